@@ -1,0 +1,1 @@
+"""Hardware models, presets, benches and exporters, registered like any plug-in."""

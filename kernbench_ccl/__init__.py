@@ -1,0 +1,1 @@
+"""Collective algorithms and their torch.distributed-like API, registered like any plug-in."""

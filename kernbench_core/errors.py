@@ -1,0 +1,111 @@
+"""Every exception that kernbench raises, and the exit code that the command line maps it to.
+
+Only the command line exits; everything else raises one of these. The message of each is a sentence
+that names the place, the thing, what it must be, and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KernbenchError(Exception):
+    """Root of the family; `exit_code` is what `kernbench` exits with when it reaches the top."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class VerificationError(KernbenchError):
+    """A computed result differs from what was expected."""
+
+    exit_code = 1
+
+
+class UsageError(KernbenchError):
+    """The command or call names something that does not exist, or in the wrong form."""
+
+    exit_code = 2
+
+
+class ConfigError(KernbenchError):
+    """A configuration is wrong; `problems` holds one sentence for each fault found."""
+
+    exit_code = 3
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems: tuple[str, ...] = problems
+
+
+class RoutingError(ConfigError):
+    """No path joins two nodes of the compiled graph."""
+
+
+class DeadlockError(KernbenchError):
+    """Nothing is left to happen, yet something still waits."""
+
+    exit_code = 4
+
+
+class LimitError(KernbenchError):
+    """A limit on events, simulated time or wall time was reached."""
+
+    exit_code = 5
+
+
+class ComponentError(KernbenchError):
+    """A component broke the contract of `ComponentBase`."""
+
+
+class PluginError(KernbenchError):
+    """A plug-in that the configuration names cannot be used."""
+
+
+class StoreError(KernbenchError):
+    """A memory access does not fit what the memory store holds."""
+
+
+class ExecutionError(KernbenchError):
+    """An op of the log could not be computed."""
+
+
+class SanityError(KernbenchError):
+    """A check at the end of a run failed: its result must not be used."""
+
+    exit_code = 7
+
+
+class KernelError(KernbenchError):
+    """A kernel or a host program did something that it must not, or raised."""
+
+
+class PendingDataError(KernelError):
+    """Data was asked for that exists only after phase 2."""
+
+
+class NoDataError(KernelError):
+    """Data was asked for in a run that keeps shapes only."""
+
+
+class OutOfBoundsError(KernelError):
+    """An access reaches outside its tensor."""
+
+
+class UninitializedReadError(KernelError):
+    """Memory was read that nobody has written."""
+
+
+class TcmOverflowError(KernelError):
+    """A PE's scratchpad is full."""
+
+
+class ShapeError(KernelError):
+    """Operands do not fit each other."""
+
+
+class UnsupportedError(KernelError):
+    """A name exists in Triton but kernbench refuses it."""
+
+
+class PageFaultError(KernelError):
+    """A virtual address is mapped to no memory."""
