@@ -1,0 +1,72 @@
+"""What the built-in package offers: one line for each hardware model, preset, bench and exporter.
+
+This is the same door that any other plug-in uses; deleting a file and its line here deletes the thing.
+"""
+
+from __future__ import annotations
+
+from kernbench_core.registry import BenchEntry, ComponentEntry, ExporterEntry, TopologyEntry
+
+HERE = "kernbench_builtin"
+
+
+def kernbench_components() -> list[ComponentEntry]:
+    """Return the hardware models of the built-in machine."""
+    return [
+        ComponentEntry("builtin.host", f"{HERE}.host:Host", "host", "The host: where requests enter and answers end."),
+        ComponentEntry("builtin.pcie_ep", f"{HERE}.pcie_ep:PcieEp", "pcie_ep", "The PCIe end point of a SIP."),
+        ComponentEntry(
+            "builtin.forwarding", f"{HERE}.forwarding:Forwarding", "router", "A pipelined hop: router, UCIe port, NoC."
+        ),
+        ComponentEntry("builtin.io_cpu", f"{HERE}.io_cpu:IoCpu", "io_cpu", "The launch processor of an IO chiplet."),
+        ComponentEntry("builtin.m_cpu", f"{HERE}.m_cpu:MCpu", "m_cpu", "The management processor of a cube."),
+        ComponentEntry("builtin.hbm_ctrl", f"{HERE}.hbm_ctrl:HbmCtrl", "hbm_ctrl", "A controller of one HBM slice."),
+        ComponentEntry("builtin.sram", f"{HERE}.sram:Sram", "sram", "The shared on-die memory of a cube."),
+        ComponentEntry("builtin.pe_cpu", f"{HERE}.pe_cpu:PeCpu", "pe_cpu", "The processor that runs a PE's kernels."),
+        ComponentEntry(
+            "builtin.pe_scheduler", f"{HERE}.pe_scheduler:PeScheduler", "pe_scheduler", "Feeds the tiles of composites."
+        ),
+        ComponentEntry("builtin.pe_dma", f"{HERE}.pe_dma:PeDma", "pe_dma", "The DMA engine of a PE."),
+        ComponentEntry("builtin.pe_mmu", f"{HERE}.pe_mmu:PeMmu", "pe_mmu", "Translates a PE's virtual addresses."),
+        ComponentEntry("builtin.pe_tcm", f"{HERE}.pe_tcm:PeTcm", "pe_tcm", "The scratchpad of a PE."),
+        ComponentEntry(
+            "builtin.pe_fetch_store",
+            f"{HERE}.pe_fetch_store:PeFetchStore",
+            "pe_fetch_store",
+            "Moves tiles between scratchpad and registers.",
+        ),
+        ComponentEntry("builtin.pe_gemm", f"{HERE}.pe_gemm:PeGemm", "pe_gemm", "The matrix unit of a PE."),
+        ComponentEntry("builtin.pe_math", f"{HERE}.pe_math:PeMath", "pe_math", "The vector unit of a PE."),
+    ]
+
+
+def kernbench_topologies() -> list[TopologyEntry]:
+    """Return the topology presets."""
+    return [
+        TopologyEntry("tiny", f"{HERE}.topologies:tiny.yaml", "1 SIP of 1 cube with 4 PEs, for tests."),
+        TopologyEntry("default", f"{HERE}.topologies:default.yaml", "2 SIPs of 2x2 cubes with 8 PEs each."),
+        TopologyEntry("full", f"{HERE}.topologies:full.yaml", "4 SIPs of 4x4 cubes with 8 PEs each: 512 PEs."),
+    ]
+
+
+def kernbench_benches() -> list[BenchEntry]:
+    """Return the benches."""
+    return [
+        BenchEntry("vector-add", f"{HERE}.benches.vector_add:bench"),
+        BenchEntry("gemm", f"{HERE}.benches.gemm:bench"),
+        BenchEntry("gemm-composite", f"{HERE}.benches.gemm_composite:bench"),
+        BenchEntry("softmax", f"{HERE}.benches.softmax:bench"),
+        BenchEntry("sparse-gemm", f"{HERE}.benches.sparse_gemm:bench"),
+    ]
+
+
+def kernbench_exporters() -> list[ExporterEntry]:
+    """Return the trace formats."""
+    return [
+        ExporterEntry(
+            "chrome-trace",
+            f"{HERE}.chrome_trace:export",
+            (".json", ".json.gz"),
+            "Chrome and Perfetto JSON, plain or compressed.",
+        )
+    ]

@@ -1,0 +1,61 @@
+"""The hooks of a plug-in: each is called once, at start-up, and returns the entries that the plug-in offers.
+
+A plug-in is a module with one plain function for each hook it needs, named as here and without
+arguments. Hooks are recognised by their `kernbench_` prefix: no decorator is needed. `load_plugins`
+calls them, in no order that a plug-in may rely on, and freezes what they return into registries.
+Import nothing heavy in a plug-in module: entries name what they offer as `"module:attr"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pluggy
+
+from kernbench_core.registry import (
+    AlgorithmEntry,
+    BenchEntry,
+    CommandEntry,
+    ComponentEntry,
+    ExporterEntry,
+    OpEntry,
+    TopologyEntry,
+)
+
+PREFIX = "kernbench_"
+hookspec = pluggy.HookspecMarker("kernbench")
+
+
+@hookspec
+def kernbench_components() -> Sequence[ComponentEntry]:  # type: ignore[empty-body]
+    """Return the hardware models, named `vendor.thing` with the plug-in's entry-point name as vendor."""
+
+
+@hookspec
+def kernbench_benches() -> Sequence[BenchEntry]:  # type: ignore[empty-body]
+    """Return the benches that `kernbench run NAME` finds and `kernbench list` prints; names are bare."""
+
+
+@hookspec
+def kernbench_topologies() -> Sequence[TopologyEntry]:  # type: ignore[empty-body]
+    """Return the topology presets that `--topology NAME` finds; names are bare."""
+
+
+@hookspec
+def kernbench_exporters() -> Sequence[ExporterEntry]:  # type: ignore[empty-body]
+    """Return the file formats of `--trace FILE`, each with the suffixes of FILE that choose it."""
+
+
+@hookspec
+def kernbench_ops() -> Sequence[OpEntry]:  # type: ignore[empty-body]
+    """Return the functions by which phase 2 computes the plug-in's own messages, by their op_name."""
+
+
+@hookspec
+def kernbench_algorithms() -> Sequence[AlgorithmEntry]:  # type: ignore[empty-body]
+    """Return the collective algorithms, named `vendor.thing`."""
+
+
+@hookspec
+def kernbench_commands() -> Sequence[CommandEntry]:  # type: ignore[empty-body]
+    """Return click commands that become sub-commands of `kernbench`; names are bare."""

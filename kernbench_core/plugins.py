@@ -1,0 +1,208 @@
+"""Find the installed plug-ins, ask each once what it offers, and freeze the answers into registries.
+
+Plug-ins are entry points of group `kernbench`. pluggy is used here, at start-up, and nowhere else.
+Loading is guarded and sorted: a plug-in that cannot be used is left out and recorded as a `Failure`,
+and no result depends on the order in which plug-ins were found.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import re
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pluggy
+
+from kernbench_core import hookspecs
+from kernbench_core.errors import PluginError
+from kernbench_core.registry import (
+    AlgorithmEntry,
+    BenchEntry,
+    CommandEntry,
+    ComponentEntry,
+    ComponentRegistry,
+    Entry,
+    ExporterEntry,
+    Failure,
+    OpEntry,
+    Provider,
+    Registry,
+    TopologyEntry,
+)
+
+GROUP = "kernbench"
+_MANAGER_NAME = "kernbench"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_OFFERS: dict[str, tuple[type[Entry], str]] = {
+    "components": (ComponentEntry, "component"),
+    "benches": (BenchEntry, "bench"),
+    "topologies": (TopologyEntry, "topology preset"),
+    "exporters": (ExporterEntry, "exporter"),
+    "ops": (OpEntry, "op"),
+    "algorithms": (AlgorithmEntry, "algorithm"),
+    "commands": (CommandEntry, "command"),
+}
+_VENDOR_NAMED = frozenset({"components", "algorithms"})
+
+
+@attrs.frozen(order=True)
+class PluginSource:
+    """One plug-in to load: its distribution, its entry-point name and the module that holds its hooks."""
+
+    distribution: str
+    name: str
+    module: str
+    version: str = ""
+
+    @property
+    def provider(self) -> Provider:
+        """Who the entries of this plug-in come from."""
+        return Provider(self.name, self.distribution, self.version)
+
+
+@attrs.frozen
+class Plugins:
+    """Everything that the loaded plug-ins offer, in frozen registries, and the plug-ins that were left out."""
+
+    components: ComponentRegistry
+    benches: Registry[BenchEntry]
+    topologies: Registry[TopologyEntry]
+    exporters: Registry[ExporterEntry]
+    ops: Registry[OpEntry]
+    algorithms: Registry[AlgorithmEntry]
+    commands: Registry[CommandEntry]
+    providers: tuple[Provider, ...]
+    failures: tuple[Failure, ...]
+
+
+class _HookManager(pluggy.PluginManager):
+    """A plug-in manager that takes every function named `kernbench_…` as a hook, decorated or not."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        options = super().parse_hookimpl_opts(plugin, name)
+        if options is None and name.startswith(hookspecs.PREFIX) and callable(getattr(plugin, name)):
+            return {}
+        return options
+
+
+def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = True) -> Plugins:
+    """Load the installed plug-ins and `extra` ones; return their frozen registries.
+
+    `extra` holds entry points written as in a pyproject (`"builtin = kernbench_builtin.plugin"`), for a
+    source tree that is not installed. One that is also installed counts once. A plug-in that fails is in
+    `.failures` of the result. Raise PluginError when two plug-ins register one name, when a hook is
+    misspelt, or when an entry is badly named.
+    """
+    found = set(_installed()) if installed else set()
+    known = {(source.name, source.module) for source in found}
+    given = (_parsed(item) if isinstance(item, str) else item for item in extra)
+    found.update(source for source in given if (source.name, source.module) not in known)
+    offers: dict[str, list[tuple[Any, Provider]]] = {kind: [] for kind in _OFFERS}
+    failures: list[Failure] = []
+    providers: list[Provider] = []
+    for source in sorted(found):
+        try:
+            collected = _collect(source, importlib.import_module(source.module))
+        except PluginError:
+            raise
+        except Exception as error:
+            failures.append(Failure(source.provider, _one_line(error)))
+            continue
+        providers.append(source.provider)
+        for kind, entries in collected.items():
+            offers[kind].extend((entry, source.provider) for entry in entries)
+    return _frozen(offers, tuple(providers), tuple(failures))
+
+
+def _installed() -> Iterable[PluginSource]:
+    for point in importlib.metadata.entry_points(group=GROUP):
+        dist = point.dist
+        name, version = (dist.name, dist.version) if dist is not None else ("an unnamed distribution", "")
+        yield PluginSource(name, point.name, point.value, version)
+
+
+def _parsed(text: str) -> PluginSource:
+    name, equals, module = (part.strip() for part in text.partition("="))
+    if not (name and equals and module):
+        raise PluginError(f"An extra plug-in must be written 'name = package.module', not {text!r}.")
+    return PluginSource(f"{module.partition('.')[0]} (source tree)", name, module)
+
+
+def _collect(source: PluginSource, module: ModuleType) -> dict[str, list[Entry]]:
+    """Call every hook of one plug-in; return its checked entries by sort."""
+    manager = _HookManager(_MANAGER_NAME)
+    manager.add_hookspecs(hookspecs)
+    _refuse_unknown_hooks(source, module)
+    manager.register(module, source.name)
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(
+            f"Plug-in {source.name!r} ({source.provider}) must define only known hooks: {error}."
+        ) from error
+    collected: dict[str, list[Entry]] = {}
+    for kind in _OFFERS:
+        returned = getattr(manager.hook, hookspecs.PREFIX + kind)()
+        collected[kind] = [_checked(source, kind, entry) for entries in returned for entry in entries]
+    return collected
+
+
+def _refuse_unknown_hooks(source: PluginSource, module: ModuleType) -> None:
+    """Raise PluginError for a function whose name looks like a hook and is none: pluggy names no remedy."""
+    known = [hookspecs.PREFIX + kind for kind in _OFFERS]
+    for name in sorted(vars(module)):
+        if name.startswith(hookspecs.PREFIX) and name not in known and callable(getattr(module, name)):
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise PluginError(
+                f"Plug-in {source.name!r} ({source.provider}) must define hooks among {', '.join(known)}, "
+                f"not {name!r}.{hint}"
+            )
+
+
+def _checked(source: PluginSource, kind: str, entry: object) -> Entry:
+    """Return `entry` if it is of the right sort and well named; raise PluginError otherwise."""
+    expected, noun = _OFFERS[kind]
+    where = f"Plug-in {source.name!r} ({source.provider})"
+    if not isinstance(entry, expected):
+        raise PluginError(
+            f"{where} must return {expected.__name__} objects from {hookspecs.PREFIX}{kind}, not {entry!r}."
+        )
+    if ":" not in entry.target:
+        raise PluginError(
+            f"{where} must write the target of {noun} {entry.name!r} as 'module:attr', not {entry.target!r}."
+        )
+    if kind in _VENDOR_NAMED and not (entry.name.startswith(f"{source.name}.") and _named(entry.name)):
+        raise PluginError(
+            f"{where} must name its {kind} '{source.name}.<thing>', not {entry.name!r}; "
+            f"rename the {noun} or the entry point."
+        )
+    if kind not in _VENDOR_NAMED and kind != "ops" and not _NAME.fullmatch(entry.name):
+        raise PluginError(
+            f"{where} must name its {kind} in lower-case letters, digits, '-' and '_', not {entry.name!r}."
+        )
+    return entry
+
+
+def _named(name: str) -> bool:
+    return all(_NAME.fullmatch(part) for part in name.split("."))
+
+
+def _frozen(
+    offers: dict[str, list[tuple[Any, Provider]]], providers: tuple[Provider, ...], failures: tuple[Failure, ...]
+) -> Plugins:
+    registries: dict[str, Any] = {}
+    for kind, (_, noun) in _OFFERS.items():
+        make = ComponentRegistry if kind == "components" else Registry
+        registries[kind] = make(noun, offers[kind], failures)
+    return Plugins(**registries, providers=providers, failures=failures)
+
+
+def _one_line(error: Exception) -> str:
+    text: Sequence[str] = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {text[0]}".rstrip(": ")

@@ -1,0 +1,212 @@
+"""What plug-ins offer, by name: entries that are imported on first use, in registries that never change.
+
+A registry is built once, from everything that the loaded plug-ins returned, and has no method that
+changes it. An entry holds `"module:attr"` strings, so that knowing a name costs no import.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from kernbench_core.errors import PluginError, UsageError
+
+
+class UnknownName(UsageError):
+    """Nothing is registered under a name; `suggestions` holds the registered names closest to it."""
+
+    def __init__(self, message: str, name: str, suggestions: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.name = name
+        self.suggestions = suggestions
+
+
+@attrs.frozen
+class Provider:
+    """Say where an entry comes from: the plug-in's entry-point name, and its distribution with version."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".strip()
+
+
+@attrs.frozen
+class Entry:
+    """Name one thing and say, as `"module:attr"`, where it is imported from on first use."""
+
+    name: str
+    target: str
+
+
+@attrs.frozen
+class ComponentEntry(Entry):
+    """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for."""
+
+    kind: str
+    sentence: str
+
+
+@attrs.frozen
+class BenchEntry(Entry):
+    """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters."""
+
+
+@attrs.frozen
+class TopologyEntry(Entry):
+    """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package."""
+
+    sentence: str
+
+
+@attrs.frozen
+class ExporterEntry(Entry):
+    """A file format of `--trace`: `target` is a function `export(op_log, path)`, chosen by `suffixes`."""
+
+    suffixes: tuple[str, ...]
+    sentence: str
+
+
+@attrs.frozen
+class OpEntry(Entry):
+    """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves."""
+
+
+@attrs.frozen
+class AlgorithmEntry(Entry):
+    """A collective algorithm; `target` is its module's function or class."""
+
+    sentence: str
+
+
+@attrs.frozen
+class CommandEntry(Entry):
+    """A sub-command of `kernbench`: `target` is a click command."""
+
+    sentence: str
+
+
+@attrs.frozen
+class Failure:
+    """A plug-in that could not be used, and why in one line."""
+
+    provider: Provider
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Plug-in {self.provider.plugin!r} ({self.provider}) is left out: {self.reason}"
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Registry(Generic[E], Mapping[str, E]):
+    """Map names to entries of one sort, sorted by name; `load` imports what an entry points at.
+
+    `noun` is the word for one entry in messages. `failures` are the plug-ins that were left out: a name
+    that is missing because of one of them is reported as that plug-in's failure.
+    """
+
+    def __init__(self, noun: str, entries: Iterable[tuple[E, Provider]], failures: tuple[Failure, ...] = ()) -> None:
+        self.noun = noun
+        self.failures = failures
+        self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(_unique(noun, entries))
+
+    def __getitem__(self, name: str) -> E:
+        return self._found(name)[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)} {self.noun} entries>"
+
+    def provider(self, name: str) -> Provider:
+        """Return who registered `name`; raise UnknownName when nobody did."""
+        return self._found(name)[1]
+
+    def load(self, name: str) -> Any:
+        """Import and return what `name` points at.
+
+        Raise UnknownName for a name that nobody registered, and PluginError, naming the distribution and
+        its version, when the import fails.
+        """
+        entry, provider = self._found(name)
+        module_name, _, path = entry.target.partition(":")
+        try:
+            found: Any = importlib.import_module(module_name)
+            for attribute in path.split("."):
+                found = getattr(found, attribute)
+        except Exception as error:
+            raise PluginError(
+                f"{self.noun.capitalize()} {name!r} of {provider} must be importable from {entry.target!r}, "
+                f"but that raised {type(error).__name__}: {error}; repair or reinstall {provider.distribution}."
+            ) from error
+        return found
+
+    def _found(self, name: str) -> tuple[E, Provider]:
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise self._missing(name) from None
+
+    def _missing(self, name: str) -> Exception:
+        """Build the error for a name that is not here: of a plug-in that was left out, or of nobody."""
+        vendor = name.partition(".")[0] if "." in name else None
+        for failure in self.failures:
+            if vendor is not None and failure.provider.plugin == vendor:
+                return PluginError(
+                    f"{self.noun.capitalize()} {name!r} belongs to plug-in {vendor!r} ({failure.provider}), "
+                    f"which could not be loaded: {failure.reason}"
+                )
+        suggestions = tuple(difflib.get_close_matches(name, self._entries, n=3))
+        message = f"{self.noun.capitalize()} must be {_one_of(self._entries)}, not {name!r}."
+        if suggestions:
+            message += f" Did you mean {suggestions[0]!r}?"
+        if vendor is None and self.failures:
+            message += " It may belong to a plug-in that was left out: " + ", ".join(
+                f"{failure.provider.plugin!r} ({failure.provider})" for failure in self.failures
+            )
+            message += "."
+        return UnknownName(message, name, suggestions)
+
+
+class ComponentRegistry(Registry[ComponentEntry]):
+    """The registry of hardware models; it is also the catalogue that a topology is compiled against."""
+
+    def declared(self, impl: str) -> tuple[Any, ...]:
+        """Return the `Param`s that the component class `impl` declares; raise UnknownName or PluginError."""
+        return tuple(self.load(impl).PARAMS)
+
+
+def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple[E, Provider]]:
+    """Return the entries by name, sorted; raise PluginError naming both distributions of a double name."""
+    found: dict[str, tuple[E, Provider]] = {}
+    for entry, provider in sorted(entries, key=lambda pair: (pair[0].name, str(pair[1]), pair[0].target)):
+        if entry.name in found:
+            raise PluginError(
+                f"{noun.capitalize()} {entry.name!r} must be registered once, not by {found[entry.name][1]} "
+                f"and by {provider}; uninstall one of the two."
+            )
+        found[entry.name] = (entry, provider)
+    return found
+
+
+def _one_of(names: Iterable[str]) -> str:
+    quoted = [repr(name) for name in names]
+    if not quoted:
+        return "a registered name (none is registered)"
+    return quoted[0] if len(quoted) == 1 else "one of " + ", ".join(quoted)

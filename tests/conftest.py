@@ -1,0 +1,18 @@
+"""What every test may use: the plug-ins of this source tree, installed or not."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from kernbench_core.plugins import Plugins, load_plugins
+
+SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Plugins:
+    """Load the plug-ins of this tree, as far as their packages are there, and nobody else's."""
+    present = [line for line in SOURCE_TREE if importlib.util.find_spec(line.split()[-1].partition(".")[0])]
+    return load_plugins(present, installed=False)
