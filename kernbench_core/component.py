@@ -1,0 +1,260 @@
+"""The contract of every hardware model, and the machinery that queues, serves, logs and emits for it.
+
+A model says in one of two ways how long service takes:
+
+- `overhead(msg)`: a latency known on arrival. `out = max(arrival + overhead, previous_out + interval)`;
+  departures keep the order of arrivals; the base merges the departure with the outgoing wire, so a
+  hop is one event.
+- `run(env, msg)`: a SimPy generator, for anything else. The base keeps `servers` workers on one
+  queue; results leave at completion.
+
+A model has three beats: `__init__` reads its own parameters, `connect` resolves neighbours, the rest
+is behaviour. A model never looks at another component in `__init__`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kernbench_core.environment import Environment, ProcessGenerator, Signal
+from kernbench_core.errors import ComponentError
+from kernbench_core.messages import MsgBase
+from kernbench_core.units import grid_ceil
+from kernbench_core.wire import Wire
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+    from kernbench_core.graph import Node
+    from kernbench_core.params import Param
+
+
+class Port:
+    """Receive messages from one source; what the graph's wire delivers into, and tests put into."""
+
+    __slots__ = ("_arrive", "_env", "source")
+
+    def __init__(self, env: Environment, source: str, arrive: Callable[[Any], None]) -> None:
+        self._env = env
+        self._arrive = arrive
+        self.source = source
+
+    def put(self, msg: MsgBase) -> None:
+        """Deliver `msg` now, from outside the graph, as an event of its own."""
+        self._env.inject(msg, self._arrive)
+
+
+class ComponentBase:
+    """Be one node of the machine. Subclass it, declare `PARAMS`, and define `overhead` or `run`.
+
+    `params` holds the node's resolved parameters: times in ns, bandwidths in bytes/ns, sizes in
+    bytes. `in_ports` is keyed by source id, `out_ports` by destination id.
+    """
+
+    #: The parameters that configuration may set, each declared once.
+    PARAMS: ClassVar[tuple[Param, ...]] = ()
+    #: Whether the model acts on a message's first byte (cut-through) or on its last.
+    ON_HEAD: ClassVar[bool] = False
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        self.node = node
+        self.id = node.id
+        self.ctx = ctx
+        self.env = ctx.env
+        self.params: Mapping[str, Any] = node.params
+        self.in_ports: dict[str, Port] = {}
+        self.out_ports: dict[str, Wire] = {}
+        self.internal_wires: list[Wire] = []
+        self.served = 0
+        self.busy_ns = 0.0
+        self.servers = int(node.params.get("servers", 1))
+        self._op_logger = ctx.op_logger
+        self._previous_out = 0.0
+        self._raw: float | None = None
+        self._rounded = 0.0
+        self._queue: deque[MsgBase] = deque()
+        self._idle: list[Signal] = []
+        self._serving: list[tuple[MsgBase, float] | None] = []
+        cls = type(self)
+        self.run_style = cls.run is not ComponentBase.run
+        self._paced = cls.interval is not ComponentBase.interval
+        self.arrive: Callable[[Any], None] = self._arrive_run if self.run_style else self._arrive_overhead
+
+    # Beat two -------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Resolve neighbours; called once by the engine, when every component and wire exists."""
+
+    # Beat three: what a model defines ---------------------------------------------------------------
+
+    def overhead(self, msg: MsgBase) -> float:
+        """Return the latency of `msg` in ns, at least 0; called once, when it arrives."""
+        return 0.0
+
+    def interval(self, msg: MsgBase) -> float:
+        """Return the least time in ns between the previous departure and that of `msg`; default 0."""
+        return 0.0
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        """Serve `msg`; called by a free worker. Yield SimPy events only; return when served."""
+        raise NotImplementedError
+        yield
+
+    def split(self, msg: MsgBase) -> Iterable[MsgBase]:
+        """Return the pieces that workers serve one by one; called on arrival, run style only."""
+        return (msg,)
+
+    def pick(self, queue: deque[MsgBase]) -> MsgBase:
+        """Remove and return the message to serve next; called by a free worker, never on an empty queue."""
+        return queue.popleft()
+
+    def acts_on_head(self, msg: MsgBase) -> bool:
+        """Say whether `msg` is acted on when its first byte is there; called when it enters the wire."""
+        return self.ON_HEAD
+
+    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+        """Send on what follows `msg`, leaving at (`head`, `tail`) ns; called once per served message.
+
+        The base forwards along the path; at its end a request answers and an answer is taken note of.
+        """
+        path = msg.path
+        hop = msg.hop + 1
+        if hop < len(path):
+            msg.hop = hop
+            self.out_ports[path[hop]].send(msg, head, tail)
+        elif msg.reply:
+            msg.answered()
+        else:
+            msg.head, msg.tail = head, tail
+            msg.at_end(self, head, tail)
+
+    def min_service_ns(self, msg: MsgBase) -> float:
+        """Return a time in ns that service of `msg` never undercuts; feeds the lower bound."""
+        return 0.0 if self.run_style else grid_ceil(self.overhead(msg))
+
+    # What a model may call --------------------------------------------------------------------------
+
+    def internal_wire(self, name: str, bandwidth: float, latency: float) -> Wire:
+        """Create a wire inside the component (bytes/ns, ns); its deliveries come to `on_internal`."""
+        wire = self.ctx.new_wire(
+            f"{self.id}#{name}", bandwidth, latency, arrive=self.on_internal, on_head=self.acts_on_head
+        )
+        self.internal_wires.append(wire)
+        return wire
+
+    def on_internal(self, msg: MsgBase) -> None:
+        """Go on with `msg` when an internal wire delivers it."""
+        raise ComponentError(f"{self.id}: {type(self).__name__} has an internal wire, so it must define on_internal.")
+
+    # The op log's only doors ------------------------------------------------------------------------
+
+    def _on_process_start(self, msg: MsgBase, t: float) -> None:
+        if self._op_logger is not None and msg.data_op:
+            self._op_logger.record_start(t, self.id, msg)
+
+    def _on_process_end(self, msg: MsgBase, t: float) -> None:
+        if self._op_logger is not None and msg.data_op:
+            self._op_logger.record_end(t, self.id, msg)
+
+    # Overhead style ---------------------------------------------------------------------------------
+
+    def _arrive_overhead(self, msg: MsgBase) -> None:
+        raw = self.overhead(msg)
+        overhead = self._rounded if raw == self._raw else self._round(raw)
+        out = self.env._now + overhead
+        floor = self._previous_out
+        if self._paced:
+            floor += self._pace(msg)
+        if out < floor and self.served:
+            out = floor
+        self._previous_out = out
+        self.served += 1
+        tail = msg.tail + overhead
+        msg.overhead += overhead
+        if tail < out:
+            msg.queueing += out - tail
+            tail = out
+        if self._op_logger is not None and msg.data_op:
+            self._on_process_start(msg, out - overhead)
+            self._on_process_end(msg, out)
+        self.emit(msg, out, tail)
+
+    def _round(self, raw: float) -> float:
+        """Round a new overhead up to the grid and keep it: most models return the same one again."""
+        self._rounded = self._checked(raw, "overhead")
+        self._raw = raw
+        return self._rounded
+
+    def _pace(self, msg: MsgBase) -> float:
+        return self._checked(self.interval(msg), "interval")
+
+    def _checked(self, raw: float, what: str) -> float:
+        if not isinstance(raw, int | float) or not 0.0 <= raw < math.inf:
+            raise ComponentError(
+                f"{self.id}: {type(self).__module__}.{type(self).__qualname__}.{what} must return a finite time in ns, "
+                f"at least 0, not {raw!r}; correct the component or choose another one for kind {self.node.kind!r}."
+            )
+        return grid_ceil(raw)
+
+    # Run style --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the workers; called once by the engine, after every `connect`."""
+        if self.run_style:
+            for index in range(self.servers):
+                self._serving.append(None)
+                self.env.process(self._work(index, Signal()))
+
+    def _arrive_run(self, msg: MsgBase) -> None:
+        if msg.reply and msg.hop == len(msg.path) - 1:
+            msg.answered()
+            return
+        for piece in self.split(msg):
+            if self._idle:
+                self._idle.pop().fire(piece)
+            else:
+                self._queue.append(piece)
+
+    def _work(self, index: int, mailbox: Signal) -> ProcessGenerator:
+        env = self.env
+        while True:
+            if self._queue:
+                msg = self.pick(self._queue)
+            else:
+                self._idle.append(mailbox.rearm())
+                msg = yield mailbox
+            start = env._now
+            self._serving[index] = (msg, start)
+            waited_from = msg.tail if msg.tail < start else start
+            if self._op_logger is not None and msg.data_op:
+                self._on_process_start(msg, start)
+            yield from self.run(env, msg)
+            end = env._now
+            self._serving[index] = None
+            self.served += 1
+            self.busy_ns += end - start
+            if self._op_logger is not None and msg.data_op:
+                self._on_process_end(msg, end)
+            service = end - start
+            tail = max(end, msg.tail + service)
+            msg.queueing += start - waited_from
+            msg.service += tail - max(start, msg.tail)
+            self.emit(msg, end, tail)
+
+    # What reports ask -------------------------------------------------------------------------------
+
+    @property
+    def serving(self) -> tuple[tuple[MsgBase, float], ...]:
+        """The messages in service, each with the time in ns at which its service began."""
+        return tuple(entry for entry in self._serving if entry is not None)
+
+    @property
+    def waiting(self) -> tuple[MsgBase, ...]:
+        """The messages that wait for a worker, first come first."""
+        return tuple(self._queue)
+
+    def __repr__(self) -> str:
+        style = f"run, {self.servers} servers, {len(self._queue)} waiting" if self.run_style else "overhead"
+        return f"<{type(self).__name__} {self.id} ({style}), {self.served} served>"

@@ -1,0 +1,108 @@
+"""What the components of one run share: clock, graph, routes, memory, op log. One object per run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.environment import Environment
+from kernbench_core.errors import ConfigError
+from kernbench_core.messages import MsgBase
+from kernbench_core.wire import Wire
+
+if TYPE_CHECKING:
+    from kernbench_core.address import AddressResolver
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.graph import Design, Graph
+    from kernbench_core.memory import DeviceMemory
+    from kernbench_core.messages import Launch
+    from kernbench_core.oplog import OpLogger
+    from kernbench_core.routing import PathRouter
+    from kernbench_core.store import MemoryStore
+
+
+class RunContext:
+    """Hold the parts of one run. Components get it; two runs in one process never share one."""
+
+    def __init__(
+        self,
+        env: Environment,
+        graph: Graph,
+        *,
+        op_logger: OpLogger | None = None,
+        data: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.env = env
+        self.graph = graph
+        self.op_logger = op_logger
+        self.data = data
+        self.seed = seed
+        self.components: dict[str, ComponentBase] = {}
+        self.wires: list[Wire] = []
+        self.launches: list[Launch] = []
+        #: (source, destination, op, bytes, rows) -> [count, least round trip in ns], for the bound check.
+        self.round_trips: dict[tuple[object, ...], list[float]] = {}
+        self.issued = 0
+        self.completed = 0
+        self._next_edge = 1
+
+    # Set by the engine for compiled graphs; hand-built graphs of tests may do without.
+    store: MemoryStore
+    memory: DeviceMemory
+    resolver: AddressResolver
+    router: PathRouter
+
+    @property
+    def design(self) -> Design:
+        """The checked design that the graph was compiled from."""
+        design = self.graph.design
+        if design is None:
+            raise ConfigError("this graph was built by hand and has no design; compile it from a topology instead.")
+        return design
+
+    def new_wire(
+        self,
+        name: str,
+        bandwidth: float,
+        latency: float,
+        *,
+        arrive: Callable[[Any], None],
+        on_head: bool | Callable[[Any], bool],
+        payload_bytes: int = 0,
+        header_bytes: int = 0,
+    ) -> Wire:
+        """Create a wire with the next edge id (bytes/ns, ns, bytes)."""
+        for what, value in (("bandwidth", bandwidth), ("latency", latency)):
+            if not value > 0:
+                raise ConfigError(f"{name}: {what} must be greater than 0, not {value!r}.")
+        wire = Wire(
+            self.env,
+            self._next_edge,
+            name,
+            bandwidth,
+            latency,
+            arrive=arrive,
+            on_head=on_head,
+            payload_bytes=payload_bytes,
+            header_bytes=header_bytes,
+        )
+        self._next_edge += 1
+        self.wires.append(wire)
+        return wire
+
+    def path(self, source: str, destination: str) -> tuple[str, ...]:
+        """Return the node ids from `source` to `destination`, both included."""
+        return self.router.find_path(source, destination)
+
+    def note_round_trip(self, key: tuple[object, ...], msg: MsgBase) -> None:
+        """Keep the least time that a kind of round trip took, for comparison with its lower bound."""
+        self.completed += 1
+        elapsed = msg.tail - msg.born
+        entry = self.round_trips.get(key)
+        if entry is None:
+            self.round_trips[key] = [1.0, elapsed]
+        else:
+            entry[0] += 1.0
+            if elapsed < entry[1]:
+                entry[1] = elapsed

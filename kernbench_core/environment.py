@@ -1,0 +1,119 @@
+"""The clock: SimPy's event loop on a time grid, with deliveries first at every instant.
+
+Time is float nanoseconds. Every duration is rounded up once, when it is made, to a multiple of
+2^-16 ns, so sums are exact and results do not depend on the order of additions.
+
+At one instant deliveries come first, in the order (edge id, sequence); then everything else, in the
+order in which it was scheduled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from heapq import heappop, heappush
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import simpy
+from simpy.events import NORMAL, Process, Timeout
+
+from kernbench_core.units import GRID_NS
+
+if TYPE_CHECKING:
+    from kernbench_core.messages import MsgBase
+
+#: What a `run` generator may yield, and what it is.
+Event = simpy.events.Event
+ProcessGenerator = Generator[Event, Any, Any]
+
+#: Priority of a delivery: before SimPy's URGENT (0) and NORMAL (1) at the same time.
+DELIVERY = -1
+#: A delivery's tie key is edge id * 2^40 + sequence: 2^40 deliveries per edge are out of reach.
+SEQUENCE_BITS = 40
+#: Edge id of messages that are put into a component from outside the graph.
+INJECTION_EDGE = 0
+
+_TICKS_PER_NS = 1.0 / GRID_NS
+
+
+class Environment(simpy.Environment):
+    """Run SimPy events on the time grid; count them; deliver messages before anything else."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self.events = 0
+        self._injected = INJECTION_EDGE << SEQUENCE_BITS
+        # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
+        self.timeout = MethodType(Timeout, self)  # type: ignore[method-assign, assignment]
+
+    def schedule(self, event: Event, priority: Any = NORMAL, delay: float = 0) -> None:
+        """Put `event` on the queue `delay` ns from now, rounded up to the grid."""
+        if delay:
+            delay = math.ceil(delay * _TICKS_PER_NS) * GRID_NS
+        heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
+
+    def inject(self, msg: MsgBase, arrive: Callable[[Any], None]) -> None:
+        """Deliver `msg` to `arrive` at the present instant, as a delivery of the injection edge."""
+        msg.head = msg.tail = msg.born = self._now
+        msg.callbacks = (arrive,)
+        self._injected += 1
+        heappush(self._queue, (self._now, DELIVERY, self._injected, msg))  # type: ignore[arg-type, misc]
+
+    def advance(self, most: int) -> bool:
+        """Process up to `most` events; return whether any are left.
+
+        An exception that no process handles is raised as it was, not as SimPy's copy of it.
+        """
+        queue, pop = self._queue, heappop
+        done = 0
+        try:
+            while queue and done < most:
+                self._now, _, _, event = pop(queue)
+                done += 1
+                callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+                for callback in callbacks:
+                    callback(event)
+                if not event._ok and not hasattr(event, "_defused"):
+                    raise event._value
+        finally:
+            self.events += done
+        return bool(queue)
+
+
+class Signal:
+    """Wake the one process that waits here, inside the event that fires it: no event of its own.
+
+    A process waits with `value = yield signal`. `fire` may only be called from a delivery, never from
+    a running process (there, use `Environment.event`). A signal that was fired before it was waited
+    on resumes its waiter at once; `rearm` makes it wait again.
+    """
+
+    __slots__ = ("_defused", "_ok", "_value", "callbacks")
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[Any], None]] | None = []
+        self._ok = True
+        self._value: Any = None
+        self._defused = True
+
+    @property
+    def fired(self) -> bool:
+        """Whether `fire` was called since the signal was made or rearmed."""
+        return self.callbacks is None
+
+    def fire(self, value: object = None) -> None:
+        """Hand `value` to the waiter and resume it now."""
+        callbacks, self.callbacks = self.callbacks, None
+        self._value = value
+        if callbacks:
+            for callback in callbacks:
+                callback(self)
+
+    def rearm(self) -> Signal:
+        """Make the signal wait for its next `fire`; return it."""
+        self.callbacks = []
+        return self
+
+
+__all__ = ["DELIVERY", "INJECTION_EDGE", "SEQUENCE_BITS", "Environment", "Event", "Process", "ProcessGenerator", "Signal"]

@@ -1,0 +1,257 @@
+"""What travels on wires: the message base, fabric transactions, unit commands, host requests.
+
+A message is in one place at a time, so it carries its own position, its own clock (`head`, `tail`)
+and its own latency ledger, and it is the SimPy event of its own delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kernbench_core.environment import Signal
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.oplog import OpDescription, Region
+
+
+class MsgBase:
+    """Carry one message along `path`, with the times at which its first and last byte are there.
+
+    `nbytes` is the payload in bytes; the wires add headers. `head` and `tail` are ns. The five
+    accumulators split `tail - born` exactly: propagation (wire latency), serialisation (bytes over
+    bandwidth), overhead (node latency), queueing (waits for a wire, channel or server) and service
+    (time in a `run`).
+    """
+
+    __slots__ = (
+        "born",
+        "callbacks",
+        "head",
+        "hop",
+        "nbytes",
+        "overhead",
+        "path",
+        "propagation",
+        "queueing",
+        "reply",
+        "serialisation",
+        "service",
+        "tail",
+    )
+
+    #: Whether the op logger records it; a message that sets it describes itself.
+    data_op: ClassVar[bool] = False
+    #: Whether `describe` is called when service starts (its state moves on) instead of when it ends.
+    captured_at_start: ClassVar[bool] = False
+
+    _ok: ClassVar[bool] = True
+    _value: ClassVar[None] = None
+
+    def __init__(self, nbytes: int = 0, path: tuple[str, ...] = ()) -> None:
+        self.nbytes = nbytes
+        self.path = path
+        self.hop = 0
+        self.reply = False
+        self.head = self.tail = self.born = 0.0
+        self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
+        self.callbacks: tuple[Callable[[Any], None], ...] | None = None
+
+    @property
+    def elapsed(self) -> float:
+        """Time from birth to the last byte's arrival, in ns; the sum of the five accumulators."""
+        return self.tail - self.born
+
+    def describe(self) -> OpDescription | None:
+        """Say what op this is; called by the op logger, once, for messages with `data_op`."""
+        return None
+
+    def turn_around(self, nbytes: int = 0) -> None:
+        """Become the reply: the reverse path, from its first node, with `nbytes` of payload."""
+        self.path = self.path[::-1]
+        self.hop = 0
+        self.reply = True
+        self.nbytes = nbytes
+
+    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Act at the end of the path; called by the last component after its service.
+
+        The base answers: it turns around, without payload, and leaves at (`head`, `tail`) ns.
+        """
+        self.turn_around()
+        component.emit(self, head, tail)
+
+    def answered(self) -> None:
+        """Take note that the reply is back; called, inside its delivery, where the path began."""
+
+    def __repr__(self) -> str:
+        where = self.path[self.hop] if self.path else "nowhere"
+        return f"<{type(self).__name__} {self.nbytes} B at {where}, head {self.head:.3f} ns, tail {self.tail:.3f} ns>"
+
+
+class Command(MsgBase):
+    """Ask a unit of the PE to do something; the kernel runner sends it, the unit answers it.
+
+    `serves` names the kind of unit that serves it. `op_id` is (PE index, issue number).
+    """
+
+    __slots__ = ("done", "op_id")
+
+    serves: ClassVar[str] = ""
+    data_op: ClassVar[bool] = True
+
+    def __init__(self, op_id: tuple[int, int], nbytes: int = 0) -> None:
+        super().__init__(nbytes)
+        self.op_id = op_id
+        self.done = Signal()
+
+    def answered(self) -> None:
+        """Resume whoever waits for the command."""
+        self.done.fire(self)
+
+
+class Transaction(MsgBase):
+    """Move bytes between the node that made it and a memory, there and back.
+
+    `op` is "read" or "write"; `regions` are physical byte ranges, all of one memory, `total` bytes
+    together. A read goes out empty and comes back with `total` bytes, a write the other way round.
+    `on_done(transaction)` is called inside the delivery of the reply.
+    """
+
+    __slots__ = ("on_done", "op", "regions", "total")
+
+    def __init__(
+        self,
+        op: str,
+        regions: tuple[Region, ...],
+        total: int,
+        path: tuple[str, ...],
+        on_done: Callable[[Transaction], None],
+    ) -> None:
+        super().__init__(total if op == "write" else 0, path)
+        self.op = op
+        self.regions = regions
+        self.total = total
+        self.on_done = on_done
+
+    def turn_around(self, nbytes: int = 0) -> None:
+        """Become the reply: a read's carries the data, a write's is an acknowledgement."""
+        super().turn_around(self.total if self.op == "read" else 0)
+
+    def answered(self) -> None:
+        """Tell the sender that the round trip is over."""
+        self.on_done(self)
+
+
+class HostRequest(MsgBase):
+    """Ask the device for something from the host; `done` fires when the answer is complete."""
+
+    __slots__ = ("done", "response")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done = Signal()
+        self.response: ResponseMsg | None = None
+
+    def complete(self, now: float) -> None:
+        """Give the answer and resume the host program; called by the host's component."""
+        self.response = ResponseMsg(type(self).__name__, self.born, now)
+        self.done.fire(self.response)
+
+
+class MemoryWriteMsg(HostRequest):
+    """Copy `nbytes` from the host into device memory at `regions` (physical addresses)."""
+
+    __slots__ = ("regions",)
+
+    def __init__(self, regions: tuple[Region, ...]) -> None:
+        super().__init__()
+        self.regions = regions
+        self.nbytes = sum(region.nbytes for region in regions)
+
+
+class MemoryReadMsg(MemoryWriteMsg):
+    """Copy device memory at `regions` (physical addresses) to the host."""
+
+    __slots__ = ()
+
+
+class KernelLaunchMsg(HostRequest):
+    """Run a kernel's programs on PEs; see `Launch`."""
+
+    __slots__ = ("launch",)
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__()
+        self.launch = launch
+
+
+class ResponseMsg:
+    """Say that a host request is complete: which, sent when and answered when, in ns."""
+
+    __slots__ = ("completed_ns", "request", "sent_ns")
+
+    def __init__(self, request: str, sent_ns: float, completed_ns: float) -> None:
+        self.request = request
+        self.sent_ns = sent_ns
+        self.completed_ns = completed_ns
+
+
+class Launch:
+    """Hold what one kernel launch is: the function, its arguments, and which PE runs which programs.
+
+    `programs` maps a PE index to the program ids (x, y, z) that it runs one after another; `grid` is
+    the number of programs along x, y, z. `start_ns` is the common start stamp, in ns, or None until a
+    component of the launch path stamps it. PEs note when they really started and ended.
+    """
+
+    __slots__ = ("arguments", "ended_ns", "grid", "injected_ns", "kernel", "programs", "start_ns", "started_ns")
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        arguments: Mapping[str, object],
+        grid: tuple[int, int, int],
+        programs: Mapping[int, tuple[tuple[int, int, int], ...]],
+    ) -> None:
+        self.kernel = kernel
+        self.arguments = arguments
+        self.grid = grid
+        self.programs = programs
+        self.injected_ns = 0.0
+        self.start_ns: float | None = None
+        self.started_ns: dict[int, float] = {}
+        self.ended_ns: dict[int, float] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the launch descriptor in bytes: a 64 B header and 8 B for each argument."""
+        return 64 + 8 * len(self.arguments)
+
+
+class LaunchMsg(MsgBase):
+    """Carry a launch one step down its fan-out (host, io_cpu, m_cpu, pe_cpu), and the answer back.
+
+    `targets` are the PE indices below this step. `parent` is the message that this one was fanned out
+    from, and `waiting` how many of its own fan-out are still to answer.
+    """
+
+    __slots__ = ("launch", "on_done", "parent", "targets", "waiting")
+
+    def __init__(
+        self,
+        launch: Launch,
+        targets: tuple[int, ...],
+        path: tuple[str, ...],
+        on_done: Callable[[LaunchMsg], None],
+    ) -> None:
+        super().__init__(launch.nbytes, path)
+        self.launch = launch
+        self.targets = targets
+        self.waiting = 0
+        self.on_done = on_done
+
+    def answered(self) -> None:
+        """Tell the component that fanned it out."""
+        self.on_done(self)

@@ -1,0 +1,151 @@
+"""A directed edge as an analytic wire: bandwidth, latency, who is on it until when.
+
+For a message that reaches the wire with head h and tail t, n bytes with its headers:
+
+    start        = max(h, available_at)
+    available_at = max(start + n / bandwidth, t)
+    head_out     = start + latency
+    tail_out     = available_at + latency
+
+A wire is not a process: the arrival at the other end is computed when the message enters, and one
+event delivers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any
+
+from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
+from kernbench_core.messages import MsgBase
+from kernbench_core.units import grid_ceil
+
+
+class Wire:
+    """Carry messages one way, first come first served, and keep the ledger of what passed.
+
+    `bandwidth` is bytes/ns, `latency` ns. `on_head(msg)` says whether the receiver acts on the first
+    byte of a message (cut-through) or on its last.
+    """
+
+    __slots__ = (
+        "_arrive",
+        "_duration",
+        "_key",
+        "_on_head",
+        "_queue",
+        "available_at",
+        "bandwidth",
+        "busy_ns",
+        "bytes_carried",
+        "deliveries",
+        "header_bytes",
+        "latency",
+        "name",
+        "payload_bytes",
+    )
+
+    def __init__(
+        self,
+        env: Environment,
+        edge_id: int,
+        name: str,
+        bandwidth: float,
+        latency: float,
+        *,
+        arrive: Callable[[Any], None],
+        on_head: bool | Callable[[Any], bool],
+        payload_bytes: int = 0,
+        header_bytes: int = 0,
+    ) -> None:
+        self._queue: list[Any] = env._queue
+        self._key = edge_id << SEQUENCE_BITS
+        self._arrive = (arrive,)
+        self._on_head = on_head
+        self._duration: dict[int, float] = {}
+        self.name = name
+        self.bandwidth = bandwidth
+        self.latency = grid_ceil(latency)
+        self.payload_bytes = payload_bytes
+        self.header_bytes = header_bytes
+        self.available_at = 0.0
+        self.busy_ns = 0.0
+        self.bytes_carried = 0
+        self.deliveries = 0
+
+    def bytes_on_wire(self, nbytes: int) -> int:
+        """Return `nbytes` of payload plus its headers: one per started payload unit, at least one."""
+        units = -(-nbytes // self.payload_bytes) if self.payload_bytes else 0
+        return nbytes + max(1, units) * self.header_bytes
+
+    def duration(self, nbytes: int) -> float:
+        """Return how long `nbytes` of payload with their headers occupy the wire, in ns."""
+        known = self._duration.get(nbytes)
+        if known is None:
+            known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
+        return known
+
+    def book(self, msg: MsgBase, nbytes: int, head: float, tail: float) -> tuple[float, float]:
+        """Occupy the wire with `nbytes` and return (head_out, tail_out), without delivering anything."""
+        took = self.duration(nbytes)
+        start = self.available_at
+        if start < head:
+            start = head
+        end = start + took
+        if end < tail:
+            end = tail
+        self.available_at = end
+        self.busy_ns += took
+        self.bytes_carried += nbytes
+        return start + self.latency, end + self.latency
+
+    def deliver(self, msg: MsgBase, time: float) -> None:
+        """Deliver `msg` at `time` ns, as the wire's next delivery."""
+        msg.callbacks = self._arrive
+        self._key += 1
+        self.deliveries += 1
+        heappush(self._queue, (time, DELIVERY, self._key, msg))
+
+    def send(self, msg: MsgBase, head: float, tail: float) -> None:
+        """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
+        nbytes = msg.nbytes
+        took = self._duration.get(nbytes)
+        if took is None:
+            took = self.duration(nbytes)
+        start = self.available_at
+        if start < head:
+            start = head
+        end = start + took
+        if end < tail:
+            end = tail
+        self.available_at = end
+        self.busy_ns += took
+        self.bytes_carried += nbytes
+        latency = self.latency
+        if end != tail:
+            charge(msg, took - (tail - head), end - tail)
+        msg.propagation += latency
+        msg.head = head = start + latency
+        msg.tail = tail = end + latency
+        on_head = self._on_head
+        if on_head is not True and (on_head is False or not on_head(msg)):
+            head = tail
+        # inlined from deliver for speed (tools/bench_engine.py)
+        msg.callbacks = self._arrive
+        self._key += 1
+        self.deliveries += 1
+        heappush(self._queue, (head, DELIVERY, self._key, msg))
+
+
+def charge(msg: MsgBase, own: float, stretch: float) -> None:
+    """Split what a wire added to a message's tail into serialisation and queueing.
+
+    `stretch` (ns) is how much later the tail leaves than it came, `own` the part of the message's
+    own duration that its tail had not spent yet; the rest was waiting.
+    """
+    if own > 0.0:
+        msg.serialisation += own
+        msg.queueing += stretch - own
+    else:
+        msg.queueing += stretch
