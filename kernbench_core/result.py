@@ -1,0 +1,184 @@
+"""What a run answers: times, where they went, the verdict on the data, and what was not modelled."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.oplog import OpLog
+    from kernbench_core.store import MemoryStore
+
+SCHEMA = "kernbench.run/1"
+#: The phases of a run in the order in which a reader expects them; their times sum to the total.
+PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
+
+
+@attrs.frozen
+class ResourceUse:
+    """How busy one wire, channel or server was: `utilisation` is 0 to 1 of the run's total time."""
+
+    name: str
+    kind: str
+    utilisation: float
+    busy_ns: float
+    nbytes: int
+
+
+@attrs.frozen
+class NotModelled:
+    """Something that the components crossed by this run's traffic ignore; `count` messages crossed them."""
+
+    sentence: str
+    component: str
+    count: int
+
+
+@attrs.frozen
+class LateStart:
+    """A PE that began a launch after the common start stamp, by `late_ns`, as it was reached later."""
+
+    pe: int
+    late_ns: float
+
+
+@attrs.frozen
+class TimingResult:
+    """What phase 1 answers. Times in ns; `phases` maps each of `PHASES` to its share of `total_ns`."""
+
+    total_ns: float
+    phases: Mapping[str, float]
+    events: int
+    hops: int
+    ops: int
+    late_starts: tuple[LateStart, ...] = ()
+    busiest: tuple[ResourceUse, ...] = ()
+    not_modelled: tuple[NotModelled, ...] = ()
+
+
+@attrs.frozen
+class Verification:
+    """What phase 2 answers: whether every checked tensor is right, the worst error, and the failures in words.
+
+    `max_abs_error` is None when nothing could be compared. `checked` counts tensors.
+    """
+
+    verified: bool
+    checked: int
+    max_abs_error: float | None
+    failures: tuple[str, ...] = ()
+
+
+@attrs.frozen(repr=False)
+class RunResult:
+    """One finished (or interrupted) run. `to_json` gives what `--json` prints.
+
+    `verified` is None when the data was not verified. `op_log` and `store` are phase 1's own, so that a
+    notebook can go on from here. `hazards` is None: ordering hazards are not reported yet.
+    """
+
+    bench: str
+    params: Mapping[str, Any]
+    topology: str
+    device: str
+    timing: TimingResult
+    wall_s: float
+    verification: Verification | None
+    op_log_sha256: str | None
+    manifest: Mapping[str, Any]
+    op_log: OpLog
+    store: MemoryStore
+    interrupted: bool = False
+    hazards: None = None
+
+    @property
+    def total_ns(self) -> float:
+        """Simulated time of the whole run, in ns."""
+        return self.timing.total_ns
+
+    @property
+    def phases(self) -> Mapping[str, float]:
+        """Simulated time of each of `PHASES`, in ns; they sum to `total_ns`."""
+        return self.timing.phases
+
+    @property
+    def events(self) -> int:
+        """How many events the simulator processed."""
+        return self.timing.events
+
+    @property
+    def ops(self) -> int:
+        """How many records the op log holds."""
+        return self.timing.ops
+
+    @property
+    def busiest(self) -> tuple[ResourceUse, ...]:
+        """The resources with the highest utilisation, highest first."""
+        return self.timing.busiest
+
+    @property
+    def not_modelled(self) -> tuple[NotModelled, ...]:
+        """What the components that this run's traffic crossed ignore."""
+        return self.timing.not_modelled
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether every checked tensor is right; None when that was not asked for."""
+        return None if self.verification is None else self.verification.verified
+
+    @property
+    def max_abs_error(self) -> float | None:
+        """The largest absolute difference from what was expected; None when nothing was compared."""
+        return None if self.verification is None else self.verification.max_abs_error
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints: plain JSON types, times in ns."""
+        timing = self.timing
+        return {
+            "schema": SCHEMA,
+            "bench": self.bench,
+            "params": dict(self.params),
+            "topology": self.topology,
+            "device": self.device,
+            "total_ns": timing.total_ns,
+            "phases": {name: timing.phases[name] for name in PHASES},
+            "ops": timing.ops,
+            "events": timing.events,
+            "hops": timing.hops,
+            "wall_s": self.wall_s,
+            "interrupted": self.interrupted,
+            "verified": self.verified,
+            "max_abs_error": finite(self.max_abs_error),
+            "checked": 0 if self.verification is None else self.verification.checked,
+            "failures": [] if self.verification is None else list(self.verification.failures),
+            "late_starts": [attrs.asdict(late) for late in timing.late_starts],
+            "busiest": [attrs.asdict(use) for use in timing.busiest],
+            "hazards": self.hazards,
+            "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
+            "op_log_sha256": self.op_log_sha256,
+            "manifest": dict(self.manifest),
+        }
+
+    def __repr__(self) -> str:
+        verdict = {True: "verified", False: "WRONG DATA", None: "data not verified"}[self.verified]
+        note = ", interrupted" if self.interrupted else ""
+        return (
+            f"<RunResult {self.bench} on {self.topology}: {format_time(self.total_ns)}, "
+            f"{self.ops} ops, {self.events} events, {verdict}{note}>"
+        )
+
+
+def finite(number: float | None) -> float | str | None:
+    """Return `number`, or its name if JSON has no way to write it: "inf", "-inf" or "nan"."""
+    return number if number is None or math.isfinite(number) else str(number)
+
+
+def json_text(value: object) -> str:
+    """Write a JSON object for people and programs: indented, keys in their given order, strict numbers."""
+    return json.dumps(value, indent=2, allow_nan=False)
