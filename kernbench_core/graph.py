@@ -1,0 +1,188 @@
+"""The compiled machine: nodes, directed edges and the checked design, as frozen data that the engine reads once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from attrs import field, frozen
+
+from kernbench_core.address import AddressMap
+from kernbench_core.errors import ConfigError
+
+
+class EdgeKind(Enum):
+    """What an edge is physically; routing views and reports tell edges apart by this."""
+
+    PCIE = "pcie"
+    """host <-> pcie_ep: the PCIe link."""
+    IO_NOC = "io_noc"
+    """io_noc <-> pcie_ep, io_cpu, io_ucie and link ports: inside an IO chiplet."""
+    UCIE = "ucie"
+    """io_ucie <-> ucie port, ucie port <-> ucie port of the next cube: die to die."""
+    NOC = "noc"
+    """router <-> neighbouring router of the same cube."""
+    ATTACH = "attach"
+    """router <-> m_cpu, sram, pe_dma or ucie port."""
+    HBM = "hbm"
+    """router <-> hbm_ctrl."""
+    COMMAND = "command"
+    """m_cpu <-> pe_cpu: launches and their completions; never memory traffic."""
+    PE = "pe"
+    """Between two units of one PE."""
+    SCALE_UP = "scale_up"
+    """link port <-> link port of another SIP, or <-> switch."""
+
+
+@frozen
+class Node:
+    """One component of the machine.
+
+    `params` are resolved: ns, B/ns, bytes, mm, GHz. `sip`, `cube` and `pe` are None where they do not apply;
+    `position` is (x, y) in mm inside the package, x to the east and y to the south.
+    """
+
+    id: str
+    kind: str
+    impl: str = ""
+    params: Mapping[str, Any] = field(factory=lambda: MappingProxyType({}))
+    sip: int | None = None
+    cube: int | None = None
+    pe: int | None = None
+    position: tuple[float, float] | None = None
+
+
+@frozen
+class Edge:
+    """One directed wire: bandwidth in B/ns, latency in ns on the time grid (> 0), framing in bytes.
+
+    n bytes occupy n + ceil(n / payload_bytes) * header_bytes on the wire, at least one header.
+    """
+
+    src: str
+    dst: str
+    kind: EdgeKind
+    bandwidth: float
+    latency: float
+    payload_bytes: int = 4096
+    header_bytes: int = 0
+
+
+@frozen
+class PeSite:
+    """Where one PE sits and which nodes serve it; `index` counts PEs in (sip, cube, pe) order."""
+
+    index: int
+    sip: int
+    cube: int
+    pe: int
+    prefix: str
+    pe_cpu: str
+    hbm_ctrl: str
+    m_cpu: str
+    io_cpu: str
+
+
+@frozen
+class Design:
+    """A specification that has been checked: counts, granularities in bytes, PE sites and the address map."""
+
+    sips: int
+    cubes_per_sip: int
+    pes_per_cube: int
+    chunk_bytes: int
+    page_bytes: int
+    pes: tuple[PeSite, ...]
+    address_map: AddressMap
+    mesh_width: int = 1
+    mesh_height: int = 1
+
+    @property
+    def hbm_slice_bytes(self) -> int:
+        """Capacity of one PE's HBM slice."""
+        return self.address_map.hbm_bytes
+
+    @property
+    def tcm_bytes(self) -> int:
+        """Capacity of one PE's TCM."""
+        return self.address_map.tcm_bytes
+
+    @property
+    def sram_bytes(self) -> int:
+        """Capacity of one cube's SRAM."""
+        return self.address_map.sram_bytes
+
+
+@frozen
+class Graph:
+    """Nodes by id and edges by (source, destination), both in sorted order; `design` is None when built by hand."""
+
+    nodes: Mapping[str, Node]
+    edges: Mapping[tuple[str, str], Edge]
+    design: Design | None = None
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, nodes: Iterable[Node], edges: Iterable[Edge], design: Design | None = None, warnings: Iterable[str] = ()
+    ) -> Graph:
+        """Sort and check nodes and edges.
+
+        Raises:
+            ConfigError: a node id or an ordered pair occurs twice, an edge names an unknown node, or a bandwidth or
+                latency is not above zero; every fault is reported.
+        """
+        by_id: dict[str, Node] = {}
+        by_pair: dict[tuple[str, str], Edge] = {}
+        problems: list[str] = []
+        for node in nodes:
+            if node.id in by_id:
+                problems.append(f"node {node.id} must exist once, but it is defined twice; rename one.")
+            by_id[node.id] = node
+        for edge in edges:
+            pair = (edge.src, edge.dst)
+            if pair in by_pair:
+                problems.append(
+                    f"edge {edge.src} -> {edge.dst} must exist once, but it is defined twice; "
+                    "give parallel links their own port nodes."
+                )
+            by_pair[pair] = edge
+            problems.extend(_edge_problems(edge, by_id))
+        if problems:
+            raise ConfigError(*problems)
+        return cls(
+            MappingProxyType(dict(sorted(by_id.items()))),
+            MappingProxyType(dict(sorted(by_pair.items()))),
+            design,
+            tuple(warnings),
+        )
+
+    @property
+    def checked_design(self) -> Design:
+        """The design of a compiled graph; raises ConfigError for a graph that was built by hand without one."""
+        if self.design is None:
+            raise ConfigError("graph must have a design for this, but it was built by hand; give Graph.of(design=…).")
+        return self.design
+
+
+def _edge_problems(edge: Edge, nodes: Mapping[str, Node]) -> list[str]:
+    name = f"edge {edge.src} -> {edge.dst}"
+    problems = [
+        f"{name} must join existing nodes, but there is no node {end!r}; add it or drop the edge."
+        for end in (edge.src, edge.dst)
+        if end not in nodes
+    ]
+    if not edge.bandwidth > 0:
+        problems.append(f"bandwidth of {name} must be above 0 B/ns, not {edge.bandwidth!r}; give it one.")
+    if not edge.latency > 0:
+        problems.append(f"latency of {name} must be above 0 ns, not {edge.latency!r}; give it one.")
+    if edge.src == edge.dst:
+        problems.append(f"{name} must join two nodes, not a node to itself; drop it.")
+    if edge.payload_bytes < 1 or edge.header_bytes < 0:
+        problems.append(
+            f"framing of {name} must be at least 1 B of payload and 0 B of header, "
+            f"not {edge.payload_bytes!r} and {edge.header_bytes!r}; correct it."
+        )
+    return problems

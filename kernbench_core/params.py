@@ -1,0 +1,101 @@
+"""Parameters of components: declared once, with type, unit, default and a sentence, and read nowhere else."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from kernbench_core.errors import UsageError
+from kernbench_core.units import DIMENSIONS, parse_quantity
+
+
+class UnknownName(UsageError):
+    """A name that no registry or catalogue holds; the message ends with the closest known name."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str] = ()) -> None:
+        names = sorted(known)
+        self.what, self.name, self.known = what, name, tuple(names)
+        super().__init__(f"{what} must be a registered name, not {name!r}.{did_you_mean(name, names)}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean 'x'?` for the closest known name, ` Known: …` for a few without one, or nothing."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f" Did you mean {close[0]!r}?"
+    return f" Known: {', '.join(names)}." if 0 < len(names) <= 20 else ""
+
+
+def _check_dimension(instance: Param, attribute: object, value: str) -> None:
+    if value not in DIMENSIONS:
+        raise ValueError(f"dimension of parameter {instance.name!r} must be one of {sorted(DIMENSIONS)}, not {value!r}")
+
+
+@frozen
+class Param:
+    """One parameter of a component class.
+
+    `dimension` is a name of `units.DIMENSIONS`; `default` is written as in YAML, with its unit ("8 ns"), and None
+    makes the parameter required. A value must be above zero when `positive`, at least `minimum` when that is given
+    (in kernbench's own unit), and one of `choices` when there are any. `doc` is one sentence.
+    """
+
+    name: str
+    dimension: str = field(validator=_check_dimension)
+    default: object
+    doc: str
+    minimum: float | None = None
+    positive: bool = False
+    choices: tuple[object, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The unit that this parameter is usually written with, "" for plain numbers."""
+        return DIMENSIONS[self.dimension].example_unit
+
+    @property
+    def required(self) -> bool:
+        """Whether a configuration must give this parameter."""
+        return self.default is None
+
+    @property
+    def default_value(self) -> Any:
+        """The default in kernbench's own unit, or None when the parameter is required."""
+        return None if self.default is None else self.convert(self.default)
+
+    def convert(self, value: object) -> Any:
+        """Return the value in kernbench's own unit; raise ValueError("must be …") when it does not fit."""
+        converted = parse_quantity(value, self.dimension, positive=self.positive, minimum=self.minimum)
+        if self.choices and converted not in self.choices:
+            listed = ", ".join(repr(choice) for choice in self.choices)
+            raise ValueError(f"must be one of {listed}, not {value!r}.")
+        return converted
+
+
+def resolve_params(
+    declared: Iterable[Param], given: Mapping[str, object], where: Callable[[str], str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Complete and convert the parameters of one node.
+
+    Returns every declared parameter in kernbench's own unit, defaults filled in, in declaration order, and a sentence
+    for each fault. `where(name)` gives the place and dotted path that such a sentence starts with.
+    """
+    known = {param.name: param for param in declared}
+    problems = [
+        f"{where(name)} must be a declared parameter.{did_you_mean(name, known)}" for name in given if name not in known
+    ]
+    values: dict[str, Any] = {}
+    for name, param in known.items():
+        value = given.get(name, param.default)
+        if value is None:
+            problems.append(f"{where(name)} must be given: {param.doc}")
+            continue
+        try:
+            values[name] = param.convert(value)
+        except ValueError as fault:
+            problems.append(f"{where(name)} {fault}")
+    return values, problems
