@@ -1,0 +1,351 @@
+"""Strict YAML, read with the place of every key, and merged: the only door to PyYAML.
+
+Scalars follow YAML 1.2 (`1e9` is a float, `on` and `yes` are text). Duplicate keys, tags, several documents, aliases
+that expand beyond a small budget, files over 4 MiB and nesting deeper than 64 are refused. A file may say
+`base: NAME_OR_FILE`; overlays and `KEY=VALUE` settings are merged over it in the order they are given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+from attrs import evolve, field, frozen
+
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.params import did_you_mean
+
+MAX_BYTES = 4 * 2**20
+"""Largest configuration file that is read."""
+MAX_DEPTH = 64
+"""Deepest nesting of mappings and lists that is read."""
+ALIAS_BUDGET = 2000
+"""How many values all aliases of one file may expand to, together."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+KeyPath = tuple[str | int, ...]
+
+
+@frozen
+class Located:
+    """A value and the place of its key: a scalar, a dict of Located or a list of Located; `size` counts values."""
+
+    value: Any
+    place: str
+    size: int = 1
+
+
+@frozen
+class Config:
+    """Merged configuration: plain data, the place of every key path, and the names of the files it came from."""
+
+    data: Mapping[str, Any]
+    places: Mapping[KeyPath, str]
+    sources: tuple[str, ...] = ()
+
+    def where(self, path: KeyPath) -> str:
+        """Return `file:line:column` (or the `--set` text) of a key path, or of its nearest parent that was written."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, self.sources[-1] if self.sources else "<configuration>")
+
+    def at(self, path: KeyPath) -> str:
+        """Return what a sentence about a key path starts with: its place and its dotted name."""
+        return f"{self.where(path)}: {dotted(path)}"
+
+
+def dotted(path: KeyPath) -> str:
+    """Write a key path with dots, list items by index: `overrides.0.impl`."""
+    return ".".join(str(part) for part in path) or "configuration"
+
+
+def load_config(
+    source: str | Path,
+    *,
+    presets: Mapping[str, Path] | None = None,
+    overlays: Sequence[str | Path] = (),
+    sets: Sequence[str] = (),
+) -> Config:
+    """Read a preset or file with its bases, then overlay files, then `KEY=VALUE` settings.
+
+    Args:
+        source: a name in `presets` or the path of a file.
+        presets: preset names and the files that hold them; `base:` may name them too.
+        overlays: presets or files merged over the result, in order (the `--components` option).
+        sets: `dotted.key=value` texts merged last; the value is read as YAML.
+
+    Raises:
+        ConfigError: every fault of every file and setting, each with its place.
+        UsageError: the source or an overlay is neither a preset nor a file.
+    """
+    reader = _Reader(presets or {})
+    layers = [reader.layer(name) for name in (source, *overlays)]
+    for setting in sets:
+        layers.append(reader.attempt(lambda text=setting: _read_setting(text)))
+    return reader.finish(layers)
+
+
+def parse_config(
+    text: str, name: str = "<text>", *, presets: Mapping[str, Path] | None = None, sets: Sequence[str] = ()
+) -> Config:
+    """Read configuration from text instead of a file; `name` stands for the file in messages."""
+    reader = _Reader(presets or {})
+    layers = [reader.text_layer(text, name, Path())]
+    for setting in sets:
+        layers.append(reader.attempt(lambda value=setting: _read_setting(value)))
+    return reader.finish(layers)
+
+
+@frozen
+class _Reader:
+    """One reading: follows `base:`, collects faults of all files before it raises."""
+
+    presets: Mapping[str, Path]
+    problems: list[str] = field(factory=list)
+    sources: list[str] = field(factory=list)
+
+    def attempt(self, read: Any) -> Located:
+        try:
+            result: Located = read()
+            return result
+        except ConfigError as fault:
+            self.problems.extend(fault.problems)
+            return Located({}, "")
+
+    def layer(self, name: str | Path, seen: tuple[Path, ...] = (), folder: Path | None = None) -> Located:
+        path = self.presets.get(str(name)) or (folder or Path()) / name
+        if not path.is_file():
+            raise UsageError(
+                f"topology must be a preset or a file, not {str(name)!r}.{did_you_mean(str(name), self.presets)}"
+            )
+        if path in seen:
+            self.problems.append(f"{path}: base must not lead back to {path.name!r}; drop it.")
+            return Located({}, str(path))
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            self.problems.append(f"{path}: file must be at most 4 MiB, not {size} B; split it with 'base:'.")
+            return Located({}, str(path))
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as fault:
+            wrong = fault.object[fault.start : fault.end]
+            self.problems.append(f"{path}: file must be UTF-8 text, not bytes like {wrong!r}.")
+            return Located({}, str(path))
+        return self.text_layer(text, str(path), path.parent, (*seen, path))
+
+    def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...] = ()) -> Located:
+        self.sources.append(name)
+        tree = self.attempt(lambda: read_yaml(text, name))
+        if not isinstance(tree.value, dict):
+            self.problems.append(f"{name}:1:1: configuration must be a mapping, not {tree.value!r}.")
+            return Located({}, name)
+        base = tree.value.pop("base", None)
+        if base is None:
+            return tree
+        if not isinstance(base.value, str):
+            self.problems.append(f"{base.place}: base must be a preset or a file name, not {plain(base)!r}.")
+            return tree
+        try:
+            return merge(self.layer(base.value, seen, folder), tree)
+        except UsageError:
+            hint = did_you_mean(base.value, self.presets)
+            self.problems.append(f"{base.place}: base must be a preset or a file, not {base.value!r}.{hint}")
+            return tree
+
+    def finish(self, layers: Iterable[Located]) -> Config:
+        if self.problems:
+            raise ConfigError(*self.problems)
+        tree = Located({}, "")
+        for layer in layers:
+            tree = merge(tree, layer)
+        places = MappingProxyType(dict(_places(tree, ())))
+        return Config(MappingProxyType(plain(tree)), places, tuple(self.sources))
+
+
+def merge(base: Located, over: Located) -> Located:
+    """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
+
+    A mapping that names another `impl` than the one below replaces it whole: parameters belong to their class.
+    """
+    if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
+        return over
+    below, above = base.value.get("impl"), over.value.get("impl")
+    if below is not None and above is not None and below.value != above.value:
+        return over
+    merged = dict(base.value)
+    for key, item in over.value.items():
+        old = merged.get(key)
+        if old is None:
+            merged[key] = item
+        elif key == "overrides" and isinstance(old.value, list) and isinstance(item.value, list):
+            merged[key] = evolve(item, value=[*old.value, *item.value])
+        else:
+            merged[key] = merge(old, item)
+    return evolve(base if base.place else over, value=merged)
+
+
+def plain(tree: Located) -> Any:
+    """Return the values without their places: dicts, lists and scalars."""
+    if isinstance(tree.value, dict):
+        return {key: plain(item) for key, item in tree.value.items()}
+    if isinstance(tree.value, list):
+        return [plain(item) for item in tree.value]
+    return tree.value
+
+
+def _places(tree: Located, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if path:
+        yield path, tree.place
+    items: Iterable[tuple[str | int, Located]] = ()
+    if isinstance(tree.value, dict):
+        items = tree.value.items()
+    elif isinstance(tree.value, list):
+        items = enumerate(tree.value)
+    for key, item in items:
+        yield from _places(item, (*path, key))
+
+
+def _read_setting(setting: str) -> Located:
+    place = f"--set {setting}"
+    key, equals, text = setting.partition("=")
+    parts = key.split(".")
+    if not equals or not all(part.strip() for part in parts):
+        raise ConfigError(f"{place}: setting must be KEY=VALUE with a dotted key, not {setting!r}.")
+    tree = _replaced(read_yaml(text, place), place)
+    for part in reversed(parts):
+        tree = Located({part.strip(): tree}, place)
+    return tree
+
+
+def _replaced(tree: Located, place: str) -> Located:
+    value = tree.value
+    if isinstance(value, dict):
+        value = {key: _replaced(item, place) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = [_replaced(item, place) for item in value]
+    return Located(value, place, tree.size)
+
+
+def read_yaml(text: str, name: str) -> Located:
+    """Read one YAML document strictly.
+
+    Raises:
+        ConfigError: the text is no such document; duplicate keys are all reported, syntax faults one at a time.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise ConfigError(f"{name}: file must be at most 4 MiB, not {len(text)} characters; split it with 'base:'.")
+    composer = _Composer(name)
+    try:
+        tree = composer.document(yaml.parse(text, Loader=_LOADER))
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        raise ConfigError(f"{place}: file must be valid YAML, but {fault.problem}.") from None
+    except yaml.YAMLError as fault:
+        raise ConfigError(f"{name}: file must be valid YAML, but {' '.join(str(fault).split())}.") from None
+    if composer.problems:
+        raise ConfigError(*composer.problems)
+    return tree
+
+
+@frozen
+class _Composer:
+    """Build a located tree from YAML events, counting depth and alias expansion on the way."""
+
+    name: str
+    problems: list[str] = field(factory=list)
+    anchors: dict[str, Located] = field(factory=dict)
+    expanded: list[int] = field(factory=lambda: [0])
+
+    def document(self, events: Iterator[Any]) -> Located:
+        tree: Located | None = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if tree is not None:
+                    raise ConfigError(f"{self.place(event)}: file must hold one YAML document, not several.")
+                tree = self.node(next(events), events, 1, None)
+        return Located({}, f"{self.name}:1:1") if tree is None else tree
+
+    def place(self, event: Any) -> str:
+        return f"{self.name}:{event.start_mark.line + 1}:{event.start_mark.column + 1}"
+
+    def node(self, event: Any, events: Iterator[Any], depth: int, place: str | None) -> Located:
+        place = place or self.place(event)
+        if isinstance(event, yaml.AliasEvent):
+            return evolve(self.alias(event), place=place)
+        if event.tag is not None:
+            raise ConfigError(f"{place}: value must have no tag, not {event.tag!r}; drop it.")
+        if isinstance(event, yaml.ScalarEvent):
+            tree = Located(_scalar(event.value) if event.style in (None, "") else event.value, place)
+        elif depth > MAX_DEPTH:
+            raise ConfigError(f"{place}: nesting must be at most {MAX_DEPTH} deep; flatten the file.")
+        elif isinstance(event, yaml.SequenceStartEvent):
+            tree = self.sequence(events, depth, place)
+        else:
+            tree = self.mapping(events, depth, place)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = tree
+        return tree
+
+    def sequence(self, events: Iterator[Any], depth: int, place: str) -> Located:
+        items: list[Located] = []
+        for event in events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            items.append(self.node(event, events, depth + 1, None))
+        return Located(items, place, 1 + sum(item.size for item in items))
+
+    def mapping(self, events: Iterator[Any], depth: int, place: str) -> Located:
+        items: dict[str, Located] = {}
+        for event in events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key, at = plain(self.node(event, events, depth + 1, None)), self.place(event)
+            item = self.node(next(events), events, depth + 1, at)
+            if not isinstance(key, str):
+                self.problems.append(f"{at}: key must be text, not {key!r}; quote it.")
+            elif key in items:
+                self.problems.append(f"{at}: key {key!r} must appear once, but it is also at {items[key].place}.")
+            else:
+                items[key] = item
+        return Located(items, place, 1 + sum(item.size for item in items.values()))
+
+    def alias(self, event: Any) -> Located:
+        target = self.anchors.get(event.anchor)
+        if target is None:
+            raise ConfigError(f"{self.place(event)}: alias must name a finished anchor, not {event.anchor!r}.")
+        self.expanded[0] += target.size
+        if self.expanded[0] > ALIAS_BUDGET:
+            raise ConfigError(
+                f"{self.place(event)}: aliases must expand to at most {ALIAS_BUDGET} values in one file; "
+                "write the values out."
+            )
+        return target
+
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+def _scalar(text: str) -> object:
+    """Resolve a plain scalar by the core schema of YAML 1.2."""
+    if _NULL.fullmatch(text):
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _INT.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    special = _SPECIAL.fullmatch(text)
+    if special:
+        return float("nan") if special[3] else float(f"{special[1]}inf")
+    return text
