@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kernbench_core.environment import Environment, ProcessGenerator, Signal
+from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
@@ -44,6 +44,16 @@ class Port:
     def put(self, msg: MsgBase) -> None:
         """Deliver `msg` now, from outside the graph, as an event of its own."""
         self._env.inject(msg, self._arrive)
+
+
+class Waiting:
+    """Tell what a program waits for, as a sentence that follows its PE's name, and since when (ns)."""
+
+    __slots__ = ("sentence", "since_ns")
+
+    def __init__(self, sentence: str, since_ns: float) -> None:
+        self.sentence = sentence
+        self.since_ns = since_ns
 
 
 class ComponentBase:
@@ -71,12 +81,13 @@ class ComponentBase:
         self.busy_ns = 0.0
         self.servers = int(node.params.get("servers", 1))
         self._op_logger = ctx.op_logger
-        self._previous_out = 0.0
+        self._previous_out = -math.inf
         self._raw: float | None = None
         self._rounded = 0.0
         self._queue: deque[MsgBase] = deque()
         self._idle: list[Signal] = []
         self._serving: list[tuple[MsgBase, float] | None] = []
+        self.processes: list[Process] = []
         cls = type(self)
         self.run_style = cls.run is not ComponentBase.run
         self._paced = cls.interval is not ComponentBase.interval
@@ -124,25 +135,42 @@ class ComponentBase:
         if hop < len(path):
             msg.hop = hop
             self.out_ports[path[hop]].send(msg, head, tail)
-        elif msg.reply:
-            msg.answered()
         else:
             msg.head, msg.tail = head, tail
-            msg.at_end(self, head, tail)
+            if msg.reply:
+                msg.answered()
+            else:
+                msg.at_end(self, head, tail)
 
     def min_service_ns(self, msg: MsgBase) -> float:
         """Return a time in ns that service of `msg` never undercuts; feeds the lower bound."""
         return 0.0 if self.run_style else grid_ceil(self.overhead(msg))
+
+    def channels(self, msg: MsgBase) -> Iterable[tuple[int, float, float]]:
+        """Return (bytes, bytes/ns, latency in ns) of each internal channel that `msg` uses; for the lower bound."""
+        return ()
+
+    def awaiting(self) -> Iterable[MsgBase]:
+        """Return the messages sent from here whose answers are still out; for the deadlock report."""
+        return ()
+
+    def waits_in_words(self) -> Waiting | None:
+        """Say what a program that runs here waits for; for the deadlock report, asked at its time."""
+        return None
 
     # What a model may call --------------------------------------------------------------------------
 
     def internal_wire(self, name: str, bandwidth: float, latency: float) -> Wire:
         """Create a wire inside the component (bytes/ns, ns); its deliveries come to `on_internal`."""
         wire = self.ctx.new_wire(
-            f"{self.id}#{name}", bandwidth, latency, arrive=self.on_internal, on_head=self.acts_on_head
+            f"{self.id}#{name}", bandwidth, latency, arrive=self.on_internal, on_head=self.head_rule()
         )
         self.internal_wires.append(wire)
         return wire
+
+    def head_rule(self) -> bool | Callable[[Any], bool]:
+        """Return `ON_HEAD` where it holds for every message, else the method to ask."""
+        return self.acts_on_head if type(self).acts_on_head is not ComponentBase.acts_on_head else self.ON_HEAD
 
     def on_internal(self, msg: MsgBase) -> None:
         """Go on with `msg` when an internal wire delivers it."""
@@ -167,7 +195,7 @@ class ComponentBase:
         floor = self._previous_out
         if self._paced:
             floor += self._pace(msg)
-        if out < floor and self.served:
+        if out < floor:
             out = floor
         self._previous_out = out
         self.served += 1
@@ -205,7 +233,7 @@ class ComponentBase:
         if self.run_style:
             for index in range(self.servers):
                 self._serving.append(None)
-                self.env.process(self._work(index, Signal()))
+                self.processes.append(self.env.process(self._work(index, Signal())))
 
     def _arrive_run(self, msg: MsgBase) -> None:
         if msg.reply and msg.hop == len(msg.path) - 1:

@@ -61,6 +61,10 @@ class RunContext:
             raise ConfigError("this graph was built by hand and has no design; compile it from a topology instead.")
         return design
 
+    def reserve_edges(self, number: int) -> None:
+        """Keep the edge ids 1 to `number` for the edges of the graph."""
+        self._next_edge = number + 1
+
     def new_wire(
         self,
         name: str,
@@ -71,14 +75,18 @@ class RunContext:
         on_head: bool | Callable[[Any], bool],
         payload_bytes: int = 0,
         header_bytes: int = 0,
+        edge_id: int | None = None,
     ) -> Wire:
-        """Create a wire with the next edge id (bytes/ns, ns, bytes)."""
+        """Create a wire (bytes/ns, ns, bytes) with a reserved edge id, or else the next free one."""
         for what, value in (("bandwidth", bandwidth), ("latency", latency)):
             if not value > 0:
                 raise ConfigError(f"{name}: {what} must be greater than 0, not {value!r}.")
+        if edge_id is None:
+            edge_id = self._next_edge
+            self._next_edge += 1
         wire = Wire(
             self.env,
-            self._next_edge,
+            edge_id,
             name,
             bandwidth,
             latency,
@@ -87,7 +95,6 @@ class RunContext:
             payload_bytes=payload_bytes,
             header_bytes=header_bytes,
         )
-        self._next_edge += 1
         self.wires.append(wire)
         return wire
 

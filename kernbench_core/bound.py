@@ -1,0 +1,88 @@
+"""The lower bound of a transaction's latency, from a formula that shares nothing with the wires.
+
+A leg ends wherever something acts on the last byte. The bound is the sum of all node overheads and
+wire latencies, plus for each leg the largest (bytes on the wire) / bandwidth over its wires and
+memory channels, plus each `min_service_ns`. Simulated time is never below it, and equals it for one
+lone chunk over overhead-style nodes and memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.graph import Edge, Graph
+    from kernbench_core.messages import MsgBase, Transaction
+
+_GRID = 1 << 16
+
+
+def formula_latency(graph: Graph, components: Mapping[str, ComponentBase], transaction: Transaction) -> float:
+    """Return the least time in ns of the round trip of `transaction`, which must not have been sent.
+
+    Counted from the moment it enters its first wire to the moment its answer has wholly arrived.
+    `transaction` is turned around by the call.
+    """
+    memory = components[transaction.path[-1]]
+    walk = _Walk()
+    walk.along(graph, components, transaction)
+    walk.through_channels(memory, transaction, starts_leg=not memory.acts_on_head(transaction))
+    if transaction.op == "write":
+        walk.end_leg()
+    transaction.turn_around()
+    walk.along(graph, components, transaction)
+    walk.end_leg()
+    return walk.total
+
+
+def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> float:
+    """Return the least time in ns from `msg` entering its first wire to the end of its last node's overhead."""
+    walk = _Walk()
+    walk.along(graph, components, msg)
+    walk.end_leg()
+    return walk.total
+
+
+class _Walk:
+    """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._slowest = 0.0
+
+    def along(self, graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> None:
+        last = len(msg.path) - 1
+        for index in range(last):
+            edge = graph.edges[msg.path[index], msg.path[index + 1]]
+            self.total += _on_grid(edge.latency)
+            self._slowest = max(self._slowest, _edge_duration(edge, msg.nbytes))
+            node = components[msg.path[index + 1]]
+            if not node.acts_on_head(msg):
+                self.end_leg()
+            if index + 1 < last or not (msg.reply and node.run_style):
+                self.total += _on_grid(node.min_service_ns(msg))
+
+    def through_channels(self, memory: ComponentBase, transaction: Transaction, *, starts_leg: bool) -> None:
+        if starts_leg:
+            self.end_leg()
+        latency = 0.0
+        for nbytes, bandwidth, channel_latency in memory.channels(transaction):
+            self._slowest = max(self._slowest, _on_grid(nbytes / bandwidth))
+            latency = max(latency, _on_grid(channel_latency))
+        self.total += latency
+
+    def end_leg(self) -> None:
+        self.total += self._slowest
+        self._slowest = 0.0
+
+
+def _edge_duration(edge: Edge, nbytes: int) -> float:
+    packets = max(1, math.ceil(nbytes / edge.payload_bytes)) if edge.payload_bytes else 1
+    return _on_grid((nbytes + packets * edge.header_bytes) / edge.bandwidth)
+
+
+def _on_grid(ns: float) -> float:
+    return math.ceil(ns * _GRID) / _GRID

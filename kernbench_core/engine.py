@@ -1,0 +1,252 @@
+"""The engine: builds components and wires from a graph, runs a host program, observes completion.
+
+It injects requests at `host` and waits for their answers. It walks no path, calls no `run` and
+decomposes nothing.
+"""
+
+from __future__ import annotations
+
+import traceback as tracebacks
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernbench_core.address import AddressResolver
+from kernbench_core.bridge import Bridge, Finished
+from kernbench_core.component import ComponentBase, Port
+from kernbench_core.context import RunContext
+from kernbench_core.deadlock import deadlock_report
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import ComponentError, DeadlockError, KernbenchError, KernelError, UsageError
+from kernbench_core.graph import Graph
+from kernbench_core.memory import DeviceMemory
+from kernbench_core.messages import HostRequest
+from kernbench_core.oplog import OpLog, OpLogger
+from kernbench_core.routing import PathRouter
+from kernbench_core.runtime import Expectation, Runtime
+from kernbench_core.sanity import check
+from kernbench_core.store import MemoryStore
+from kernbench_core.timing import TimingResult, timing_result
+from kernbench_core.units import format_time
+from kernbench_core.watchdog import Limits, Progress, Watchdog, stop_at
+
+if TYPE_CHECKING:
+    from kernbench_core.graph import PeSite
+
+#: The node that the engine injects host requests at.
+ENTRY = "host"
+
+
+class ComponentClasses(Protocol):
+    """Where the engine gets component classes from: the component registry, or a dict-like in tests."""
+
+    def load(self, name: str) -> Any:
+        """Return the class registered as `name`."""
+
+
+class GraphEngine:
+    """Simulate one run on a compiled graph.
+
+    `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
+    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N".
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        components: ComponentClasses | None = None,
+        *,
+        data: bool = True,
+        seed: int = 0,
+        device: str = "all",
+        limits: Limits | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        log: bool = True,
+        functions: Mapping[str, str] | None = None,
+    ) -> None:
+        self.env = Environment()
+        self.graph = graph
+        self.limits = limits or Limits()
+        self.op_log = OpLog()
+        self.functions = dict(functions or {})
+        self.ctx = RunContext(
+            self.env, graph, op_logger=OpLogger(self.op_log) if log else None, data=data, seed=seed
+        )
+        self._on_progress = on_progress
+        self._watchdog: Watchdog | None = None
+        self._host_request: HostRequest | None = None
+        self._finished = False
+        self._program = "the host program"
+        self.runtime: Runtime | None = None
+        if graph.design is not None:
+            self.ctx.store = self.store = MemoryStore()
+            self.ctx.memory = DeviceMemory(graph.design)
+            self.ctx.resolver = AddressResolver(graph)
+            self.pes = select_pes(graph.design.pes, device)
+        self.ctx.router = PathRouter(graph)
+        self._build(components if components is not None else _installed())
+
+    # Building -------------------------------------------------------------------------------------
+
+    def _build(self, classes: ComponentClasses) -> None:
+        loaded: dict[str, type[ComponentBase]] = {}
+        components = self.ctx.components
+        edges = sorted(self.graph.edges)
+        # edge ids follow sorted (source, destination); internal wires, made in __init__, come after them
+        self.ctx.reserve_edges(len(edges))
+        for node_id in sorted(self.graph.nodes):
+            node = self.graph.nodes[node_id]
+            if node.impl not in loaded:
+                loaded[node.impl] = classes.load(node.impl)
+            components[node_id] = loaded[node.impl](node, self.ctx)
+        for edge_id, key in enumerate(edges, 1):
+            self._join(edge_id, *key)
+        for component in components.values():
+            component.connect()
+        for component in components.values():
+            component.start()
+
+    def _join(self, edge_id: int, source: str, destination: str) -> None:
+        edge = self.graph.edges[source, destination]
+        sender, receiver = self.ctx.components[source], self.ctx.components[destination]
+        sender.out_ports[destination] = self.ctx.new_wire(
+            f"{source}->{destination}",
+            edge.bandwidth,
+            edge.latency,
+            arrive=receiver.arrive,
+            on_head=receiver.head_rule(),
+            payload_bytes=edge.payload_bytes,
+            header_bytes=edge.header_bytes,
+            edge_id=edge_id,
+        )
+        receiver.in_ports[source] = Port(self.env, source, receiver.arrive)
+
+    # Running --------------------------------------------------------------------------------------
+
+    def run(self, bench: Callable[..., Any], params: Mapping[str, object] | None = None) -> None:
+        """Run the host program `bench(rt, **params)` to its end, and every message with it.
+
+        Raise DeadlockError when nothing can happen any more, LimitError when a limit is reached,
+        KernelError or ComponentError when a kernel, the program or a model raised, SanityError when
+        a check at the end fails.
+        """
+        self._program = getattr(bench, "__name__", "the host program")
+        runtime = self.runtime = Runtime(self)
+        if self.limits.max_sim_ns is not None:
+            stop_at(self.env, self.limits.max_sim_ns)
+        bridge = Bridge(bench, (runtime,), params)
+        runtime.bridge = bridge
+        self.env.process(self._host_program(bridge))
+        self.advance()
+        if not self._finished:
+            raise DeadlockError(deadlock_report(self.ctx, self._host_request, runtime))
+        if not runtime.requests:
+            raise UsageError(
+                f"bench {self._program!r} must submit something to the device, but it returned without a copy or a "
+                "launch; call rt.tensor or rt.launch in it."
+            )
+        check(self.ctx, self.get_timing_result())
+
+    def advance(self) -> None:
+        """Process events until nothing is left; translate what components raise."""
+        self._watchdog = Watchdog(self.env, self.limits, self._on_progress)
+        try:
+            self._watchdog.run(lambda: False)
+        except (KernbenchError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise self._component_error(error) from error
+
+    def _host_program(self, bridge: Bridge) -> ProcessGenerator:
+        try:
+            request = bridge.resume()
+            while not isinstance(request, Finished):
+                self._host_request = request if isinstance(request, HostRequest) else None
+                answer = yield self.submit(request) if isinstance(request, HostRequest) else request
+                self._host_request = None
+                request = bridge.resume(answer)
+        except KernbenchError:
+            raise
+        except Exception as error:
+            raise KernelError(
+                f"bench {self._program!r} raised {type(error).__name__}: {error} at simulated time "
+                f"{format_time(self.env.now)}.\n{user_traceback(error)}"
+            ) from error
+        self._finished = True
+
+    def submit(self, request: HostRequest) -> Any:
+        """Put a host request in at the entry component; return what to wait on."""
+        entry = self.ctx.components[ENTRY]
+        if self.runtime is not None:
+            self.runtime.requests.append(request)
+        self.env.inject(request, entry.arrive)
+        return request.done
+
+    def _component_error(self, error: Exception) -> KernbenchError:
+        component = _component_in(error.__traceback__)
+        if component is None and self.env.active_process is not None:
+            component = self._owner(self.env.active_process)
+        if component is None:
+            return ComponentError(f"the simulation raised {type(error).__name__}: {error}")
+        if "Invalid yield value" in str(error):
+            value = str(error).rpartition("Invalid yield value ")[2]
+            return ComponentError(
+                f"{component.id}: {type(component).__module__}.{type(component).__qualname__}.run must yield SimPy "
+                f"events, not {value}; write `yield env.timeout(ns)` to wait."
+            )
+        return ComponentError(
+            f"{component.id}: {type(component).__module__}.{type(component).__qualname__} raised "
+            f"{type(error).__name__}: {error} at simulated time {format_time(self.env.now)}.\n{user_traceback(error)}"
+        )
+
+    def _owner(self, process: object) -> ComponentBase | None:
+        return next((c for c in self.ctx.components.values() if process in c.processes), None)
+
+    # Results --------------------------------------------------------------------------------------
+
+    @property
+    def expectations(self) -> list[Expectation]:
+        """What the host program asked to be checked, in its order."""
+        return [] if self.runtime is None else self.runtime.expectations
+
+    def get_timing_result(self) -> TimingResult:
+        """Return the timing of what has run so far."""
+        requests: Iterable[HostRequest] = () if self.runtime is None else self.runtime.requests
+        wall_s = 0.0 if self._watchdog is None else self._watchdog.wall_s
+        return timing_result(self.ctx, requests, len(self.op_log), wall_s)
+
+
+def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:
+    """Return the PEs that `device` ("all" or "sip:N") names; raise UsageError when there are none."""
+    if device == "all":
+        return pes
+    sips = sorted({site.sip for site in pes})
+    kind, _, number = device.partition(":")
+    if kind == "sip" and number.isdecimal() and int(number) in sips:
+        return tuple(site for site in pes if site.sip == int(number))
+    raise UsageError(f"--device must be 'all' or 'sip:N' with N from {sips[0]} to {sips[-1]}, not {device!r}.")
+
+
+def _installed() -> ComponentClasses:
+    from kernbench_core.plugins import load_plugins
+
+    return load_plugins().components
+
+
+def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
+    """Return the component whose method is innermost in `traceback`."""
+    found = None
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if isinstance(owner, ComponentBase):
+            found = owner
+        traceback = traceback.tb_next
+    return found
+
+
+def user_traceback(error: BaseException) -> str:
+    """Format the part of a traceback that lies outside the framework."""
+    core = str(Path(__file__).parent)
+    frames = [frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(core)]
+    return "".join(tracebacks.format_list(frames)).rstrip()

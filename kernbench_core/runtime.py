@@ -1,0 +1,322 @@
+"""The host API: what a bench calls (`rt`) to place tensors, launch kernels and check results.
+
+A bench is a plain function that runs beside the simulation: a call that takes simulated time
+suspends it until the device has answered.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernbench_core.bridge import Bridge
+from kernbench_core.dtypes import from_numpy, to_numpy
+from kernbench_core.errors import KernelError, NoDataError, ShapeError, UnsupportedError, UsageError
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
+from kernbench_core.oplog import Region
+from kernbench_core.values import AbstractValue, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.engine import GraphEngine
+    from kernbench_core.graph import PeSite
+    from kernbench_core.memory import TensorAllocation
+
+Array = npt.NDArray[Any]
+
+
+@attrs.frozen
+class Expectation:
+    """Keep what a tensor must be: the value it held when checked, and the array or its maker.
+
+    `rtol` and `atol` None mean the dtype's own tolerance.
+    """
+
+    name: str
+    value: Value
+    expected: Array | Callable[[], Array]
+    rtol: float | None
+    atol: float | None
+
+    def array(self) -> Array:
+        """Return the expected array, computing it when it was given as a function."""
+        return np.asarray(self.expected() if callable(self.expected) else self.expected)
+
+
+class DeviceTensor:
+    """Refer to a tensor in device memory, from the host. `shape` is in elements, `dtype` a name like "f16"."""
+
+    def __init__(self, runtime: Runtime, allocation: TensorAllocation) -> None:
+        self._runtime = runtime
+        self.allocation = allocation
+        self.name = allocation.name
+        self.shape: tuple[int, ...] = tuple(allocation.shape)
+        self.dtype: str = allocation.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.allocation.nbytes
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The physical byte ranges that hold the tensor, in row-major order."""
+        return tuple(Region(segment.pa, segment.nbytes) for segment in self.allocation.segments)
+
+    def value(self) -> Value:
+        """Return what the tensor holds now, computed or not."""
+        if not self._runtime.data:
+            return AbstractValue(self.shape, self.dtype)
+        return self._runtime.store.value("hbm", self.regions, self.shape, self.dtype)
+
+    def numpy(self) -> Array:
+        """Return the tensor's content, shape and dtype as declared; costs no simulated time.
+
+        Waits, in simulated time, for launches that are still running with this tensor; then computes
+        just what it needs. Raise NoDataError in a run without data.
+        """
+        if not self._runtime.data:
+            raise NoDataError(
+                f"tensor {self.name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."
+            )
+        self._runtime.wait_for(self)
+        return self._runtime.materialize(self.value())
+
+    def __repr__(self) -> str:
+        return f"<DeviceTensor {self.name} {self.dtype}{list(self.shape)} in {len(self.allocation.segments)} segments>"
+
+
+@attrs.define
+class LaunchHandle:
+    """Refer to a launch that may still be running."""
+
+    request: KernelLaunchMsg
+    tensors: tuple[DeviceTensor, ...]
+
+    @property
+    def launch(self) -> Launch:
+        """The launch, with each PE's start and end in ns."""
+        return self.request.launch
+
+
+class Runtime:
+    """Give a host program the device. `rt.pes` are the PEs it may use, `rt.rng` is seeded by the run."""
+
+    bridge: Bridge
+
+    def __init__(self, engine: GraphEngine) -> None:
+        self._engine = engine
+        self.data = engine.ctx.data
+        self.store = engine.ctx.store
+        self.pes: tuple[PeSite, ...] = engine.pes
+        self.rng = np.random.default_rng(engine.ctx.seed)
+        self.requests: list[HostRequest] = []
+        self.expectations: list[Expectation] = []
+        self._running: list[LaunchHandle] = []
+        self._named = 0
+        self._executor: Any = None
+
+    @property
+    def n_pes(self) -> int:
+        """How many PEs the device has."""
+        return len(self.pes)
+
+    @property
+    def now(self) -> float:
+        """Simulated time in ns."""
+        return self._engine.env.now
+
+    # Tensors --------------------------------------------------------------------------------------
+
+    def tensor(
+        self,
+        source: npt.ArrayLike | tuple[int, ...],
+        dtype: str | None = None,
+        *,
+        name: str | None = None,
+        placement: object = None,
+    ) -> DeviceTensor:
+        """Place an array, or random numbers of a shape, in device memory, and take the time of the copy.
+
+        `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
+        (normal floats, ints from -8 to 7). `dtype` is a name like "f16"; default the array's own, or f32.
+        The first dimension is dealt in equal blocks over the memory slices of the device's PEs.
+        """
+        if placement is not None:
+            raise UnsupportedError("rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out.")
+        if _is_shape(source):
+            shape, kind = tuple(source), dtype or "f32"  # type: ignore[arg-type]
+            array = _random(self.rng, shape, kind) if self.data else None
+        else:
+            array = np.asarray(source)
+            kind = dtype or from_numpy(array.dtype)
+            array = array.astype(to_numpy(kind), copy=False)
+            shape = array.shape
+        tensor = self.empty(shape, kind, name=name)
+        self._put(tensor, array)
+        self._request(MemoryWriteMsg(tensor.regions))
+        return tensor
+
+    def zeros(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
+        """Place zeros in device memory, and take the time of the copy."""
+        if self.data:
+            return self.tensor(np.zeros(tuple(shape), to_numpy(dtype)), dtype, name=name)
+        return self.tensor(tuple(shape), dtype, name=name)
+
+    def empty(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
+        """Allocate device memory without writing it; takes no simulated time."""
+        if any(not isinstance(extent, int | np.integer) or extent < 1 for extent in shape):
+            raise ShapeError(f"a tensor's shape must be positive integers, not {tuple(shape)!r}.")
+        self._named += 1
+        label = name or f"tensor{self._named}"
+        allocation = self._engine.ctx.memory.allocate(tuple(int(n) for n in shape), dtype, label, self.pes)
+        return DeviceTensor(self, allocation)
+
+    def free(self, tensor: DeviceTensor) -> None:
+        """Give a tensor's device memory back; takes no simulated time."""
+        self.wait_for(tensor)
+        self._engine.ctx.memory.free(tensor.allocation)
+
+    def copy_to_host(self, tensor: DeviceTensor) -> None:
+        """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time."""
+        self.wait_for(tensor)
+        self._request(MemoryReadMsg(tensor.regions))
+
+    def check(
+        self,
+        tensor: DeviceTensor,
+        expected: npt.ArrayLike | Callable[[], Array],
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> None:
+        """Ask that `tensor`, as it is now, be compared with `expected` when data is verified.
+
+        `expected` is an array of the tensor's shape, or a function that makes one and is called only then.
+        """
+        self.wait_for(tensor)
+        if not callable(expected) and np.shape(expected) != tensor.shape:
+            raise ShapeError(
+                f"rt.check({tensor.name!r}): expected must have the tensor's shape {tensor.shape}, not {np.shape(expected)}."
+            )
+        made = expected if callable(expected) else np.array(expected)
+        self.expectations.append(Expectation(tensor.name, tensor.value(), made, rtol, atol))
+
+    # Launches -------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        kernel: Callable[..., Any],
+        *args: object,
+        grid: tuple[int, ...] | None = None,
+        device: Iterable[int] | None = None,
+        wait: bool = True,
+        **kwargs: object,
+    ) -> LaunchHandle:
+        """Run `kernel(*args, **kwargs, tl)` on the device's PEs and wait for it, unless `wait` is false.
+
+        Without `grid` there is one program per PE; with `grid=(x[, y[, z]])` programs are dealt to PEs
+        round-robin in PE order, x fastest. `device` restricts the PEs to those of the given SIPs.
+        """
+        sites = self.pes if device is None else tuple(site for site in self.pes if site.sip in set(device))
+        if not sites:
+            raise UsageError(f"rt.launch: device must name SIPs of this run, not {device!r}.")
+        programs, full_grid = deal_programs([site.index for site in sites], grid)
+        arguments = _bind(kernel, args, kwargs)
+        tensors = tuple(value for value in arguments.values() if isinstance(value, DeviceTensor))
+        plain = {k: v.allocation if isinstance(v, DeviceTensor) else v for k, v in arguments.items()}
+        request = KernelLaunchMsg(Launch(kernel, plain, full_grid, programs))
+        request.launch.injected_ns = self.now
+        self._engine.ctx.launches.append(request.launch)
+        handle = LaunchHandle(request, tensors)
+        self._running.append(handle)
+        self._engine.submit(request)
+        if wait:
+            self.wait(handle)
+        return handle
+
+    def wait(self, handle: LaunchHandle) -> None:
+        """Wait, in simulated time, until a launch is complete."""
+        if not handle.request.done.fired:
+            self.bridge.suspend(handle.request.done)
+        if handle in self._running:
+            self._running.remove(handle)
+
+    def wait_for(self, tensor: DeviceTensor) -> None:
+        """Wait, in simulated time, for every running launch that was given `tensor`."""
+        if self.bridge.inside:
+            for handle in [handle for handle in self._running if tensor in handle.tensors]:
+                self.wait(handle)
+
+    def wait_all(self) -> None:
+        """Wait, in simulated time, for every running launch."""
+        for handle in list(self._running):
+            self.wait(handle)
+
+    # Inside ---------------------------------------------------------------------------------------
+
+    def _put(self, tensor: DeviceTensor, array: Array | None) -> None:
+        if array is None:
+            return
+        flat = np.array(array, order="C").reshape(-1)
+        flat.flags.writeable = False
+        for segment in tensor.allocation.segments:
+            start = (segment.va - tensor.allocation.va) // flat.itemsize
+            self.store.write("hbm", segment.pa, flat[start : start + segment.nbytes // flat.itemsize])
+
+    def _request(self, request: HostRequest) -> None:
+        self.bridge.suspend(request)
+
+    def materialize(self, value: Value) -> Array:
+        """Compute what `value` needs, and return it."""
+        from kernbench_core.executor import DataExecutor
+
+        if self._executor is None:
+            self._executor = DataExecutor(self._engine.op_log, self.store, self._engine.functions)
+        result: Array = self._executor.materialize(value)
+        return result
+
+
+def deal_programs(
+    pes: Sequence[int], grid: tuple[int, ...] | None
+) -> tuple[dict[int, tuple[tuple[int, int, int], ...]], tuple[int, int, int]]:
+    """Deal the programs of `grid` to `pes` round-robin, x fastest; one per PE where there is no grid."""
+    if grid is None:
+        return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
+    if not 1 <= len(grid) <= 3 or any(not isinstance(n, int) or n < 1 for n in grid):
+        raise UsageError(f"rt.launch: grid must be one to three positive integers, not {grid!r}.")
+    x, y, z = (*grid, 1, 1)[:3]
+    dealt: dict[int, list[tuple[int, int, int]]] = {}
+    for number in range(math.prod((x, y, z))):
+        dealt.setdefault(pes[number % len(pes)], []).append((number % x, number // x % y, number // (x * y)))
+    return {pe: tuple(ids) for pe, ids in dealt.items()}, (x, y, z)
+
+
+def _bind(kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+    """Match arguments to the kernel's parameters, `tl` left out; raise UsageError when they do not fit."""
+    signature = inspect.signature(kernel)
+    name = getattr(kernel, "__name__", repr(kernel))
+    if "tl" not in signature.parameters:
+        raise KernelError(f"kernel {name!r} must have a parameter named 'tl'; add it, last by custom.")
+    rest = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
+    try:
+        bound = rest.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"rt.launch: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _is_shape(source: object) -> bool:
+    return isinstance(source, tuple) and all(isinstance(extent, int) for extent in source)
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    kind = to_numpy(dtype)
+    if dtype.startswith(("int", "bool")):
+        return rng.integers(-8, 8, shape).astype(kind)
+    return rng.standard_normal(shape, np.float32).astype(kind)

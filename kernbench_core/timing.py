@@ -1,0 +1,173 @@
+"""What phase 1 found out: total time, its phases, the busiest resources, and what was not modelled."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.context import RunContext
+
+#: The phases of a run; an instant belongs to the first that applies, the last also takes idle time.
+PHASES = ("kernel", "launch", "device_to_host", "host_to_device")
+_SECTION = re.compile(r"^(\w+):", re.MULTILINE)
+
+Interval = tuple[float, float]
+
+
+@attrs.frozen
+class ResourceUse:
+    """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes."""
+
+    name: str
+    kind: str
+    utilisation: float
+    busy_ns: float
+    nbytes: int
+
+
+@attrs.frozen
+class NotModelled:
+    """Quote one thing that a model of this run ignores, with how many messages crossed that model."""
+
+    sentence: str
+    component: str
+    count: int
+
+
+@attrs.frozen
+class LateStart:
+    """Say how many ns after the common start stamp a PE began."""
+
+    pe: str
+    late_ns: float
+
+
+@attrs.frozen
+class TimingResult:
+    """Hold the timing of a run; times in ns, `phases` sum to `total_ns` exactly.
+
+    `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
+    of the op log. `wall_s` is real time spent simulating.
+    """
+
+    total_ns: float
+    phases: dict[str, float]
+    events: int
+    hops: int
+    ops: int
+    wall_s: float
+    late_starts: tuple[LateStart, ...]
+    busiest: tuple[ResourceUse, ...]
+    not_modelled: tuple[NotModelled, ...]
+
+
+def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wall_s: float) -> TimingResult:
+    """Gather the timing of what has run so far."""
+    total = ctx.env.now
+    return TimingResult(
+        total_ns=total,
+        phases=phases(total, requests),
+        events=ctx.env.events,
+        hops=sum(wire.deliveries for wire in ctx.wires),
+        ops=ops,
+        wall_s=wall_s,
+        late_starts=tuple(_late_starts(ctx)),
+        busiest=tuple(sorted(resource_uses(ctx, total), key=lambda use: (-use.utilisation, use.name))[:8]),
+        not_modelled=not_modelled(ctx.components.values()),
+    )
+
+
+def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
+    """Split the time from 0 to `total` ns into `PHASES`, by what the host had asked for at each instant."""
+    spans: dict[str, list[Interval]] = {"kernel": [], "launch": [], "device_to_host": []}
+    for request in requests:
+        end = request.response.completed_ns if request.response else total
+        if isinstance(request, KernelLaunchMsg):
+            launch = request.launch
+            spans["launch"].append((request.born, end))
+            if launch.started_ns:
+                done = len(launch.ended_ns) == len(launch.programs)
+                spans["kernel"].append((min(launch.started_ns.values()), max(launch.ended_ns.values()) if done else total))
+        elif isinstance(request, MemoryReadMsg):
+            spans["device_to_host"].append((request.born, end))
+    split: dict[str, float] = {}
+    seen: list[Interval] = []
+    covered = 0.0
+    for phase in PHASES[:-1]:
+        seen += spans[phase]
+        now_covered = _length(seen)
+        split[phase] = now_covered - covered
+        covered = now_covered
+    split[PHASES[-1]] = total - covered
+    return split
+
+
+def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
+    """Yield the use of every wire, channel and server pool that was used at all."""
+    if not total:
+        return
+    for wire in ctx.wires:
+        if wire.busy_ns:
+            kind = "channel" if "#" in wire.name else "wire"
+            yield ResourceUse(wire.name, kind, wire.busy_ns / total, wire.busy_ns, wire.bytes_carried)
+    for component in ctx.components.values():
+        if component.run_style and component.busy_ns and component.node.kind != "pe_cpu":
+            share = component.busy_ns / (total * component.servers)
+            yield ResourceUse(component.id, component.node.kind, share, component.busy_ns, 0)
+
+
+def not_modelled(components: Iterable[ComponentBase]) -> tuple[NotModelled, ...]:
+    """Quote the `Ignores` of every model that served anything, with how many messages it served."""
+    served: dict[tuple[str, type], int] = {}
+    for component in components:
+        if component.served:
+            key = (component.node.impl, type(component))
+            served[key] = served.get(key, 0) + component.served
+    return tuple(
+        NotModelled(sentence, impl, count)
+        for (impl, cls), count in sorted(served.items(), key=lambda item: item[0][0])
+        for sentence in ignored_by(cls)
+    )
+
+
+def ignored_by(cls: type) -> tuple[str, ...]:
+    """Return the sentences of the `Ignores:` section of a model's docstring."""
+    section = docstring_section(cls, "Ignores")
+    return tuple(part for part in re.split(r"(?<=\.)\s+", section) if part)
+
+
+def docstring_section(cls: type, name: str) -> str:
+    """Return the text of one section (Models, Ignores, Timing, Source) of a docstring on one line."""
+    text = inspect.getdoc(cls) or ""
+    heads = list(_SECTION.finditer(text))
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        if head.group(1) == name:
+            return " ".join(text[head.end() : following.start() if following else len(text)].split())
+    return ""
+
+
+def _late_starts(ctx: RunContext) -> Iterable[LateStart]:
+    if ctx.graph.design is None:
+        return
+    for launch in ctx.launches:
+        for pe, started in sorted(launch.started_ns.items()):
+            if launch.start_ns is not None and started > launch.start_ns:
+                yield LateStart(ctx.graph.design.pes[pe].prefix, started - launch.start_ns)
+
+
+def _length(intervals: Iterable[Interval]) -> float:
+    """Return the length of a union of intervals."""
+    covered, reached = 0.0, 0.0
+    for start, end in sorted(intervals):
+        if end > reached:
+            covered += end - max(start, reached)
+            reached = end
+    return covered

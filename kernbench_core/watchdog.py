@@ -1,0 +1,161 @@
+"""Limits on a run, the loop that keeps to them, and the interrupt for a kernel that never comes back."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+import attrs
+
+from kernbench_core.environment import Environment
+from kernbench_core.errors import LimitError
+from kernbench_core.units import format_time
+
+#: Wall time between two looks at the limits and two progress reports, in s.
+_LOOK_S = 0.2
+_FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
+#: How much later than the limit a program that never returns to the simulator is interrupted, in s.
+_GRACE_S = 0.3
+
+
+@attrs.frozen
+class Limits:
+    """Say when a run is to be stopped; None is no limit.
+
+    `max_events` counts SimPy events, `max_sim_ns` is simulated ns, `timeout_s` wall-clock seconds.
+    """
+
+    max_events: int | None = None
+    max_sim_ns: float | None = None
+    timeout_s: float | None = None
+
+
+@attrs.frozen
+class Progress:
+    """Tell how far a run is: simulated ns, SimPy events, wall seconds, and the fraction done if known."""
+
+    sim_ns: float
+    events: int
+    wall_s: float
+    fraction: float | None = None
+
+
+class WallTimeExceeded(BaseException):
+    """Raised inside whatever runs when the wall-time limit is over; no `except Exception` stops it."""
+
+
+class Watchdog:
+    """Advance an environment until nothing is left or `finished()`, within `limits`."""
+
+    def __init__(self, env: Environment, limits: Limits, on_progress: Callable[[Progress], None] | None) -> None:
+        self._env = env
+        self._limits = limits
+        self._on_progress = on_progress
+        self._began = time.perf_counter()
+        self.wall_s = 0.0
+
+    def run(self, finished: Callable[[], bool]) -> None:
+        """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
+        self._began = time.perf_counter()
+        try:
+            with _Alarm(self._limits.timeout_s):
+                self._loop(finished)
+        except WallTimeExceeded as stuck:
+            raise LimitError(self._too_long(_innermost_user_line(stuck.__traceback__))) from None
+        finally:
+            self.wall_s = time.perf_counter() - self._began
+            self._report()
+
+    def _loop(self, finished: Callable[[], bool]) -> None:
+        env, limits = self._env, self._limits
+        most = _FEWEST_EVENTS
+        looked = time.perf_counter()
+        while not finished():
+            if not env.advance(self._next_slice(most)):
+                return
+            if limits.max_events is not None and env.events >= limits.max_events and not finished():
+                raise LimitError(
+                    f"the run reached its limit of {limits.max_events} events at simulated time "
+                    f"{format_time(env.now)}; raise --max-events if it is only long."
+                )
+            now = time.perf_counter()
+            if limits.timeout_s is not None and now - self._began > limits.timeout_s:
+                raise LimitError(self._too_long(None))
+            took, looked = now - looked, now
+            most = max(_FEWEST_EVENTS, min(_MOST_EVENTS, int(most * _LOOK_S / max(took, 1e-6) / 2), most * 2))
+            self._report()
+
+    def _next_slice(self, most: int) -> int:
+        if self._limits.max_events is None:
+            return most
+        return max(1, min(most, self._limits.max_events - self._env.events))
+
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._env.now, self._env.events, time.perf_counter() - self._began))
+
+    def _too_long(self, line: str | None) -> str:
+        where = f" in {line}, which never returned to the simulator" if line else ""
+        return (
+            f"the run reached its limit of {self._limits.timeout_s:g} s of wall time at simulated time "
+            f"{format_time(self._env.now)}, after {self._env.events} events{where}; raise --timeout if it is only long."
+        )
+
+
+class _Alarm:
+    """Raise WallTimeExceeded in the thread that entered, some time after the limit, if it is still inside."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._thread_id = threading.get_ident()
+        self._lock = threading.Lock()
+        self._inside = True
+        self._timer = None if timeout_s is None else threading.Timer(timeout_s + _GRACE_S, self._ring)
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ring(self) -> None:
+        with self._lock:
+            if self._inside:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread_id), ctypes.py_object(WallTimeExceeded)
+                )
+
+
+def _innermost_user_line(traceback: TracebackType | None) -> str | None:
+    """Return "file:line" of the innermost frame outside kernbench_core, or None."""
+    found = None
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] not in ("kernbench_core", "simpy", "threading"):
+            found = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found
+
+
+def stop_at(env: Environment, limit_ns: float) -> None:
+    """Raise LimitError in `env` when simulated time reaches `limit_ns` and anything is left to happen."""
+    event = env.event()
+    event._ok, event._value = True, None
+    env.schedule(event, 2, limit_ns - env.now)
+
+    def stop(_: object) -> None:
+        if env._queue:
+            raise LimitError(
+                f"the run reached its limit of {format_time(limit_ns)} of simulated time after {env.events} events; "
+                "raise --max-sim-time if it is only long."
+            )
+
+    if event.callbacks is not None:
+        event.callbacks.append(stop)
