@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
-from kernbench_core.messages import MsgBase
+from kernbench_core.regions import Region
 from kernbench_core.wire import Wire
 
 if TYPE_CHECKING:
@@ -15,10 +17,21 @@ if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.graph import Design, Graph
     from kernbench_core.memory import DeviceMemory
-    from kernbench_core.messages import Launch
+    from kernbench_core.messages import Launch, Transaction
     from kernbench_core.oplog import OpLogger
     from kernbench_core.routing import PathRouter
     from kernbench_core.store import MemoryStore
+
+
+@attrs.frozen
+class RoundTrip:
+    """Keep what the lower bound of a transaction needs, and the time in ns that it really took."""
+
+    least_ns: float
+    path: tuple[str, ...]
+    op: str
+    regions: tuple[Region, ...]
+    total: int
 
 
 class RunContext:
@@ -41,8 +54,8 @@ class RunContext:
         self.components: dict[str, ComponentBase] = {}
         self.wires: list[Wire] = []
         self.launches: list[Launch] = []
-        #: (source, destination, op, bytes, rows) -> [count, least round trip in ns], for the bound check.
-        self.round_trips: dict[tuple[object, ...], list[float]] = {}
+        #: (source, destination, op, bytes) -> the quickest round trip, for the bound check.
+        self.round_trips: dict[tuple[str, str, str, int], RoundTrip] = {}
         self.issued = 0
         self.completed = 0
         self._next_edge = 1
@@ -102,14 +115,12 @@ class RunContext:
         """Return the node ids from `source` to `destination`, both included."""
         return self.router.find_path(source, destination)
 
-    def note_round_trip(self, key: tuple[object, ...], msg: MsgBase) -> None:
-        """Keep the least time that a kind of round trip took, for comparison with its lower bound."""
+    def note_round_trip(self, transaction: Transaction) -> None:
+        """Count an answered transaction and keep the quickest of its like, for comparison with its lower bound."""
         self.completed += 1
-        elapsed = msg.tail - msg.born
+        elapsed = transaction.tail - transaction.born
+        path = transaction.path
+        key = (path[-1], path[0], transaction.op, transaction.total)
         entry = self.round_trips.get(key)
-        if entry is None:
-            self.round_trips[key] = [1.0, elapsed]
-        else:
-            entry[0] += 1.0
-            if elapsed < entry[1]:
-                entry[1] = elapsed
+        if entry is None or elapsed < entry.least_ns:
+            self.round_trips[key] = RoundTrip(elapsed, path[::-1], transaction.op, transaction.regions, transaction.total)

@@ -13,7 +13,8 @@ from kernbench_core.environment import Signal
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.oplog import OpDescription, Region
+    from kernbench_core.oplog import OpDescription
+    from kernbench_core.regions import Region
 
 
 class MsgBase:

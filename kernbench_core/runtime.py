@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.bridge import Bridge
-from kernbench_core.dtypes import from_numpy, to_numpy
+from kernbench_core.dtypes import dtype_name, numpy_dtype
 from kernbench_core.errors import KernelError, NoDataError, ShapeError, UnsupportedError, UsageError
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
-from kernbench_core.oplog import Region
+from kernbench_core.regions import Region
 from kernbench_core.values import AbstractValue, Value
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ class Runtime:
             array = _random(self.rng, shape, kind) if self.data else None
         else:
             array = np.asarray(source)
-            kind = dtype or from_numpy(array.dtype)
-            array = array.astype(to_numpy(kind), copy=False)
+            kind = dtype or dtype_name(array.dtype)
+            array = array.astype(numpy_dtype(kind), copy=False)
             shape = array.shape
         tensor = self.empty(shape, kind, name=name)
         self._put(tensor, array)
@@ -165,7 +165,7 @@ class Runtime:
     def zeros(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
         """Place zeros in device memory, and take the time of the copy."""
         if self.data:
-            return self.tensor(np.zeros(tuple(shape), to_numpy(dtype)), dtype, name=name)
+            return self.tensor(np.zeros(tuple(shape), numpy_dtype(dtype)), dtype, name=name)
         return self.tensor(tuple(shape), dtype, name=name)
 
     def empty(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
@@ -316,7 +316,7 @@ def _is_shape(source: object) -> bool:
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    kind = to_numpy(dtype)
+    kind = numpy_dtype(dtype)
     if dtype.startswith(("int", "bool")):
         return rng.integers(-8, 8, shape).astype(kind)
     return rng.standard_normal(shape, np.float32).astype(kind)

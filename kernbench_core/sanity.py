@@ -46,12 +46,13 @@ def _phases_sum(result: TimingResult) -> Iterator[str]:
 
 
 def _not_below_bound(ctx: RunContext) -> Iterator[str]:
-    for (path, op, regions, total), (count, least) in ctx.round_trips.items():
-        bound = formula_latency(ctx.graph, ctx.components, Transaction(op, regions, total, path, _nothing))
-        if least < bound:
+    for trip in ctx.round_trips.values():
+        sent = Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
+        bound = formula_latency(ctx.graph, ctx.components, sent)
+        if trip.least_ns < bound:
             yield (
-                f"one of {count:.0f} {op}s of {total} B from {path[0]} to {path[-1]} took {format_time(least)}, below "
-                f"its lower bound of {format_time(bound)}."
+                f"a {trip.op} of {trip.total} B from {trip.path[0]} to {trip.path[-1]} took {format_time(trip.least_ns)}, "
+                f"below its lower bound of {format_time(bound)}."
             )
 
 
