@@ -1,0 +1,71 @@
+"""Where in the user's kernel a call was made: cheap to note for every command, resolved only when printed."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType, FrameType, TracebackType
+from typing import TypeAlias
+
+# No kernel lives in core: whatever of it is on the stack stands between the user's line and the command.
+_MACHINERY = "kernbench_core."
+
+CallSite: TypeAlias = tuple[CodeType, int]
+"""A code object and the offset of the instruction that was executing."""
+
+
+def call_site() -> CallSite:
+    """Note the innermost frame that is not part of the kernel language: the user's own line."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    raise RuntimeError("a call site was asked for outside any user code; call it from a kernel")
+
+
+def site_of_frame(frame: FrameType | None) -> CallSite | None:
+    """Give the user's line that `frame` (innermost first) is executing, or None if there is none."""
+    while frame is not None:
+        if not frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def kernel_line(frame: FrameType | None) -> str | None:
+    """Give `file.py:LINE` of the user's innermost line if `frame` runs inside a bridge, else None.
+
+    For watchdogs: a signal handler's frame says which line of a kernel never comes back.
+    """
+    site = site_of_frame(frame)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "kernbench_core.bridge":
+            return describe_site(site)
+        frame = frame.f_back
+    return None
+
+
+def site_of_traceback(traceback: TracebackType | None) -> CallSite | None:
+    """Give the innermost user line of an exception's traceback, or None if there is none."""
+    found: CallSite | None = None
+    while traceback is not None:
+        if not traceback.tb_frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+            found = (traceback.tb_frame.f_code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    return found
+
+
+def line_number(site: CallSite) -> int:
+    """Give the source line of a call site (1-based)."""
+    code, lasti = site
+    for start, end, line in code.co_lines():
+        if start <= max(lasti, 0) < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def describe_site(site: CallSite | None) -> str:
+    """Spell a call site as `file.py:LINE`, the form of every kernel error."""
+    if site is None:
+        return "an unknown line"
+    return f"{site[0].co_filename}:{line_number(site)}"

@@ -1,0 +1,235 @@
+"""Pointers into tensors, pointer tensors, and what an access through them transfers.
+
+Pointer arithmetic counts elements, as in Triton. An access knows the tensor that its pointer came from
+and must stay inside it; elements that a mask turns off are neither checked nor transferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
+from kernbench_core.index import IndexTensor, broadcast_shapes
+from kernbench_core.memory import TensorAllocation
+from kernbench_core.regions import Region
+
+
+@frozen
+class PointerType:
+    """The type of a pointer, spelled as in Triton: `ptr.dtype.element_ty` is the dtype of what it points to."""
+
+    element_ty: str
+
+
+class Pointer:
+    """Point to one element of a tensor, or (with a tensor of offsets) to many. Offsets count elements."""
+
+    __slots__ = ("element", "offset", "tensor")
+    __array_ufunc__ = None
+
+    def __init__(self, tensor: TensorAllocation, offset: int | IndexTensor, element: str) -> None:
+        self.tensor = tensor
+        self.offset = offset
+        self.element = element
+
+    @property
+    def dtype(self) -> PointerType:
+        """The pointer type; its `element_ty` is the element dtype."""
+        return PointerType(self.element)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor of addresses; () for a single pointer."""
+        return () if isinstance(self.offset, int) else self.offset.shape
+
+    def __add__(self, other: Any) -> Pointer:
+        if type(other) is int:
+            return Pointer(self.tensor, self.offset + other, self.element)
+        found = _as_offset(other)
+        if found is None:
+            return NotImplemented
+        return Pointer(self.tensor, self.offset + found, self.element)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Pointer:
+        found = _as_offset(other)
+        if found is None:
+            return NotImplemented
+        return Pointer(self.tensor, self.offset - found, self.element)
+
+    def __getitem__(self, key: Any) -> Pointer:
+        """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if isinstance(self.offset, int) or any(part is not None and part != slice(None) for part in parts):
+            raise UnsupportedError(
+                f"a pointer at {describe_site(call_site())} must be read with tl.load(ptr + index), not by indexing "
+                "it; an index may only insert dimensions, as in ptrs[:, None]."
+            )
+        return Pointer(self.tensor, self.offset[key], self.element)
+
+    def __repr__(self) -> str:
+        where = self.offset if isinstance(self.offset, int) else f"{self.offset.shape} offsets"
+        return f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + {where})"
+
+
+def _as_offset(other: Any) -> int | IndexTensor | None:
+    """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read."""
+    if isinstance(other, IndexTensor):
+        return other
+    if isinstance(other, int | np.integer):
+        return int(other)
+    read = getattr(other, "as_offsets", None)
+    return None if read is None else read()
+
+
+@frozen
+class Ref:
+    """A tensor, or a tile of one, that stays where it is in HBM: a pointer, a shape, strides in elements, a dtype."""
+
+    pointer: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @property
+    def base(self) -> int:
+        """Virtual address of the first element."""
+        return _base(self.pointer)
+
+
+@frozen
+class Transfer:
+    """What an access moves: virtual `regions` in order, as a tensor of `shape` and `dtype`, `nbytes` in all.
+
+    `inside` is None when every element is moved, else where the moved bytes lie in the row-major tensor.
+    """
+
+    regions: tuple[Region, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    inside: tuple[Region, ...] | None = None
+
+
+def _base(pointer: Pointer) -> int:
+    assert isinstance(pointer.offset, int)
+    return pointer.tensor.va + pointer.offset * itemsize(pointer.element)
+
+
+def make_ref(
+    pointer: Pointer, shape: Sequence[int], strides: Sequence[int] | None, dtype: str | None, op: str
+) -> Ref:
+    """Describe a tile that starts at a single pointer; strides default to row-major. Bounds are checked."""
+    if not isinstance(pointer, Pointer) or not isinstance(pointer.offset, int):
+        given = f"a tensor of {pointer.shape} pointers" if isinstance(pointer, Pointer) else repr(pointer)
+        raise ShapeError(
+            f"{op} at {describe_site(call_site())} must start at one pointer when a shape is given, not at {given}; "
+            "pass the pointer of the first element."
+        )
+    extents = tuple(shape)
+    steps = contiguous_strides(extents) if strides is None else tuple(strides)
+    if any(type(extent) is not int for extent in extents + steps):
+        extents, steps = tuple(map(int, extents)), tuple(map(int, steps))
+    if len(extents) != len(steps) or any(extent < 1 for extent in extents):
+        raise ShapeError(
+            f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
+            f"{extents} with strides {steps}; correct them."
+        )
+    return Ref(pointer, extents, steps, dtype or pointer.element)
+
+
+def direct_transfer(ref: Ref, op: str) -> Transfer:
+    """Give what an access to the whole of `ref` moves; OutOfBoundsError outside its tensor."""
+    item = itemsize(ref.dtype)
+    base = ref.base
+    low = high = base
+    count = 1
+    for extent, stride in zip(ref.shape, ref.strides, strict=True):
+        count *= extent
+        reach = (extent - 1) * stride * item
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    tensor = ref.pointer.tensor
+    if low < tensor.va or high + item > tensor.end:
+        raise _out_of_bounds(tensor, low if low < tensor.va else high, op)
+    strides = [stride * item for stride in ref.strides]
+    return Transfer(affine_regions(base, ref.shape, strides, item), ref.shape, ref.dtype, count * item)
+
+
+def pointer_transfer(pointer: Pointer, mask: NDArray[np.bool_] | None, op: str) -> Transfer:
+    """Give what an access through a tensor of pointers moves, where `mask` (its shape, or broadcast to it) is true."""
+    offset = IndexTensor((), pointer.offset, ()) if isinstance(pointer.offset, int) else pointer.offset
+    if mask is not None:
+        shape = broadcast_shapes(offset.shape, mask.shape, f"{op} at {describe_site(call_site())}: pointers and mask")
+        offset = offset if offset.shape == shape else offset.broadcast_to(shape)
+        mask = np.broadcast_to(mask, shape)
+        if not mask.all():
+            return _masked(pointer, offset, mask, op)
+    item = itemsize(pointer.element)
+    nbytes = item
+    for extent in offset.shape:
+        nbytes *= extent
+    _check(pointer, offset, op)
+    return Transfer(_regions(pointer, offset), offset.shape, pointer.element, nbytes)
+
+
+def _masked(pointer: Pointer, offset: IndexTensor, mask: NDArray[np.bool_], op: str) -> Transfer:
+    item = itemsize(pointer.element)
+    strides = contiguous_strides(offset.shape, item)
+    box = mask_box(mask) if offset.affine else None
+    if box is None:
+        chosen = IndexTensor.of(np.broadcast_to(offset.numpy(), offset.shape)[mask])
+        inside = gather_regions(np.flatnonzero(mask) * item, item)
+    else:
+        assert offset.affine is not None
+        base, steps = offset.affine
+        extents = tuple(high - low for low, high in box)
+        skipped = [low for low, _ in box]
+        chosen = IndexTensor(extents, base + sum(a * b for a, b in zip(skipped, steps, strict=True)), steps)
+        start = sum(a * b for a, b in zip(skipped, strides, strict=True))
+        inside = affine_regions(start, extents, strides, item) if 0 not in extents else ()
+    if 0 in chosen.shape:
+        return Transfer((), offset.shape, pointer.element, 0, ())
+    _check(pointer, chosen, op)
+    regions = _regions(pointer, chosen)
+    return Transfer(regions, offset.shape, pointer.element, sum(r.nbytes for r in regions), inside)
+
+
+def _check(pointer: Pointer, offset: IndexTensor, op: str) -> None:
+    low, high = offset.bounds()
+    tensor, item = pointer.tensor, itemsize(pointer.element)
+    if low < 0 or (high + 1) * item > tensor.nbytes:
+        raise _out_of_bounds(tensor, tensor.va + (low if low < 0 else high) * item, op)
+
+
+def _regions(pointer: Pointer, offset: IndexTensor) -> tuple[Region, ...]:
+    item, va = itemsize(pointer.element), pointer.tensor.va
+    if offset.affine is None:
+        return gather_regions(offset.numpy() * item + va, item)
+    base, strides = offset.affine
+    return affine_regions(va + base * item, offset.shape, [stride * item for stride in strides], item)
+
+
+def _out_of_bounds(tensor: TensorAllocation, address: int, op: str) -> OutOfBoundsError:
+    """Spell the error with the element's index in the tensor, its first coordinate unbounded."""
+    element = (address - tensor.va) // itemsize(tensor.dtype)
+    index = []
+    for extent in reversed(tensor.shape[1:]):
+        index.append(element % extent)
+        element //= extent
+    index.append(element)
+    return OutOfBoundsError(
+        f"{op} at {describe_site(call_site())} must stay inside tensor {tensor.name!r} of shape {tensor.shape}, and "
+        f"reaches element {index[::-1]}; correct the index arithmetic, or mask it off."
+    )

@@ -1,0 +1,118 @@
+"""The allocation table of one PE's scratchpad: real capacity, space that lives as long as its last user.
+
+A block is given back when nothing refers to it any more: no handle of the kernel, and no command in
+flight (a command holds the blocks that it reads and writes until it is complete). CPython's reference
+counts make that moment deterministic.
+"""
+
+from __future__ import annotations
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.errors import KernelError, TcmOverflowError
+from kernbench_core.memory import FirstFit
+from kernbench_core.regions import Region
+from kernbench_core.units import format_bytes
+
+TCM_ALIGNMENT = 64
+"""Bytes that every block is aligned to: a line of the scratchpad."""
+
+
+class TcmBlock:
+    """Space in a scratchpad for one tensor, `nbytes` at physical address `address`."""
+
+    __slots__ = ("_table", "address", "dtype", "freed_at", "nbytes", "op", "shape", "site", "users")
+
+    def __init__(
+        self, table: TcmTable, address: int, nbytes: int, op: str, shape: tuple[int, ...], dtype: str, site: CallSite
+    ) -> None:
+        self._table: TcmTable | None = table
+        self.address = address
+        self.nbytes = nbytes
+        self.op = op
+        self.shape = shape
+        self.dtype = dtype
+        self.site = site
+        self.users = 0
+        self.freed_at: CallSite | None = None
+
+    @property
+    def region(self) -> Region:
+        """The bytes of the tensor, as one physical region."""
+        return Region(self.address, self.nbytes)
+
+    def free(self, site: CallSite) -> None:
+        """Give the space back as soon as no command in flight uses it; called by `tl.free` only."""
+        if self.freed_at is not None:
+            raise KernelError(
+                f"tl.free at {describe_site(site)} must be given a live tensor, and {self} was freed at "
+                f"{describe_site(self.freed_at)}; free it once."
+            )
+        self.freed_at = site
+        if not self.users:
+            self._release()
+
+    def acquire(self) -> None:
+        """Note that a command in flight uses the block."""
+        self.users += 1
+
+    def done(self) -> None:
+        """Note that a command in flight is complete."""
+        self.users -= 1
+        if not self.users and self.freed_at is not None:
+            self._release()
+
+    def _release(self) -> None:
+        table, self._table = self._table, None
+        if table is not None:
+            table.fit.free(self.address)
+
+    def __del__(self) -> None:
+        self._release()
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {list(self.shape)} of {self.op}, born at {describe_site(self.site)}"
+
+
+class TcmTable:
+    """Allocate blocks of one PE's scratchpad, `[base, base + size)` in physical addresses."""
+
+    __slots__ = ("fit", "pe")
+
+    def __init__(self, pe: str, base: int, size: int) -> None:
+        self.pe = pe
+        self.fit = FirstFit(base, size, TCM_ALIGNMENT)
+
+    def allocate(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
+        """Reserve space for a tensor; TcmOverflowError, with the whole table, when no hole fits."""
+        label = _Label(op, shape, dtype, site)
+        address = self.fit.alloc(nbytes, label)
+        if address is None:
+            raise TcmOverflowError(self._overflow(label, nbytes))
+        return TcmBlock(self, address, nbytes, op, shape, dtype, site)
+
+    def _overflow(self, label: _Label, nbytes: int) -> str:
+        fit = self.fit
+        rows = [f"  {b.address - fit.base:#010x}  {b.nbytes:>9} B  {b.owner}" for b in fit.table()]
+        return (
+            f"{describe_site(label.site)}: {label.op} must find {format_bytes(nbytes)} of TCM on {self.pe} for "
+            f"{label.dtype} {list(label.shape)}, and {format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} are "
+            f"free (largest hole {format_bytes(fit.largest_hole)}); use smaller tiles or tl.free a handle first. A "
+            "handle keeps its space until its last name is gone and its last reader has finished: `a = tl.load(…)` in "
+            "a loop holds two tiles, because the old one lives until the new one is there. Allocated, by offset:\n"
+            + "\n".join(rows)
+        )
+
+
+class _Label:
+    """Name the owner of a block in the table; resolved to text only when it is printed."""
+
+    __slots__ = ("dtype", "op", "shape", "site")
+
+    def __init__(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> None:
+        self.op = op
+        self.shape = shape
+        self.dtype = dtype
+        self.site = site
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.dtype} {list(self.shape)}, born at {describe_site(self.site)}"

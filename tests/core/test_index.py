@@ -1,0 +1,96 @@
+"""Index tensors compute what numpy computes, and stay affine while they can."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.errors import ShapeError
+from kernbench_core.index import IndexTensor
+
+
+def arange(start: int, end: int) -> IndexTensor:
+    return IndexTensor((end - start,), start, (1,))
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[IndexTensor, np.ndarray[Any, Any]]:
+    """Draw an index tensor of shape (4, 3), or one that broadcasts to it, built with the same steps as an array."""
+    extent, axis = draw(st.sampled_from([(4, 0), (3, 1)]))
+    start = draw(st.integers(-5, 5))
+    mine: Any = arange(start, start + extent)
+    theirs: Any = np.arange(start, start + extent)
+    mine, theirs = (mine[:, None], theirs[:, None]) if axis == 0 else (mine[None, :], theirs[None, :])
+    for _ in range(draw(st.integers(0, 3))):
+        op = draw(st.sampled_from([operator.add, operator.sub, operator.mul]))
+        other = draw(st.integers(-7, 7))
+        if draw(st.booleans()):
+            mine, theirs = op(mine, other), op(theirs, other)
+        else:
+            mine, theirs = op(other, mine), op(other, theirs)
+    return mine, theirs
+
+
+@given(pairs(), pairs(), st.sampled_from([operator.add, operator.sub]))
+def test_affine_arithmetic_equals_numpy(left: Any, right: Any, op: Any) -> None:
+    """Sums, differences and integer multiples of ranges stay affine and have numpy's elements and bounds."""
+    mine, theirs = op(left[0], right[0]), op(left[1], right[1])
+    assert mine.affine is not None
+    assert mine.shape == theirs.shape
+    np.testing.assert_array_equal(mine.numpy(), theirs)
+    assert mine.bounds() == (theirs.min(), theirs.max())
+
+
+OTHER = [operator.floordiv, operator.mod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+         operator.and_, operator.or_, operator.xor, operator.mul]  # fmt: skip
+
+
+@given(pairs(), st.integers(1, 9), st.sampled_from(OTHER))
+def test_other_arithmetic_equals_numpy(drawn: Any, number: int, op: Any) -> None:
+    """Division, comparison and bit operations become arrays with numpy's elements."""
+    np.testing.assert_array_equal(op(drawn[0], number).numpy(), op(drawn[1], number))
+    np.testing.assert_array_equal(op(drawn[0], drawn[0] * 0 + number).numpy(), op(drawn[1], drawn[1] * 0 + number))
+
+
+def test_scalars_read_out_are_python_numbers() -> None:
+    """Indexing down to one element gives a plain int that branches and indexes."""
+    offsets = arange(3, 8) * 2
+    assert type(offsets[2]) is int
+    assert offsets[2] == 10
+    assert [10, 20, 30][arange(1, 2)] == 20
+    assert bool(arange(0, 1) == 0)
+    with pytest.raises(ShapeError) as caught:
+        bool(arange(0, 4) < 2)
+    assert str(caught.value) == "a tensor of shape (4,) must have one element to be read as a scalar; index it."
+
+
+def test_shapes_that_do_not_broadcast_are_refused() -> None:
+    """The sentence holds both shapes."""
+    with pytest.raises(ShapeError) as caught:
+        arange(0, 4) + arange(0, 3)
+    assert str(caught.value) == (
+        "index arithmetic must have operands that broadcast, not (4,) and (3,); reshape one of them."
+    )
+
+
+def test_views_keep_the_elements() -> None:
+    """Broadcasts, permutations and reshapes equal numpy's."""
+    tile = arange(0, 4)[:, None] * 10 + arange(0, 3)[None, :]
+    want = np.arange(4)[:, None] * 10 + np.arange(3)[None, :]
+    np.testing.assert_array_equal(tile.permute((1, 0)).numpy(), want.T)
+    np.testing.assert_array_equal(tile.reshape(12).numpy(), want.reshape(12))
+    np.testing.assert_array_equal(tile.broadcast_to((2, 4, 3)).numpy(), np.broadcast_to(want, (2, 4, 3)))
+    assert tile.broadcast_to((2, 4, 3)).affine == (0, (0, 10, 1))
+
+
+def test_the_operand_dtype_is_the_smallest_that_holds_the_elements() -> None:
+    """int32 while the elements fit, int64 beyond, f32 for fractions, bool for comparisons."""
+    assert arange(0, 4).dtype == "int32"
+    assert (arange(0, 4) * 2**31).dtype == "int64"
+    assert (arange(0, 4) / 2).dtype == "f32"
+    assert (arange(0, 4) < 2).dtype == "bool"
