@@ -115,6 +115,20 @@ class RunContext:
         """Return the node ids from `source` to `destination`, both included."""
         return self.router.find_path(source, destination)
 
+    def memory_path(self, source: str, memory: str) -> tuple[str, ...]:
+        """Return the node ids from `source` to a memory node, by the paths that memory traffic may take."""
+        return self.router.find_memory_path(source, memory)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The most bytes that one memory transaction carries."""
+        return self.design.chunk_bytes
+
+    @property
+    def page_bytes(self) -> int:
+        """The page size in bytes."""
+        return self.design.page_bytes
+
     def note_round_trip(self, transaction: Transaction) -> None:
         """Count an answered transaction and keep the quickest of its like, for comparison with its lower bound."""
         self.completed += 1

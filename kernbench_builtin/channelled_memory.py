@@ -1,0 +1,116 @@
+"""What every memory model is: an overhead, channels that carry the bytes, and a response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.graph import Node
+from kernbench_core.messages import MsgBase
+from kernbench_core.regions import Region
+from kernbench_core.wire import Wire, charge
+
+Shares = tuple[tuple[int, int], ...]
+
+
+class ChannelledMemory(ComponentBase):
+    """Answer reads and writes: overhead, one internal wire per channel, response.
+
+    A write is acted on when its first byte is there, a read when its request is there whole. A read's
+    response leaves at the head of its earliest channel and ends with its latest; a write is acknowledged
+    at the tail of its latest channel. A subclass fills `self.channel_wires` and defines `shares`.
+    """
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self.channel_wires: list[Wire] = []
+
+    def shares(self, msg: Any) -> Shares:
+        """Return (channel index, bytes) for each channel that `msg` uses."""
+        raise NotImplementedError
+
+    def acts_on_head(self, msg: Any) -> bool:
+        """Say that the data of a write is taken as it comes."""
+        return bool(msg.op == "write" and not msg.reply)
+
+    def channels(self, msg: Any) -> Iterable[tuple[int, float, float]]:
+        """Return what each channel would carry of `msg`; for the lower bound."""
+        for channel, nbytes in self.shares(msg):
+            wire = self.channel_wires[channel]
+            yield nbytes, wire.bandwidth, wire.latency
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        """Book the channels from (`head`, `tail`) ns on; a message without data is answered at once."""
+        shares = self.shares(msg)
+        if not shares:
+            msg.head = msg.tail = tail
+            self.respond(msg)
+            return
+        first = last = self.channel_wires[shares[0][0]]
+        first_head = last_tail = own = 0.0
+        for index, (channel, nbytes) in enumerate(shares):
+            wire = self.channel_wires[channel]
+            head_out, tail_out = wire.book(nbytes, head, tail)
+            if index == 0 or head_out < first_head:
+                first, first_head = wire, head_out
+            if index == 0 or tail_out > last_tail:
+                last, last_tail, own = wire, tail_out, wire.duration(nbytes) - (tail - head)
+        msg.propagation += last.latency
+        charge(msg, own, last_tail - last.latency - tail)
+        msg.head, msg.tail = first_head, last_tail
+        if msg.op == "write":
+            last.deliver(msg, last_tail)
+        else:
+            first.deliver(msg, first_head)
+
+    def on_internal(self, msg: MsgBase) -> None:
+        """Respond, once a channel has delivered."""
+        self.respond(msg)
+
+    def respond(self, msg: Any) -> None:
+        """Send the answer back: a read's data as the channels bring it, a write's acknowledgement."""
+        head = msg.tail if msg.op == "write" else msg.head
+        tail = msg.tail
+        msg.turn_around()
+        super().emit(msg, head, tail)
+
+
+class Interleaving:
+    """Share physical regions out over channels that take turns every `block` bytes."""
+
+    def __init__(self, channels: int, block: int) -> None:
+        self._channels = channels
+        self._block = block
+        self._known: dict[tuple[int, int, int, int], Shares] = {}
+
+    def shares(self, regions: tuple[Region, ...]) -> Shares:
+        """Return (channel, bytes) for every channel that holds bytes of `regions`."""
+        if len(regions) == 1:
+            return self._of_region(regions[0])
+        total: dict[int, int] = {}
+        for region in regions:
+            for channel, nbytes in self._of_region(region):
+                total[channel] = total.get(channel, 0) + nbytes
+        return tuple(sorted(total.items()))
+
+    def _of_region(self, region: Region) -> Shares:
+        base = region.base % (self._block * self._channels)
+        key = (base, region.row_bytes, region.rows, region.pitch)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._count(base, region)
+        return known
+
+    def _count(self, base: int, region: Region) -> Shares:
+        total: dict[int, int] = {}
+        for row in range(region.rows):
+            at = base + row * region.pitch
+            end = at + region.row_bytes
+            while at < end:
+                step = min(end, (at // self._block + 1) * self._block) - at
+                channel = at // self._block % self._channels
+                total[channel] = total.get(channel, 0) + step
+                at += step
+        return tuple(sorted(total.items()))

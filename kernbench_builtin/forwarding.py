@@ -1,0 +1,33 @@
+"""One forwarding model under several names: routers, NoCs, UCIe ports, scale-up link ports, switches."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.graph import Node
+from kernbench_core.messages import MsgBase
+from kernbench_core.params import Param
+
+
+class Forwarding(ComponentBase):
+    """Pass messages on along their path, first byte first.
+
+    Models: a fixed latency for head and tail, cut-through; its wires limit the rate, per direction.
+    Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 80 % of saturation. \
+Arbitration is first come first served over all ports, with no virtual channels.
+    Timing: head_out = head_in + overhead, tail_out = tail_in + overhead; then the outgoing wire.
+    Source: PARAMETERS Wormhole NoC (router to router 9 cycles at 1 GHz) for routers, UCIe 1.1 for UCIe ports.
+    """
+
+    ON_HEAD = True
+    PARAMS: ClassVar[tuple[Param, ...]] = (Param("overhead", "time", "1 ns", "Latency from input to output port, for head and tail."),)
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self._overhead: float = self.params["overhead"]
+
+    def overhead(self, msg: MsgBase) -> float:
+        """Return the port-to-port latency in ns."""
+        return self._overhead

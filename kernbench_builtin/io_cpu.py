@@ -1,0 +1,34 @@
+"""The control processor of an IO chiplet."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kernbench_builtin.launch_fan_out import LaunchFanOut
+from kernbench_core.graph import PeSite
+from kernbench_core.messages import Launch, MsgBase
+from kernbench_core.params import Param
+
+
+class IoCpu(LaunchFanOut):
+    """Stamp launches with a common start, send them to each cube's m_cpu, and gather the answers.
+
+    Models: a processing latency per launch and per answer; the start stamp; the fan-out over its NoC port.
+    Ignores: Launches and answers do not contend for the processor.
+    Timing: out = arrival + overhead; the stamp is out plus the largest lower bound from here to any of the launch's \
+PEs; the answer leaves when the last cube's answer has been served.
+    Source: PARAMETERS PCIe rows (an MMIO round trip takes hundreds of ns); the value is an estimate, unverified.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("overhead", "time", "20 ns", "Processing time of a launch or of an answer."),
+    )
+
+    def next_node(self, site: PeSite) -> str:
+        """Return the m_cpu that serves `site`."""
+        return site.m_cpu
+
+    def fan_out(self, parent: MsgBase, launch: Launch, targets: tuple[int, ...], time: float) -> None:
+        """Stamp the launch, unless the host did, and send it on."""
+        self.stamp(launch, targets, time)
+        super().fan_out(parent, launch, targets, time)

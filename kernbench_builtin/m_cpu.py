@@ -1,0 +1,91 @@
+"""The management processor of a cube, with its internal DMA."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+
+from kernbench_builtin.launch_fan_out import LaunchFanOut
+from kernbench_core.context import RunContext
+from kernbench_core.graph import Node, PeSite
+from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.params import Param
+
+
+class MCpu(LaunchFanOut):
+    """Pass launches to its PEs, gather their answers, and move memory by an internal DMA.
+
+    Models: a processing latency per launch and per answer, one command wire per PE; a DMA with one read and one \
+write in flight, which serves memory transactions addressed to this processor.
+    Ignores: Launches, answers and DMA requests do not contend for the processor.
+    Timing: out = arrival + overhead; the answer leaves when the last PE's answer has been served; a DMA request goes \
+to the memory when the one before it, of its direction, has been answered.
+    Source: an estimate of the order of a few hundred cycles at 1 to 2 GHz, unverified.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("overhead", "time", "5 ns", "Processing time of a launch, an answer or a DMA request."),
+    )
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self._dma = {"read": _DmaQueue(self), "write": _DmaQueue(self)}
+
+    def next_node(self, site: PeSite) -> str:
+        """Return the pe_cpu of `site`."""
+        return site.pe_cpu
+
+    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+        """Queue a memory transaction that ends here for the DMA; treat everything else as a launch."""
+        if isinstance(msg, Transaction) and not msg.reply and msg.hop == len(msg.path) - 1:
+            msg.head, msg.tail = head, tail
+            self._dma[msg.op].push(msg)
+        else:
+            super().emit(msg, head, tail)
+
+    def forward(self, msg: MsgBase, time: float) -> None:
+        """Put a message of the DMA on its first wire at `time` ns."""
+        super().emit(msg, time, time)
+
+    def awaiting(self) -> tuple[MsgBase, ...]:
+        """Return what the launches and the DMA wait for."""
+        return (*super().awaiting(), *(q.in_flight for q in self._dma.values() if q.in_flight is not None))
+
+
+class _DmaQueue:
+    """Serve the memory transactions of one direction, one at a time."""
+
+    def __init__(self, owner: MCpu) -> None:
+        self._owner = owner
+        self._queue: deque[Transaction] = deque()
+        self._serving: Transaction | None = None
+        self.in_flight: Transaction | None = None
+
+    def push(self, request: Transaction) -> None:
+        self._queue.append(request)
+        if self._serving is None:
+            self._next(request.tail)
+
+    def _next(self, time: float) -> None:
+        request = self._serving = self._queue.popleft()
+        ctx = self._owner.ctx
+        node = ctx.resolver.resolve(request.regions[0].base)
+        path = ctx.memory_path(self._owner.id, node)
+        start = max(time, request.tail)
+        request.queueing += start - request.tail
+        request.tail = start
+        sent = self.in_flight = Transaction(request.op, request.regions, request.total, path, self._answered)
+        sent.born = sent.head = sent.tail = start
+        ctx.issued += 1
+        self._owner.forward(sent, start)
+
+    def _answered(self, sent: Transaction) -> None:
+        request = self._serving
+        self._serving = self.in_flight = None
+        self._owner.ctx.note_round_trip(sent)
+        if request is not None:
+            request.service += sent.tail - request.tail
+            request.turn_around()
+            self._owner.forward(request, sent.tail)
+        if self._queue:
+            self._next(sent.tail)

@@ -1,0 +1,23 @@
+"""The PCIe endpoint of a SIP."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kernbench_builtin.forwarding import Forwarding
+from kernbench_core.params import Param
+
+
+class PcieEp(Forwarding):
+    """Join the PCIe link to the IO chiplet's NoC.
+
+    Models: the protocol latency of the endpoint, per message; the link's rate, latency and headers are its wire's.
+    Ignores: Flow-control credits, completion reordering and retries are not modelled. \
+Posted and non-posted requests take the same path.
+    Timing: head_out = head_in + overhead, tail_out = tail_in + overhead.
+    Source: PARAMETERS PCIe Gen5 x16 and the latencies measured on a Gen4 x16 card.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("overhead", "time", "150 ns", "Latency of the transaction and data-link layers, per message."),
+    )
