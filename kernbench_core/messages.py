@@ -117,10 +117,12 @@ class Transaction(MsgBase):
 
     `op` is "read" or "write"; `regions` are physical byte ranges, all of one memory, `total` bytes
     together. A read goes out empty and comes back with `total` bytes, a write the other way round.
-    `on_done(transaction)` is called inside the delivery of the reply.
+    `on_done(transaction)` is called inside the delivery of the reply; `waiter` is the sender's to use.
     """
 
-    __slots__ = ("on_done", "op", "regions", "total")
+    __slots__ = ("on_done", "op", "regions", "total", "waiter")
+
+    waiter: Signal
 
     def __init__(
         self,

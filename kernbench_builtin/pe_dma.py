@@ -1,0 +1,120 @@
+"""The DMA engine of a PE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Protocol
+
+from kernbench_core.chunking import Chunk, chunks
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.environment import Environment, ProcessGenerator, Signal
+from kernbench_core.graph import Node
+from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.params import Param
+from kernbench_core.regions import Region
+
+
+class Descriptor(Protocol):
+    """What the DMA serves: a command or a tile token that says which way, and which physical bytes."""
+
+    dma_op: str
+    regions: tuple[Region, ...]
+
+
+class PeDma(ComponentBase):
+    """Move strided descriptors between HBM or SRAM and the PE, in chunks, several in flight.
+
+    Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; each of `servers` workers \
+serves one chunk: address translation and set-up, then the round trip over the fabric.
+    Ignores: The TCM side of a transfer takes no time: TCM ports are assumed as fast as the fabric. \
+Reads and writes share the workers.
+    Timing: per chunk out = max(start + overhead + translation, previous out), then the round trip; a descriptor ends \
+with its last chunk.
+    Source: PARAMETERS DMA row ("tens of ns for a PE's own" start); bandwidth = outstanding x chunk / round trip.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("overhead", "time", "4 ns", "Set-up time of a chunk."),
+        Param("servers", "int", 16, "Chunks in flight.", minimum=1),
+    )
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self._overhead: float = self.params["overhead"]
+        self._left = 0.0
+        self._in_flight: dict[Transaction, None] = {}
+        self._mmu: Any = None
+
+    def connect(self) -> None:
+        """Find the PE's mmu; without one, translation takes no time."""
+        neighbour = self.id.rpartition(".")[0] + ".pe_mmu"
+        self._mmu = self.ctx.components.get(neighbour)
+
+    def split(self, msg: Any) -> Iterator[MsgBase]:
+        """Cut a descriptor into chunks; one without bytes still takes a worker's set-up time."""
+        pieces = list(chunks(msg.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
+        job = _Job(msg, len(pieces) or 1)
+        for piece in pieces or [None]:
+            yield _ChunkMsg(job, piece, self.env.now)
+
+    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
+        """Serve one chunk: translate, set up, send, and wait for the answer."""
+        job: _Job = msg.job
+        if not job.started:
+            job.started = True
+            self._on_process_start(job.msg, env.now)
+        chunk: Chunk | None = msg.chunk
+        if chunk is None:
+            yield env.timeout(self._overhead)
+            return
+        setup = self._overhead + (self._mmu.translation_ns(chunk.regions) if self._mmu is not None else 0.0)
+        out = self._left = max(env.now + setup, self._left)
+        path = self.ctx.memory_path(self.id, chunk.node)
+        sent = Transaction(job.msg.dma_op, chunk.regions, chunk.nbytes, path, self._answered)
+        sent.born = sent.head = sent.tail = out
+        self._in_flight[sent] = None
+        self.ctx.issued += 1
+        sent.waiter = Signal()
+        super().emit(sent, out, out)
+        yield sent.waiter
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        """End the descriptor with its last chunk; only then is there anything to send on."""
+        job: _Job = msg.job
+        job.waiting -= 1
+        if not job.waiting:
+            self._on_process_end(job.msg, tail)
+            super().emit(job.msg, head, tail)
+
+    def awaiting(self) -> tuple[MsgBase, ...]:
+        """Return the chunks that are out on the fabric."""
+        return tuple(self._in_flight)
+
+    def _answered(self, sent: Transaction) -> None:
+        del self._in_flight[sent]
+        self.ctx.note_round_trip(sent)
+        sent.waiter.fire()
+
+
+class _Job:
+    """Keep how many chunks of a descriptor are still to end, and whether the first has begun."""
+
+    __slots__ = ("msg", "started", "waiting")
+
+    def __init__(self, msg: Any, waiting: int) -> None:
+        self.msg = msg
+        self.waiting = waiting
+        self.started = False
+
+
+class _ChunkMsg(MsgBase):
+    """Wait for a worker as one chunk of a descriptor."""
+
+    __slots__ = ("chunk", "job")
+
+    def __init__(self, job: _Job, chunk: Chunk | None, now: float) -> None:
+        super().__init__(0)
+        self.job = job
+        self.chunk = chunk
+        self.head = self.tail = self.born = now
