@@ -43,9 +43,9 @@ def kernbench_components() -> list[ComponentEntry]:
 def kernbench_topologies() -> list[TopologyEntry]:
     """Return the topology presets."""
     return [
-        TopologyEntry("tiny", f"{HERE}.topologies:tiny.yaml", "1 SIP of 1 cube with 4 PEs, for tests."),
-        TopologyEntry("default", f"{HERE}.topologies:default.yaml", "2 SIPs of 2x2 cubes with 8 PEs each."),
-        TopologyEntry("full", f"{HERE}.topologies:full.yaml", "4 SIPs of 4x4 cubes with 8 PEs each: 512 PEs."),
+        TopologyEntry("tiny", f"{HERE}:topologies/tiny.yaml", "1 SIP of 1 cube with 4 PEs, for tests."),
+        TopologyEntry("default", f"{HERE}:topologies/default.yaml", "2 SIPs of 2x2 cubes with 8 PEs each."),
+        TopologyEntry("full", f"{HERE}:topologies/full.yaml", "4 SIPs of 4x4 cubes with 8 PEs each: 512 PEs."),
     ]
 
 
@@ -66,7 +66,7 @@ def kernbench_exporters() -> list[ExporterEntry]:
         ExporterEntry(
             "chrome-trace",
             f"{HERE}.chrome_trace:export",
-            (".json", ".json.gz"),
-            "Chrome and Perfetto JSON, plain or compressed.",
+            (".json",),
+            "Chrome and Perfetto JSON.",
         )
     ]

@@ -1,1 +1,55 @@
-"""Minimal framework: contracts, configuration, topology, engine, kernels, two phases and the command-line shell."""
+"""Minimal framework: contracts, configuration, topology, engine, kernels, two phases and the command-line shell.
+
+`import kernbench_core as kb; kb.run("gemm", verify_data=True)` is all that a notebook needs. The names
+below are imported on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase as ComponentBase
+    from kernbench_core.engine import GraphEngine as GraphEngine
+    from kernbench_core.errors import ConfigError as ConfigError
+    from kernbench_core.errors import KernbenchError as KernbenchError
+    from kernbench_core.errors import KernelError as KernelError
+    from kernbench_core.errors import UsageError as UsageError
+    from kernbench_core.executor import DataExecutor as DataExecutor
+    from kernbench_core.params import Param as Param
+    from kernbench_core.plugins import load_plugins as load_plugins
+    from kernbench_core.result import RunResult as RunResult
+    from kernbench_core.runs import rerun as rerun
+    from kernbench_core.runs import run as run
+    from kernbench_core.topology import compile_topology as compile_topology
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "ComponentBase": "component",
+    "ConfigError": "errors",
+    "DataExecutor": "executor",
+    "GraphEngine": "engine",
+    "KernbenchError": "errors",
+    "KernelError": "errors",
+    "Param": "params",
+    "RunResult": "result",
+    "UsageError": "errors",
+    "compile_topology": "topology",
+    "load_plugins": "plugins",
+    "rerun": "runs",
+    "run": "runs",
+}
+
+__all__ = ["__version__", *sorted(_EXPORTS)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_EXPORTS})

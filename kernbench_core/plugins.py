@@ -129,7 +129,7 @@ def _installed() -> Iterable[PluginSource]:
 def _parsed(text: str) -> PluginSource:
     name, equals, module = (part.strip() for part in text.partition("="))
     if not (name and equals and module):
-        raise PluginError(f"An extra plug-in must be written 'name = package.module', not {text!r}.")
+        raise PluginError(f"an extra plug-in must be written 'name = package.module', not {text!r}.")
     return PluginSource(f"{module.partition('.')[0]} (source tree)", name, module)
 
 
@@ -143,7 +143,7 @@ def _collect(source: PluginSource, module: ModuleType) -> dict[str, list[Entry]]
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         raise PluginError(
-            f"Plug-in {source.name!r} ({source.provider}) must define only known hooks: {error}."
+            f"plug-in {source.name!r} ({source.provider}) must define only known hooks: {error}."
         ) from error
     collected: dict[str, list[Entry]] = {}
     for kind in _OFFERS:
@@ -160,7 +160,7 @@ def _refuse_unknown_hooks(source: PluginSource, module: ModuleType) -> None:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise PluginError(
-                f"Plug-in {source.name!r} ({source.provider}) must define hooks among {', '.join(known)}, "
+                f"plug-in {source.name!r} ({source.provider}) must define hooks among {', '.join(known)}, "
                 f"not {name!r}.{hint}"
             )
 
@@ -168,7 +168,7 @@ def _refuse_unknown_hooks(source: PluginSource, module: ModuleType) -> None:
 def _checked(source: PluginSource, kind: str, entry: object) -> Entry:
     """Return `entry` if it is of the right sort and well named; raise PluginError otherwise."""
     expected, noun = _OFFERS[kind]
-    where = f"Plug-in {source.name!r} ({source.provider})"
+    where = f"plug-in {source.name!r} ({source.provider})"
     if not isinstance(entry, expected):
         raise PluginError(
             f"{where} must return {expected.__name__} objects from {hookspecs.PREFIX}{kind}, not {entry!r}."

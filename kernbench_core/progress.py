@@ -13,17 +13,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, TextIO
 
-import attrs
-
-
-@attrs.frozen
-class Progress:
-    """How far a run has come: simulated time in ns, events, wall time in s, and the part done (0 to 1) if known."""
-
-    sim_ns: float
-    events: int
-    wall_s: float
-    fraction: float | None = None
+from kernbench_core.units import format_count, format_time
+from kernbench_core.watchdog import Progress
 
 
 class ProgressDisplay:
@@ -106,8 +97,6 @@ class ProgressDisplay:
 
 def describe(progress: Progress) -> tuple[str, ...]:
     """Return the cells of the progress line: simulated time, events, events/s, and what is left if known."""
-    from kernbench_core.units import format_count, format_time
-
     rate = progress.events / progress.wall_s if progress.wall_s > 0 else 0.0
     cells = [format_time(progress.sim_ns), f"{format_count(progress.events)} events", f"{format_count(rate)} events/s"]
     if progress.fraction:

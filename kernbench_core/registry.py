@@ -15,14 +15,14 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.params import did_you_mean
 
 
 class UnknownName(UsageError):
-    """Nothing is registered under a name; `suggestions` holds the registered names closest to it."""
+    """Nothing is registered under a name; `suggestions` are the registered names closest to it, best first."""
 
-    def __init__(self, message: str, name: str, suggestions: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, suggestions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        self.name = name
         self.suggestions = suggestions
 
 
@@ -68,7 +68,7 @@ class TopologyEntry(Entry):
 
 @attrs.frozen
 class ExporterEntry(Entry):
-    """A file format of `--trace`: `target` is a function `export(op_log, path)`, chosen by `suffixes`."""
+    """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file."""
 
     suffixes: tuple[str, ...]
     sentence: str
@@ -101,7 +101,7 @@ class Failure:
     reason: str
 
     def __str__(self) -> str:
-        return f"Plug-in {self.provider.plugin!r} ({self.provider}) is left out: {self.reason}"
+        return f"plug-in {self.provider.plugin!r} ({self.provider}) is left out: {self.reason}"
 
 
 E = TypeVar("E", bound=Entry)
@@ -152,7 +152,7 @@ class Registry(Generic[E], Mapping[str, E]):
                 found = getattr(found, attribute)
         except Exception as error:
             raise PluginError(
-                f"{self.noun.capitalize()} {name!r} of {provider} must be importable from {entry.target!r}, "
+                f"{self.noun} {name!r} of {provider} must be importable from {entry.target!r}, "
                 f"but that raised {type(error).__name__}: {error}; repair or reinstall {provider.distribution}."
             ) from error
         return found
@@ -169,19 +169,14 @@ class Registry(Generic[E], Mapping[str, E]):
         for failure in self.failures:
             if vendor is not None and failure.provider.plugin == vendor:
                 return PluginError(
-                    f"{self.noun.capitalize()} {name!r} belongs to plug-in {vendor!r} ({failure.provider}), "
+                    f"{self.noun} {name!r} belongs to plug-in {vendor!r} ({failure.provider}), "
                     f"which could not be loaded: {failure.reason}"
                 )
-        suggestions = tuple(difflib.get_close_matches(name, self._entries, n=3))
-        message = f"{self.noun.capitalize()} must be {_one_of(self._entries)}, not {name!r}."
-        if suggestions:
-            message += f" Did you mean {suggestions[0]!r}?"
+        message = f"{self.noun} must be a registered name, not {name!r}.{did_you_mean(name, self._entries)}"
         if vendor is None and self.failures:
-            message += " It may belong to a plug-in that was left out: " + ", ".join(
-                f"{failure.provider.plugin!r} ({failure.provider})" for failure in self.failures
-            )
-            message += "."
-        return UnknownName(message, name, suggestions)
+            left_out = ", ".join(f"{failure.provider.plugin!r} ({failure.provider})" for failure in self.failures)
+            message += f" It may belong to a plug-in that was left out: {left_out}."
+        return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries)))
 
 
 class ComponentRegistry(Registry[ComponentEntry]):
@@ -198,15 +193,8 @@ def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple
     for entry, provider in sorted(entries, key=lambda pair: (pair[0].name, str(pair[1]), pair[0].target)):
         if entry.name in found:
             raise PluginError(
-                f"{noun.capitalize()} {entry.name!r} must be registered once, not by {found[entry.name][1]} "
+                f"{noun} {entry.name!r} must be registered once, not by {found[entry.name][1]} "
                 f"and by {provider}; uninstall one of the two."
             )
         found[entry.name] = (entry, provider)
     return found
-
-
-def _one_of(names: Iterable[str]) -> str:
-    quoted = [repr(name) for name in names]
-    if not quoted:
-        return "a registered name (none is registered)"
-    return quoted[0] if len(quoted) == 1 else "one of " + ", ".join(quoted)

@@ -14,52 +14,11 @@ from kernbench_core.units import format_time
 if TYPE_CHECKING:
     from kernbench_core.oplog import OpLog
     from kernbench_core.store import MemoryStore
+    from kernbench_core.timing import NotModelled, ResourceUse, TimingResult
 
 SCHEMA = "kernbench.run/1"
 #: The phases of a run in the order in which a reader expects them; their times sum to the total.
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
-
-
-@attrs.frozen
-class ResourceUse:
-    """How busy one wire, channel or server was: `utilisation` is 0 to 1 of the run's total time."""
-
-    name: str
-    kind: str
-    utilisation: float
-    busy_ns: float
-    nbytes: int
-
-
-@attrs.frozen
-class NotModelled:
-    """Something that the components crossed by this run's traffic ignore; `count` messages crossed them."""
-
-    sentence: str
-    component: str
-    count: int
-
-
-@attrs.frozen
-class LateStart:
-    """A PE that began a launch after the common start stamp, by `late_ns`, as it was reached later."""
-
-    pe: int
-    late_ns: float
-
-
-@attrs.frozen
-class TimingResult:
-    """What phase 1 answers. Times in ns; `phases` maps each of `PHASES` to its share of `total_ns`."""
-
-    total_ns: float
-    phases: Mapping[str, float]
-    events: int
-    hops: int
-    ops: int
-    late_starts: tuple[LateStart, ...] = ()
-    busiest: tuple[ResourceUse, ...] = ()
-    not_modelled: tuple[NotModelled, ...] = ()
 
 
 @attrs.frozen

@@ -1,0 +1,101 @@
+"""The `kernbench` command: the only place that exits, and the map from errors to exit codes.
+
+0 right, 1 the result is wrong, 2 usage, 3 configuration, 4 deadlock, 5 a limit was reached, 6 the kernel or
+a plug-in raised, 7 a check failed (do not use the result), 130 interrupted. Results go to stdout,
+everything else to stderr. Command modules import what is heavy inside their functions.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import rich_click as click
+
+from kernbench_core import __version__
+from kernbench_core.cli.catalogue import components, list_benches
+from kernbench_core.cli.run import rerun, run
+from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.topology import topology
+from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import Plugins
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+_OWN_FAULT = 7
+
+
+class PluginGroup(click.RichGroup):
+    """A group whose further sub-commands come from plug-ins; they are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name our commands in their given order, then the plug-ins'."""
+        return [*self.commands, *(name for name in shell_of(ctx).plugins.commands if name not in self.commands)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one of our commands, or a stand-in that says what a plug-in's command does."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in shell_of(ctx).plugins.commands:
+            return own
+        return click.RichCommand(cmd_name, short_help=shell_of(ctx).plugins.commands[cmd_name].sentence)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the command that is really called; this imports a plug-in's."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            hint = did_you_mean(args[0], known)
+            raise UsageError(f"{ctx.command_path} must be followed by a command, not {args[0]!r}.{hint}")
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and name not in self.commands:
+            command = shell_of(ctx).plugins.commands.load(name)
+        return name, command, rest
+
+
+def shell_of(ctx: click.Context) -> Shell:
+    """Return what the commands of this invocation share."""
+    return ctx.ensure_object(Shell)
+
+
+@click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="kernbench", message="%(prog)s %(version)s")
+def kernbench() -> None:
+    """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
+
+
+for _command in (run, rerun, list_benches, components, topology):
+    kernbench.add_command(_command)
+
+
+def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> int:
+    """Run the command line and return its exit code; `plugins` default to the installed ones."""
+    shell = Shell(plugins)
+    try:
+        look = None if sys.stdout.isatty() else {"theme": "default-slim"}
+        code = kernbench.main(args, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except KernbenchError as error:
+        shell.complain(str(error))
+        return error.exit_code
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else "kernbench"
+        shell.complain(f"{error.format_message()} See '{command} --help'.")
+        return 2
+    except click.ClickException as error:
+        shell.complain(error.format_message())
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        shell.complain("interrupted.")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; point stdout at nothing, so that Python's exit does not complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception:
+        traceback.print_exc()
+        shell.complain("kernbench itself failed; please report the lines above. Do not use any result of this run.")
+        return _OWN_FAULT

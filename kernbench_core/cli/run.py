@@ -1,0 +1,149 @@
+"""`kernbench run` and `kernbench rerun`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_core.result import RunResult
+
+_INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("bench", metavar="BENCH")
+@click.option("-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.")
+@click.option(
+    "--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine to simulate."
+)
+@click.option("--components", metavar="FILE", help="A YAML file merged over the topology, to replace components.")
+@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
+@click.option("--device", metavar="all|sip:N", default="all", show_default=True, help="The PEs that run programs.")
+@click.option("--verify-data", is_flag=True, help="Compute the data too, and compare it with the bench's reference.")
+@click.option("--no-data", is_flag=True, help="Keep shapes only: timing without data.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the bench's random inputs.")
+@click.option("--trace", metavar="FILE", help="Write a timeline (.json or .json.gz) for Perfetto.")
+@click.option("--out", metavar="DIR", help="Write manifest, result and op log into a folder.")
+@click.option("--max-events", metavar="N", type=click.IntRange(min=1), help="Stop after this many simulator events.")
+@click.option("--max-sim-time", metavar="T", help="Stop at this simulated time, as '5 ms'.")
+@click.option("--timeout", metavar="T", help="Stop after this wall time, as '60 s'.")
+@click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
+@click.pass_obj
+def run(shell: Shell, bench: str, params: tuple[str, ...], sets: tuple[str, ...], **options: Any) -> int:
+    """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
+    from kernbench_core.bench import parse_assignments
+    from kernbench_core.runs import run as run_bench
+
+    if options["quiet"] and options["verbose"]:
+        raise UsageError("options -q and -v exclude each other; give one of them.")
+    max_sim_ns = _time("--max-sim-time", options["max_sim_time"])
+    timeout_ns = _time("--timeout", options["timeout"])
+
+    def carry_out(on_progress: Callable[[Any], None]) -> RunResult:
+        return run_bench(
+            bench,
+            options["topology"],
+            parse_assignments(params, "-p"),
+            components=options["components"],
+            set=sets,
+            device=options["device"],
+            verify_data=options["verify_data"],
+            data=not options["no_data"],
+            seed=options["seed"],
+            trace=options["trace"],
+            out=options["out"],
+            max_events=options["max_events"],
+            max_sim_ns=max_sim_ns,
+            timeout_s=None if timeout_ns is None else timeout_ns * 1e-9,
+            on_progress=on_progress,
+            plugins=shell.plugins,
+        )
+
+    result = _with_progress(carry_out, bench, options)
+    _print(result, options)
+    if result.interrupted:
+        return _INTERRUPTED
+    return 1 if result.verified is False else 0
+
+
+@click.command()
+@click.argument("manifest", metavar="MANIFEST")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.pass_obj
+def rerun(shell: Shell, manifest: str, **options: Any) -> int:
+    """Run again what MANIFEST describes: the same op-log hash, or what differs."""
+    from kernbench_core.result import json_text
+    from kernbench_core.runs import RunInterrupted
+    from kernbench_core.runs import rerun as rerun_manifest
+
+    try:
+        again = _with_progress(
+            lambda on_progress: rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins),
+            manifest,
+            options,
+        )
+    except RunInterrupted as interruption:
+        raise KeyboardInterrupt from interruption
+    result = again.result
+    if options["as_json"]:
+        found = {"same": again.same, "differences": list(again.differences), "result": result.to_json()}
+        click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
+    elif again.same:
+        click.echo(f"same op log: {result.op_log_sha256} ({result.ops:,} ops)")
+        for difference in again.differences:
+            click.echo(f"  though {difference}")
+    else:
+        click.echo("the op log differs:")
+        for difference in again.differences:
+            click.echo(f"  {difference}")
+    return 0 if again.same else 1
+
+
+def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str, options: dict[str, Any]) -> Any:
+    """Call `carry_out` under a progress display; with --json, what kernels print goes to stderr."""
+    from kernbench_core.progress import ProgressDisplay
+    from kernbench_core.runs import RunInterrupted
+
+    prints = redirect_stdout(sys.stderr) if options["as_json"] else nullcontext()
+    with ProgressDisplay(title, enabled=not options["quiet"]) as display, prints:
+        try:
+            return carry_out(display.update)
+        except RunInterrupted as interruption:
+            if "bench" not in options and title.endswith(".json"):
+                raise
+            return interruption.result
+
+
+def _print(result: RunResult, options: dict[str, Any]) -> None:
+    from kernbench_core.report import make_console, print_result, print_summary
+    from kernbench_core.result import json_text
+
+    if options["as_json"]:
+        click.echo(json_text(result.to_json()))
+    elif options["quiet"]:
+        print_summary(result, make_console(sys.stdout))
+    else:
+        print_result(result, make_console(sys.stdout), verbose=options["verbose"])
+
+
+def _time(option: str, text: str | None) -> float | None:
+    """Read a time with its unit, in ns; raise UsageError naming the option."""
+    from kernbench_core.units import parse_quantity
+
+    if text is None:
+        return None
+    try:
+        return float(parse_quantity(text, "time", positive=True))
+    except ValueError as error:
+        raise UsageError(f"option {option} {error}") from None

@@ -1,0 +1,91 @@
+"""`kernbench topology show` and `kernbench topology validate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kernbench_core.cli.shell import Shell
+
+if TYPE_CHECKING:
+    from kernbench_core.graph import Graph
+
+_COMPONENTS = click.option("--components", metavar="FILE", help="A YAML file merged over the topology.")
+_SETS = click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def topology() -> None:
+    """Look at a machine, or check its configuration."""
+
+
+@topology.command()
+@click.argument("source", metavar="PRESET|FILE")
+@click.option(
+    "--view",
+    type=click.Choice(["system", "sip", "cube", "pe"]),
+    default="system",
+    show_default=True,
+    help="How near to look.",
+)
+@_COMPONENTS
+@_SETS
+@_JSON
+@click.pass_obj
+def show(shell: Shell, source: str, view: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+    """Print counts and a picture of a machine."""
+    import sys
+
+    from kernbench_core.report import make_console
+    from kernbench_core.topology_view import render_view
+
+    graph = _compiled(shell, source, components, sets)
+    if as_json:
+        _echo(graph, source)
+        return
+    make_console(sys.stdout).print(render_view(graph, view))
+
+
+@topology.command()
+@click.argument("source", metavar="PRESET|FILE")
+@_COMPONENTS
+@_SETS
+@_JSON
+@click.pass_obj
+def validate(shell: Shell, source: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+    """Check a configuration; report every error at once, each with file and line."""
+    graph = _compiled(shell, source, components, sets)
+    if as_json:
+        _echo(graph, source)
+        return
+    counts = counts_of(graph)
+    click.echo(f"{source}: valid; {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['pes']:,} PEs.")
+
+
+def counts_of(graph: Graph) -> dict[str, Any]:
+    """Count nodes, edges, PEs, and nodes by kind."""
+    kinds: dict[str, int] = {}
+    for node in graph.nodes.values():
+        kinds[node.kind] = kinds.get(node.kind, 0) + 1
+    pes = len(graph.design.pes) if graph.design is not None else 0
+    return {"nodes": len(graph.nodes), "edges": len(graph.edges), "pes": pes, "kinds": dict(sorted(kinds.items()))}
+
+
+def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str, ...]) -> Graph:
+    from kernbench_core.runs import configure
+    from kernbench_core.topology import compile_topology
+
+    config = configure(shell.plugins, source, components, sets)
+    graph = compile_topology(config, shell.plugins.components)
+    for warning in graph.warnings:
+        shell.warn(warning)
+    return graph
+
+
+def _echo(graph: Graph, source: str) -> None:
+    from kernbench_core.result import json_text
+
+    found = {"topology": source, "valid": True, **counts_of(graph), "warnings": list(graph.warnings)}
+    click.echo(json_text({"schema": "kernbench.topology/1", **found}))

@@ -1,0 +1,200 @@
+"""What it takes to run the same thing again: resolved configuration, inputs by hash, versions, plug-ins, seed.
+
+A manifest holds no absolute path: input files are named relative to the manifest, and identified by
+their hash. It is plain JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_core.bench import Bench
+    from kernbench_core.plugins import Plugins
+
+SCHEMA = "kernbench.manifest/1"
+#: The distributions whose version may change what a run computes.
+_LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
+
+
+@attrs.frozen
+class Manifest:
+    """One run's recipe, and the SHA-256 of the op log that it gave.
+
+    `bench` is `{"name": …}`, `{"file": …, "sha256": …}` or `{"function": "module:name"}`. A parameter that is an
+    array is `{"file": …, "sha256": …}`. `limits` maps `max_events`, `max_sim_ns`, `timeout_s` to numbers or None.
+    """
+
+    bench: Mapping[str, str]
+    params: Mapping[str, Any]
+    topology: str
+    configuration: Mapping[str, Any]
+    device: str
+    seed: int
+    data: bool
+    verify_data: bool
+    limits: Mapping[str, float | None]
+    versions: Mapping[str, str]
+    plugins: tuple[Mapping[str, str], ...]
+    op_log_sha256: str | None = None
+
+    @property
+    def configuration_sha256(self) -> str:
+        """SHA-256 of the resolved configuration in a canonical encoding, in hex."""
+        text = json.dumps(self.configuration, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain JSON object, schema first."""
+        fields = attrs.asdict(self, recurse=False)
+        op_log_sha256 = fields.pop("op_log_sha256")
+        fields["plugins"] = [dict(plugin) for plugin in self.plugins]
+        return {
+            "schema": SCHEMA,
+            **fields,
+            "configuration_sha256": self.configuration_sha256,
+            "op_log_sha256": op_log_sha256,
+        }
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest, or the one inside what `--json` printed; raise UsageError when `path` holds neither."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"manifest {str(path)!r} must be a readable file: {error.strerror}.") from None
+    except ValueError:
+        raise UsageError(f"manifest {str(path)!r} must be JSON; give the manifest.json of a run's --out.") from None
+    if isinstance(found, dict) and isinstance(found.get("manifest"), dict):
+        found = found["manifest"]
+    schema = found.get("schema") if isinstance(found, dict) else None
+    if schema != SCHEMA:
+        raise UsageError(f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {schema!r}.")
+    names = [field.name for field in attrs.fields(Manifest)]
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; it is not whole.")
+    return Manifest(**{name: tuple(found[name]) if name == "plugins" else found[name] for name in names})
+
+
+def current_versions() -> dict[str, str]:
+    """Return the versions of Python, kernbench and the libraries that take part in a run."""
+    from kernbench_core import __version__
+
+    versions = {"python": platform.python_version(), "kernbench": __version__}
+    for library in _LIBRARIES:
+        try:
+            versions[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            versions[library] = "unknown"
+    return versions
+
+
+def current_plugins(plugins: Plugins) -> tuple[Mapping[str, str], ...]:
+    """Return the loaded plug-ins: entry-point name, distribution, version."""
+    return tuple(
+        {"plugin": provider.plugin, "distribution": provider.distribution, "version": provider.version}
+        for provider in plugins.providers
+    )
+
+
+def describe_bench(bench: Bench, *, copied: bool) -> dict[str, str]:
+    """Say which bench a run used; `copied` when its file lies beside the manifest."""
+    if bench.file is not None:
+        name = bench.file.name if copied else _portable(bench.file)
+        return {"file": name, "sha256": hashlib.sha256(bench.file.read_bytes()).hexdigest()}
+    if bench.registered:
+        return {"name": bench.name}
+    return {"function": f"{bench.function.__module__}:{bench.function.__qualname__}"}
+
+
+def describe_params(
+    values: Mapping[str, Any], given: Mapping[str, Any], *, copied: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters in JSON, and the arrays among them by the file name that a copy is given."""
+    described: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
+    for name, value in values.items():
+        if not hasattr(value, "dtype"):
+            described[name] = value
+            continue
+        file = f"params/{name}.npy"
+        arrays[file] = value
+        if not copied and isinstance(given.get(name), str | Path):
+            file = _portable(Path(given[name]))
+        described[name] = {"file": file, "sha256": array_sha256(value), "shape": list(value.shape)}
+    return described, arrays
+
+
+def array_sha256(array: Any) -> str:
+    """Return the SHA-256 of the `.npy` file that numpy writes for `array`, in hex."""
+    digest = hashlib.sha256()
+    write_npy(array, digest.update)
+    return digest.hexdigest()
+
+
+def write_npy(array: Any, write: Callable[[bytes], object]) -> None:
+    """Write `array` as a `.npy` file through `write`."""
+    from numpy.lib import format as npy
+
+    class Out:
+        def write(self, chunk: bytes) -> None:
+            write(chunk)
+
+    npy.write_array(Out(), array, allow_pickle=False)  # type: ignore[arg-type]
+
+
+def input_file(manifest: Path, entry: Mapping[str, str], what: str) -> Path:
+    """Return the path of an input that a manifest names; raise UsageError when it is gone or has changed."""
+    path = manifest.parent / entry["file"]
+    if not path.is_file():
+        raise UsageError(f"{what} must be at {str(path)!r}; put the file there, or run with --out to keep a copy.")
+    if path.suffix == ".npy":
+        import numpy as np
+
+        found = array_sha256(np.load(path, allow_pickle=False))
+    else:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != entry["sha256"]:
+        raise UsageError(
+            f"{what} at {str(path)!r} must have SHA-256 {entry['sha256'][:12]}…, not {found[:12]}…; "
+            "restore the file that the manifest was made with."
+        )
+    return path
+
+
+def differences(old: Manifest, new: Manifest) -> tuple[str, ...]:
+    """Say what differs between two manifests of what should be the same run, one sentence each."""
+    found = [
+        f"{name} was {old.versions.get(name, 'absent')} and is {new.versions.get(name, 'absent')}."
+        for name in sorted({*old.versions, *new.versions})
+        if old.versions.get(name) != new.versions.get(name)
+    ]
+    before, after = ({entry["plugin"]: entry for entry in manifest.plugins} for manifest in (old, new))
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            found.append(f"plug-in {name!r} was {_provider(before.get(name))} and is {_provider(after.get(name))}.")
+    if old.configuration_sha256 != new.configuration_sha256:
+        found.append("the resolved configuration differs.")
+    if old.op_log_sha256 != new.op_log_sha256:
+        found.append(f"op_log_sha256 was {old.op_log_sha256} and is {new.op_log_sha256}.")
+    return tuple(found)
+
+
+def _provider(entry: Mapping[str, str] | None) -> str:
+    return "absent" if entry is None else f"{entry['distribution']} {entry['version']}".strip()
+
+
+def _portable(path: Path) -> str:
+    """Return a relative path as it is and only the name of an absolute one: manifests go to other machines."""
+    return path.name if path.is_absolute() else path.as_posix()

@@ -1,0 +1,183 @@
+"""The answer of a run for a reader: a compact table in a terminal, the same in plain text elsewhere."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kernbench_core.result import PHASES, RunResult
+from kernbench_core.units import format_bytes, format_count, format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.timing import NotModelled, ResourceUse
+
+_PLAIN_WIDTH = 160
+_BAR_CELLS = 16
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_BUSIEST = 5
+
+
+def make_console(stream: TextIO) -> Console:
+    """Return a console for `stream`: colours and the window's width in a terminal, plain wide text elsewhere."""
+    if stream.isatty():
+        return Console(file=stream, highlight=False, markup=False, emoji=False)
+    width = int(os.environ.get("COLUMNS") or _PLAIN_WIDTH)
+    return Console(file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width)
+
+
+def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
+    """Print total time, where it went, the busiest resources, the verdict, and what was not modelled."""
+    parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
+    uses = result.busiest if verbose else result.busiest[:_BUSIEST]
+    if uses:
+        parts.append(_busiest(uses, console.is_terminal))
+    parts.append(_facts(result, console.width, verbose))
+    console.print(Group(*(Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0)) for part in parts)))
+
+
+def print_summary(result: RunResult, console: Console) -> None:
+    """Print one line: bench, total time and verdict."""
+    line = Text.assemble(
+        (result.bench, "bold"), f" on {result.topology}: ", (format_time(result.total_ns), "bold"), ", "
+    )
+    line.append_text(verdict(result))
+    console.print(line)
+
+
+def verdict(result: RunResult) -> Text:
+    """Say in words whether the data is right."""
+    found = result.verification
+    if result.interrupted:
+        return Text("interrupted: everything here covers only what ran", "bold yellow")
+    if found is None:
+        return Text("data not verified (--verify-data does)", "yellow")
+    tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
+    error = "" if found.max_abs_error is None else f", largest error {found.max_abs_error:.3g}"
+    if found.verified:
+        return Text.assemble(("data verified", "bold green"), f": {tensors}{error}")
+    return Text.assemble(("DATA IS WRONG", "bold red"), f": {len(found.failures)} of {tensors}{error}")
+
+
+def _headline(result: RunResult) -> Text:
+    params = "  ".join(f"{name}={_shown(value)}" for name, value in result.params.items() if value is not None)
+    line = Text.assemble((result.bench, "bold"), f" on {result.topology}")
+    if result.device != "all":
+        line.append(f", {result.device}")
+    if params:
+        line.append(f"   {params}", "dim")
+    return line
+
+
+def _shown(value: Any) -> str:
+    return str(value["file"]) if isinstance(value, dict) else str(value)
+
+
+def _phases(result: RunResult, decorated: bool) -> Table:
+    """Lay out total time and phases: where it went."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    total = result.total_ns
+    table.add_row(Text("total time", "bold"), Text(format_time(total), "bold"), "", "")
+    for name in PHASES:
+        share = result.phases[name] / total if total else 0.0
+        table.add_row(
+            "  " + name.replace("_", " "),
+            format_time(result.phases[name]),
+            f"{share:.1%}",
+            Text(bar(share), "cyan") if decorated else "",
+        )
+    return table
+
+
+def _busiest(uses: Sequence[ResourceUse], decorated: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("busiest resources", no_wrap=True, overflow="ellipsis")
+    table.add_column("kind", no_wrap=True)
+    table.add_column("busy", justify="right", no_wrap=True)
+    if decorated:
+        table.add_column("", no_wrap=True, width=_BAR_CELLS // 2)
+    table.add_column("moved", justify="right", no_wrap=True)
+    for use in uses:
+        shown = [Text(bar(use.utilisation, _BAR_CELLS // 2), "magenta")] if decorated else []
+        moved = format_bytes(use.nbytes) if use.nbytes else "-"
+        table.add_row(use.name, use.kind, f"{use.utilisation:.1%}", *shown, moved)
+    return table
+
+
+def _facts(result: RunResult, width: int, verbose: bool) -> Group:
+    lines: list[RenderableType] = [verdict(result)]
+    if result.verification is not None:
+        lines.extend(
+            Text(f"  {line}", "red") for failure in result.verification.failures for line in failure.splitlines()
+        )
+    lines.append(_counts(result))
+    lines.extend(_late(result, verbose))
+    lines.append(_not_modelled(result.not_modelled, width, verbose))
+    if verbose and result.op_log_sha256:
+        lines.append(Text(f"op log SHA-256 {result.op_log_sha256}", "dim"))
+    return Group(*lines)
+
+
+def _counts(result: RunResult) -> Text:
+    rate = format_count(float(f"{result.events / result.timing.wall_s:.3g}")) if result.timing.wall_s > 0 else "-"
+    return Text(
+        f"{result.ops:,} ops, {result.events:,} events, simulated in {result.timing.wall_s:.2f} s ({rate} events/s), "
+        f"{result.wall_s:.2f} s in all",
+        "dim",
+    )
+
+
+def _late(result: RunResult, verbose: bool) -> Iterable[Text]:
+    late = result.timing.late_starts
+    if not late:
+        return
+    worst = max(late, key=lambda start: start.late_ns)
+    yield Text(
+        f"{len(late)} late starts; {worst.pe} was the latest, {format_time(worst.late_ns)} after the common stamp"
+    )
+    if verbose:
+        yield from (Text(f"  {start.pe} by {format_time(start.late_ns)}") for start in late)
+
+
+def _not_modelled(items: Sequence[NotModelled], width: int, verbose: bool) -> RenderableType:
+    """Say in one line what the crossed components ignore, the most crossed first; list all when `verbose`."""
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.sentence] = counts.get(item.sentence, 0) + item.count
+    if not counts:
+        return Text("not modelled: nothing that the components declare")
+    if verbose:
+        table = Table.grid(padding=(0, 2))
+        table.add_column()
+        table.add_column(no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_row(Text("not modelled", "bold"), Text("by", "bold"), Text("messages", "bold"))
+        for item in items:
+            table.add_row(f"  {item.sentence}", item.component, f"{item.count:,}")
+        return table
+    ordered = sorted(counts, key=lambda sentence: (-counts[sentence], sentence))
+    more = f" ({len(ordered)} in all; -v lists them)"
+    joined = "; ".join(sentence.rstrip(".") for sentence in ordered)
+    room = max(20, width - len("not modelled: ") - len(more))
+    if len(joined) + len("not modelled: ") <= width:
+        return Text(f"not modelled: {joined}")
+    return Text(f"not modelled: {textwrap.shorten(joined, room, placeholder='…')}{more}")
+
+
+def bar(share: float, cells: int = _BAR_CELLS) -> str:
+    """Draw a share (0 to 1) as a bar of at most `cells` characters, to an eighth of one."""
+    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+    if share > 0:
+        eighths = max(eighths, 1)
+    full, rest = divmod(eighths, 8)
+    return _EIGHTHS[8] * full + (_EIGHTHS[rest] if rest else "")

@@ -1,0 +1,317 @@
+"""Run a bench: plug-ins, configuration, topology, engine, phase 2, result, files. The command line calls this too."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module, resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.bench import Bench, open_bench
+from kernbench_core.errors import UsageError
+from kernbench_core.files import whole_file, write_text
+from kernbench_core.manifest import (
+    Manifest,
+    current_plugins,
+    current_versions,
+    describe_bench,
+    describe_params,
+    differences,
+    input_file,
+    read_manifest,
+    write_npy,
+)
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.result import RunResult, Verification, json_text
+from kernbench_core.trace import TraceFile, open_trace
+
+if TYPE_CHECKING:
+    from kernbench_core.config import Config
+    from kernbench_core.engine import GraphEngine
+    from kernbench_core.watchdog import Limits, Progress
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A run was interrupted; `result` holds what had happened until then."""
+
+    def __init__(self, result: RunResult) -> None:
+        super().__init__("the run was interrupted")
+        self.result = result
+
+
+@attrs.frozen
+class _Request:
+    """Everything that one run is asked to do, checked, with nothing started and nothing written."""
+
+    bench: Bench
+    given: Mapping[str, Any]
+    values: Mapping[str, Any]
+    topology: str
+    config: Config
+    device: str
+    data: bool
+    verify_data: bool
+    seed: int
+    limits: Limits
+    trace: TraceFile | None
+    out: Path | None
+    plugins: Plugins
+
+
+def run(
+    bench: str | Path | Callable[..., Any],
+    topology: str | Path = "default",
+    params: Mapping[str, Any] | None = None,
+    *,
+    components: str | Path | None = None,
+    set: Iterable[str] = (),
+    device: str = "all",
+    verify_data: bool = False,
+    data: bool = True,
+    seed: int = 0,
+    trace: str | Path | None = None,
+    out: str | Path | None = None,
+    max_events: int | None = None,
+    max_sim_ns: float | None = None,
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    plugins: Plugins | None = None,
+) -> RunResult:
+    """Run `bench` on `topology` and return the result.
+
+    `bench` is a registered name, the path of a `.py` file, or a function; `params` are its parameters, as
+    values or as command-line texts. `topology` is a preset or a file, `components` a file merged over it,
+    `set` holds `"key.path=value"` texts merged last. `verify_data` runs phase 2 and compares every tensor
+    that the bench checks; `data=False` keeps shapes only. `trace` writes a timeline, `out` a folder with manifest,
+    result and op log. `plugins` default to the installed ones.
+
+    Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
+    Ctrl-C. Nothing is written unless the run ends well.
+    """
+    from kernbench_core.watchdog import Limits
+
+    if plugins is None:
+        plugins = load_plugins()
+        for failure in plugins.failures:
+            warnings.warn(str(failure), stacklevel=2)
+    if verify_data and not data:
+        raise UsageError("verifying data needs data; leave out either --verify-data or --no-data.")
+    found = open_bench(bench, plugins.benches)
+    given = dict(params or {})
+    request = _Request(
+        bench=found,
+        given=given,
+        values=found.values(given),
+        topology=str(topology) if not Path(topology).is_absolute() else Path(topology).name,
+        config=configure(plugins, topology, components, tuple(set)),
+        device=device,
+        data=data,
+        verify_data=verify_data,
+        seed=seed,
+        limits=Limits(max_events, max_sim_ns, timeout_s),
+        trace=None if trace is None else open_trace(trace, plugins.exporters),
+        out=_out_folder(out),
+        plugins=plugins,
+    )
+    return _carry_out(request, on_progress)
+
+
+@attrs.frozen
+class Rerun:
+    """A run made again from its manifest: its result, whether the op log is the same, and what differs in words."""
+
+    result: RunResult
+    same: bool
+    differences: tuple[str, ...]
+
+
+def rerun(
+    manifest: str | Path,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    plugins: Plugins | None = None,
+) -> Rerun:
+    """Run again what `manifest` describes and compare the op logs; write nothing.
+
+    Raise UsageError when the manifest, or an input file that it names, is missing or has changed.
+    """
+    from kernbench_core.config import Config
+    from kernbench_core.watchdog import Limits
+
+    path = Path(manifest)
+    old = read_manifest(path)
+    plugins = plugins or load_plugins()
+    bench = open_bench(_recorded_bench(path, old), plugins.benches)
+    given = {
+        name: input_file(path, value, f"the file of parameter {name!r}") if isinstance(value, dict) else value
+        for name, value in old.params.items()
+    }
+    request = _Request(
+        bench=bench,
+        given=given,
+        values=bench.values(given),
+        topology=old.topology,
+        config=Config(old.configuration, {}, (path.name,)),
+        device=old.device,
+        data=old.data,
+        verify_data=old.verify_data,
+        seed=old.seed,
+        limits=Limits(**old.limits),  # type: ignore[arg-type]
+        trace=None,
+        out=None,
+        plugins=plugins,
+    )
+    result = _carry_out(request, on_progress)
+    new = _manifest(request, result.op_log_sha256)
+    return Rerun(result, result.op_log_sha256 == old.op_log_sha256, differences(old, new))
+
+
+def configure(
+    plugins: Plugins, topology: str | Path, components: str | Path | None = None, sets: tuple[str, ...] = ()
+) -> Config:
+    """Read a topology preset or file with its overlay and settings; raise ConfigError with every problem."""
+    from kernbench_core.config import load_config
+
+    presets = {}
+    for name, entry in plugins.topologies.items():
+        package, _, resource = entry.target.partition(":")
+        presets[name] = Path(str(resources.files(package) / resource))
+    overlays = () if components is None else (components,)
+    return load_config(topology, presets=presets, overlays=overlays, sets=sets)
+
+
+def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None) -> RunResult:
+    """Simulate, verify, write the files."""
+    from kernbench_core.engine import GraphEngine
+    from kernbench_core.topology import compile_topology
+
+    began = time.perf_counter()
+    graph = compile_topology(request.config, request.plugins.components)
+    engine = GraphEngine(
+        graph,
+        request.plugins.components,
+        data=request.data,
+        seed=request.seed,
+        device=request.device,
+        limits=request.limits,
+        on_progress=on_progress,
+        functions={name: entry.target for name, entry in request.plugins.ops.items()},
+    )
+    try:
+        engine.run(request.bench.function, request.values)
+        verification = _verify(engine) if request.verify_data else None
+    except KeyboardInterrupt:
+        raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
+    result = _result(request, engine, verification, began)
+    if request.trace is not None:
+        request.trace.write(result.op_log)
+    if request.out is not None:
+        _write_out(request, engine, result, request.out)
+    return result
+
+
+def _verify(engine: GraphEngine) -> Verification:
+    """Run phase 2 on what the checked tensors need and compare them."""
+    raise NotImplementedError
+
+
+def _result(
+    request: _Request,
+    engine: GraphEngine,
+    verification: Verification | None,
+    began: float,
+    *,
+    interrupted: bool = False,
+) -> RunResult:
+    op_log_sha256 = None if interrupted else engine.op_log.sha256()
+    manifest = _manifest(request, op_log_sha256)
+    return RunResult(
+        bench=request.bench.name,
+        params=manifest.params,
+        topology=request.topology,
+        device=request.device,
+        timing=engine.get_timing_result(),
+        wall_s=time.perf_counter() - began,
+        verification=verification,
+        op_log_sha256=op_log_sha256,
+        manifest=manifest.to_json(),
+        op_log=engine.op_log,
+        store=engine.store,
+        interrupted=interrupted,
+    )
+
+
+def _manifest(request: _Request, op_log_sha256: str | None) -> Manifest:
+    copied = request.out is not None
+    params, _ = describe_params(request.values, request.given, copied=copied)
+    return Manifest(
+        bench=describe_bench(request.bench, copied=copied),
+        params=params,
+        topology=request.topology,
+        configuration=dict(request.config.data),
+        device=request.device,
+        seed=request.seed,
+        data=request.data,
+        verify_data=request.verify_data,
+        limits=attrs.asdict(request.limits),
+        versions=current_versions(),
+        plugins=current_plugins(request.plugins),
+        op_log_sha256=op_log_sha256,
+    )
+
+
+def _out_folder(out: str | Path | None) -> Path | None:
+    """Check, before the run, that `out` can become a folder."""
+    if out is None:
+        return None
+    path = Path(out)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out must name a folder, not the file {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise UsageError(f"--out must be in a folder that exists; make {str(path.parent)!r} first.")
+    return path
+
+
+def _write_out(request: _Request, engine: GraphEngine, result: RunResult, out: Path) -> None:
+    """Write inputs, op log and result, and the manifest last: where it is, everything is."""
+    from kernbench_core.oplog_file import save_run
+
+    out.mkdir(exist_ok=True)
+    _, arrays = describe_params(request.values, request.given, copied=True)
+    for name, array in arrays.items():
+        (out / name).parent.mkdir(exist_ok=True)
+        with whole_file(out / name) as file:
+            write_npy(array, file.write)
+    if request.bench.file is not None:
+        with whole_file(out / request.bench.file.name) as file:
+            file.write(request.bench.file.read_bytes())
+    save_run(out / "oplog", result.op_log, result.store, engine.functions)
+    write_text(out / "result.json", json_text(result.to_json()))
+    write_text(out / "manifest.json", json_text(result.manifest))
+
+
+def _recorded_bench(path: Path, manifest: Manifest) -> str | Path | Callable[..., Any]:
+    """Return the bench that a manifest names, as `open_bench` takes it."""
+    recorded = manifest.bench
+    if "file" in recorded:
+        return input_file(path, recorded, "the bench file")
+    if "name" in recorded:
+        return recorded["name"]
+    module, _, qualname = recorded["function"].partition(":")
+    found: Any = None
+    try:
+        found = import_module(module)
+        for name in qualname.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError):
+        found = None
+    if not callable(found):
+        raise UsageError(
+            f"manifest {str(path)!r} names the bench function {recorded['function']!r}, which must be importable."
+        )
+    function: Callable[..., Any] = found
+    return function
