@@ -1,0 +1,145 @@
+"""The element types of kernbench: names, sizes, numpy types, promotion and tolerances.
+
+A dtype is a plain string everywhere (`"f16"`), so that it can stand in a log, in JSON and in a message.
+This file is the only place that knows which numpy type stands for which name. `ml_dtypes` is imported
+when bf16 is first used, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_core.errors import ShapeError, StoreError
+
+
+@frozen
+class DTypeInfo:
+    """What is fixed about one element type; `rank` orders the types of one kind by how much they hold."""
+
+    name: str
+    itemsize: int
+    kind: str
+    rank: int
+    numpy_name: str
+    tolerance: float = 0.0
+
+
+_TABLE = {
+    info.name: info
+    for info in (
+        DTypeInfo("bool", 1, "bool", 0, "bool"),
+        DTypeInfo("int8", 1, "int", 1, "int8"),
+        DTypeInfo("int32", 4, "int", 2, "int32"),
+        DTypeInfo("int64", 8, "int", 3, "int64"),
+        DTypeInfo("f16", 2, "float", 1, "float16", 1e-3),
+        DTypeInfo("bf16", 2, "float", 1, "bfloat16", 1e-2),
+        DTypeInfo("f32", 4, "float", 2, "float32", 1e-5),
+    )
+}
+_BY_NUMPY = {info.numpy_name: info.name for info in _TABLE.values()}
+NAMES: tuple[str, ...] = tuple(_TABLE)
+WeakType = type[bool] | type[int] | type[float]
+_KIND_ORDER = ("bool", "int", "float")
+
+
+def info(name: str) -> DTypeInfo:
+    """Return what is fixed about dtype `name`; an unknown name is a `StoreError` that lists the known ones."""
+    try:
+        return _TABLE[name]
+    except (KeyError, TypeError):
+        raise StoreError(f"A dtype must be one of {', '.join(NAMES)}, not {name!r}; use one of these.") from None
+
+
+def itemsize(name: str) -> int:
+    """Return the bytes of one element."""
+    return info(name).itemsize
+
+
+def tolerance(name: str) -> float:
+    """Return the tolerance (rtol = atol) that results of this dtype are compared with; 0 means exactly."""
+    return info(name).tolerance
+
+
+def is_float(name: str) -> bool:
+    """Tell whether the dtype is a floating-point one."""
+    return info(name).kind == "float"
+
+
+def is_int(name: str) -> bool:
+    """Tell whether the dtype is an integer one (bool is not)."""
+    return info(name).kind == "int"
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return the numpy dtype that holds elements of dtype `name`."""
+    numpy_name = info(name).numpy_name
+    if numpy_name == "bfloat16":
+        import ml_dtypes  # the only door; numpy knows the name once it is imported
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(numpy_name)
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a numpy dtype; one that kernbench does not have is a `StoreError`."""
+    try:
+        return _BY_NUMPY[dtype.name]
+    except KeyError:
+        raise StoreError(
+            f"An array must have one of the dtypes {', '.join(NAMES)}, not {dtype.name!r}; cast it first."
+        ) from None
+
+
+def compute_dtype(name: str) -> np.dtype[Any]:
+    """Return the numpy dtype that arithmetic on `name` runs in: f32 for every float, else its own."""
+    return np.dtype(np.float32) if is_float(name) else numpy_dtype(name)
+
+
+def promote(dtypes: Iterable[str | WeakType]) -> str:
+    """Return the dtype that operands of these dtypes meet in, as Triton does.
+
+    The higher kind wins (bool < int < float), within one kind the wider; f16 with bf16 gives f32. A Python type
+    (`bool`, `int`, `float`) stands for a Python scalar: it is weak, so it only lifts the kind (`float` with
+    int32 gives f32, with f16 gives f16). Only scalars give int32 or f32.
+    """
+    strong = [info(d) for d in dtypes_of(dtypes, weak=False)]
+    weak = [d.__name__ for d in dtypes_of(dtypes, weak=True)]
+    if not strong and not weak:
+        raise ShapeError("An operation must have at least one operand, not none; pass one.")
+    kinds = [d.kind for d in strong] + weak
+    kind = max(kinds, key=_KIND_ORDER.index)
+    of_kind = [d for d in strong if d.kind == kind]
+    if not of_kind:
+        return {"bool": "bool", "int": "int32", "float": "f32"}[kind]
+    best = max(of_kind, key=lambda d: d.rank)
+    return "f32" if any(d.rank == best.rank and d.name != best.name for d in of_kind) else best.name
+
+
+def dtypes_of(dtypes: Iterable[Any], weak: bool) -> list[Any]:
+    """Return the Python scalar types among `dtypes` (`weak`), or the names."""
+    return [d for d in dtypes if isinstance(d, type) == weak]
+
+
+def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array in the dtype that arithmetic runs in: f16 and bf16 become f32, others stay as they are."""
+    if array.dtype.name in ("float16", "bfloat16"):
+        return array.astype(np.float32)
+    return array
+
+
+def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Convert to dtype `name`, rounding once; integers wrap, floats to integers truncate (NaN gives 0), no warning."""
+    target = numpy_dtype(name)
+    if array.dtype == target:
+        return array
+    with np.errstate(all="ignore"):
+        if is_int(name) and array.dtype.kind not in "iub":
+            wide = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=2.0**62, neginf=-(2.0**62))
+            return np.clip(wide, -(2.0**62), 2.0**62).astype(np.int64).astype(target)
+        return array.astype(target)

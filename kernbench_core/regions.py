@@ -1,0 +1,283 @@
+"""Strided byte regions, and the arithmetic that the memory store and the values need on them.
+
+A region is `rows` runs of `row_bytes` bytes, `pitch` bytes apart. Its *linear* bytes are the runs one after
+another: byte `i` of them lies at `base + (i // row_bytes) * pitch + i % row_bytes`. Everything here is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import frozen
+
+Pair = tuple["Region", "Region"]
+
+
+@frozen(cache_hash=True)
+class Region:
+    """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` bytes apart."""
+
+    base: int
+    row_bytes: int
+    rows: int = 1
+    pitch: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the region holds, gaps not counted."""
+        return self.rows * self.row_bytes
+
+    @property
+    def end(self) -> int:
+        """One past the last byte (for a negative pitch: of the first row)."""
+        return self.base + max(0, (self.rows - 1) * self.pitch) + self.row_bytes
+
+    @property
+    def start(self) -> int:
+        """The lowest byte."""
+        return self.base + min(0, (self.rows - 1) * self.pitch)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the rows follow each other without a gap."""
+        return self.rows == 1 or self.pitch == self.row_bytes
+
+    @property
+    def ascending(self) -> bool:
+        """Whether the rows do not overlap and go upwards, so that no byte is held twice."""
+        return self.rows == 1 or self.pitch >= self.row_bytes
+
+    def shifted(self, offset: int) -> Region:
+        """Return the same region `offset` bytes further."""
+        return Region(self.base + offset, self.row_bytes, self.rows, self.pitch) if offset else self
+
+    def row(self, index: int) -> Region:
+        """Return one row as a region of its own."""
+        return Region(self.base + index * self.pitch, self.row_bytes)
+
+    def __str__(self) -> str:
+        if self.contiguous:
+            return f"0x{self.base:x}..0x{self.base + self.nbytes:x}"
+        return f"0x{self.base:x} ({self.rows} rows of {self.row_bytes} B every {self.pitch} B)"
+
+
+def normal(region: Region) -> Region:
+    """Return the same bytes in the one form that equal regions share (no rows where none are needed)."""
+    if region.rows == 1:
+        return region if region.pitch == 0 else Region(region.base, region.row_bytes)
+    if region.pitch == region.row_bytes:
+        return Region(region.base, region.nbytes)
+    return region
+
+
+def ascending_pieces(region: Region) -> tuple[Region, ...]:
+    """Split a region whose rows repeat, overlap or go downwards into one-row regions; others stay whole."""
+    if region.ascending:
+        return (normal(region),)
+    return tuple(region.row(i) for i in range(region.rows))
+
+
+def total_bytes(regions: Iterable[Region]) -> int:
+    """Return the bytes of all regions together."""
+    return sum(r.rows * r.row_bytes for r in regions)
+
+
+def overlaps(a: Region, b: Region) -> bool:
+    """Tell whether two ascending regions share a byte. Constant time unless their pitches differ."""
+    if a.base >= b.end or b.base >= a.end:
+        return False
+    if a.contiguous:
+        return _run_meets(a.base, a.base + a.nbytes, b)
+    if b.contiguous:
+        return _run_meets(b.base, b.base + b.nbytes, a)
+    if a.pitch == b.pitch:
+        return next(_same_pitch(a, b), None) is not None
+    few, many = (a, b) if a.rows <= b.rows else (b, a)
+    return any(_run_meets(r, r + few.row_bytes, many) for r in range(few.base, few.end, few.pitch))
+
+
+def covers(outer: Region, inner: Region) -> bool:
+    """Tell whether every byte of `inner` is in `outer`; may say no for two unlike pitches."""
+    if inner.base < outer.base or inner.end > outer.end:
+        return False
+    if outer.contiguous:
+        return True
+    offset, column = divmod(inner.base - outer.base, outer.pitch)
+    if column + inner.row_bytes > outer.row_bytes:
+        return False
+    return inner.rows == 1 or (inner.pitch % outer.pitch == 0 and offset < outer.rows)
+
+
+def intersect(a: Region, b: Region) -> list[Pair]:
+    """Return the common bytes of two ascending regions, as pairs (linear bytes of a, linear bytes of b)."""
+    if a.base >= b.end or b.base >= a.end:
+        return []
+    if b.contiguous:
+        return [(lin, a_abs.shifted(-b.base)) for lin, a_abs in _clip(a, b.base, b.base + b.nbytes)]
+    if a.contiguous:
+        return [(b_abs.shifted(-a.base), lin) for lin, b_abs in _clip(b, a.base, a.base + a.nbytes)]
+    if a.pitch == b.pitch:
+        return list(_same_pitch(a, b))
+    if a.rows <= b.rows:
+        return [p for i in range(a.rows) for p in _row_pairs(i, a, b)]
+    return [(y, x) for i in range(b.rows) for x, y in _row_pairs(i, b, a)]
+
+
+def compose(outer: Region, inner: Region) -> list[Pair]:
+    """Follow `inner`, a region of the linear bytes of `outer`, to where those bytes lie.
+
+    Returns pairs (linear bytes of inner, bytes where outer lies) in ascending order of the first.
+    """
+    if outer.contiguous:
+        return [(Region(0, inner.nbytes), inner.shifted(outer.base))]
+    width = outer.row_bytes
+    row, column = divmod(inner.base, width)
+    base = outer.base + row * outer.pitch + column
+    if inner.rows == 1:
+        return _compose_run(outer, inner.base, inner.row_bytes, 0)
+    if inner.pitch % width == 0 and column + inner.row_bytes <= width:
+        pitch = inner.pitch // width * outer.pitch
+        return [(Region(0, inner.nbytes), Region(base, inner.row_bytes, inner.rows, pitch))]
+    return [
+        pair
+        for i in range(inner.rows)
+        for pair in _compose_run(outer, inner.base + i * inner.pitch, inner.row_bytes, i * inner.row_bytes)
+    ]
+
+
+def subtract(region: Region, holes: Iterable[Region]) -> list[Region]:
+    """Return what is left of an ascending region when the bytes of `holes` are taken out."""
+    left = [region]
+    for hole in holes:
+        left = [piece for old in left for piece in _without(old, hole)]
+        if not left:
+            break
+    return left
+
+
+def runs(region: Region) -> Iterator[tuple[int, int]]:
+    """Yield (address, bytes) of each contiguous run, in linear order."""
+    if region.contiguous:
+        yield region.base, region.nbytes
+        return
+    for i in range(region.rows):
+        yield region.base + i * region.pitch, region.row_bytes
+
+
+def _run_meets(start: int, stop: int, region: Region) -> bool:
+    """Tell whether [start, stop) shares a byte with an ascending region."""
+    if region.contiguous:
+        return start < region.base + region.nbytes and region.base < stop
+    first = max(0, -((region.base + region.row_bytes - 1 - start) // region.pitch))
+    return first < region.rows and region.base + first * region.pitch < stop
+
+
+def _clip(region: Region, start: int, stop: int) -> list[Pair]:
+    """Cut an ascending region to [start, stop): pairs (its linear bytes, the absolute bytes)."""
+    if region.contiguous:
+        low, high = max(start, region.base), min(stop, region.base + region.nbytes)
+        return [(Region(low - region.base, high - low), Region(low, high - low))] if low < high else []
+    if start <= region.base and region.end <= stop:
+        return [(Region(0, region.nbytes), region)]
+    width, pitch = region.row_bytes, region.pitch
+    first = max(0, -((region.base + width - 1 - start) // pitch))
+    last = min(region.rows, -((region.base - stop) // pitch))
+    out: list[Pair] = []
+    full_from, full_to = first, last
+    if first < last and region.base + first * pitch < start:
+        out.append(_cut_row(region, first, start, stop))
+        full_from += 1
+    tail = full_to > full_from and region.base + (full_to - 1) * pitch + width > stop
+    full_to -= tail
+    if full_to > full_from:
+        rows = full_to - full_from
+        absolute = normal(Region(region.base + full_from * pitch, width, rows, pitch))
+        out.append((Region(full_from * width, rows * width), absolute))
+    if tail:
+        out.append(_cut_row(region, full_to, start, stop))
+    return out
+
+
+def _cut_row(region: Region, index: int, start: int, stop: int) -> Pair:
+    base = region.base + index * region.pitch
+    low, high = max(start, base), min(stop, base + region.row_bytes)
+    return Region(index * region.row_bytes + low - base, high - low), Region(low, high - low)
+
+
+def _same_pitch(a: Region, b: Region) -> Iterator[Pair]:
+    """Yield the common rectangles of two strided regions of one pitch; there are at most two."""
+    pitch = a.pitch
+    shift, column = divmod(b.base - a.base, pitch)
+    for step, offset in ((shift, column), (shift + 1, column - pitch)):
+        low, high = max(0, offset), min(a.row_bytes, offset + b.row_bytes)
+        first, last = max(0, step), min(a.rows, b.rows + step)
+        if low < high and first < last:
+            rows, width = last - first, high - low
+            yield (
+                normal(Region(first * a.row_bytes + low, width, rows, a.row_bytes)),
+                normal(Region((first - step) * b.row_bytes + low - offset, width, rows, b.row_bytes)),
+            )
+
+
+def _row_pairs(index: int, a: Region, b: Region) -> list[Pair]:
+    """Return the common bytes of row `index` of a, and b, linear in each."""
+    start = a.base + index * a.pitch
+    offset = index * a.row_bytes - start
+    return [(absolute.shifted(offset), lin) for lin, absolute in _clip(b, start, start + a.row_bytes)]
+
+
+def _compose_run(outer: Region, start: int, nbytes: int, done: int) -> list[Pair]:
+    """Follow one contiguous run of the linear bytes of a strided region; `done` linear bytes came before."""
+    width, pitch = outer.row_bytes, outer.pitch
+    out: list[Pair] = []
+    while nbytes:
+        row, column = divmod(start, width)
+        if column == 0 and nbytes >= width:
+            rows = nbytes // width
+            take, found = rows * width, normal(Region(outer.base + row * pitch, width, rows, pitch))
+        else:
+            take = min(nbytes, width - column)
+            found = Region(outer.base + row * pitch + column, take)
+        out.append((Region(done, take), found))
+        start, nbytes, done = start + take, nbytes - take, done + take
+    return out
+
+
+def _without(region: Region, hole: Region) -> list[Region]:
+    """Return an ascending region less one hole, as regions in the region's own address space."""
+    pairs = intersect(region, hole)
+    if not pairs:
+        return [region]
+    taken = sorted((lin for lin, _ in pairs), key=lambda lin: lin.base)
+    out: list[Region] = []
+    for rest in _linear_rest(region.nbytes, region.row_bytes, taken):
+        out.extend(normal(where) for _, where in compose(region, rest))
+    return out
+
+
+def _linear_rest(nbytes: int, width: int, taken: list[Region]) -> list[Region]:
+    """Return the linear bytes of [0, nbytes) that no region of `taken` holds."""
+    left = [Region(0, nbytes)]
+    for lin in taken:
+        left = [piece for old in left for piece in _linear_without(old, lin)]
+    return left
+
+
+def _linear_without(run: Region, hole: Region) -> list[Region]:
+    pairs = intersect(run, hole)
+    if not pairs:
+        return [run]
+    if not run.contiguous:
+        return [p for start, size in runs(run) for p in _linear_without(Region(start, size), hole)]
+    out: list[Region] = []
+    cursor = run.base
+    for _, absolute in sorted(((lin, lin.shifted(run.base)) for lin, _ in pairs), key=lambda p: p[1].base):
+        if absolute.base > cursor:
+            out.append(Region(cursor, absolute.base - cursor))
+        if absolute.rows > 1:
+            gap = absolute.pitch - absolute.row_bytes
+            out.append(normal(Region(absolute.base + absolute.row_bytes, gap, absolute.rows - 1, absolute.pitch)))
+        cursor = absolute.end
+    if cursor < run.base + run.nbytes:
+        out.append(Region(cursor, run.base + run.nbytes - cursor))
+    return out

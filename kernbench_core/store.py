@@ -1,0 +1,267 @@
+"""The memory store: what each byte of each address space holds, as values by reference.
+
+Semantics are byte-addressable; the cost is that of tensors. A write files one entry per region in an index of pages;
+a read of exactly what was written is one dict look-up, any other read finds the entries it touches and makes a view
+or an assembly of them. Reading computes nothing and copies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from kernbench_core import dtypes
+from kernbench_core.errors import StoreError, UninitializedReadError
+from kernbench_core.regions import Region, ascending_pieces, normal, subtract, total_bytes
+from kernbench_core.store_index import Entry, SpaceIndex, Write, WriteTicket
+from kernbench_core.values import (
+    AbstractValue,
+    Array,
+    ArrayValue,
+    AssemblyValue,
+    OpId,
+    Part,
+    ResultValue,
+    Shape,
+    Value,
+    sub_parts,
+    view_of,
+)
+
+__all__ = ["Entry", "MemoryStore", "Where", "Write", "WriteTicket"]
+
+Where = int | Region | tuple[Region, ...]
+
+
+class MemoryStore:
+    """Map (space, bytes) to values.
+
+    `data=False` keeps shapes only: writes are forgotten, and a read of anything gives an `AbstractValue`. A space
+    appears when it is first written. Addresses are whatever integers the caller uses; kernbench uses physical ones.
+    """
+
+    def __init__(self, data: bool = True) -> None:
+        self.data = data
+        self._spaces: dict[str, SpaceIndex] = {}
+        self._abstract: dict[tuple[Shape, str], AbstractValue] = {}
+
+    def write(
+        self, space: str, where: Where, data: Array | Value, writer: OpId | None = None, lands_at: float | None = None
+    ) -> WriteTicket:
+        """Let `where` hold `data` (row-major over its regions, in order), visible at once.
+
+        Arrays become read-only, copied once if the caller could still write to them. Returns the ticket that remembers
+        the writer and when the write lands (ns), which the caller may set later. StoreError when sizes differ.
+        """
+        ticket = WriteTicket(writer, lands_at)
+        if not self.data:
+            return ticket
+        value = data if isinstance(data, Value) else ArrayValue(np.asarray(data))
+        regions = as_regions(where, value.nbytes)
+        _check_size(space, regions, value.shape, value.dtype, "write")
+        if value.nbytes:
+            self._spaces.setdefault(space, SpaceIndex()).insert(Write(regions, value, ticket))
+        return ticket
+
+    def read(self, space: str, where: Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
+        """Return the bytes of `where` as a read-only array of `shape` and `dtype`; what was written there by default.
+
+        Another dtype reinterprets the bytes. Raises StoreError when sizes differ, UninitializedReadError for bytes
+        that nobody wrote, PendingDataError when a part is pending.
+        """
+        shape, dtype = self._described(space, where, shape, dtype)
+        return self.value(space, where, shape, dtype).array()
+
+    def value(self, space: str, where: Where, shape: Shape, dtype: str) -> Value:
+        """Return what `where` holds now as one value, without computing or copying; raises as `read` does."""
+        if not self.data:
+            return self._abstract_value(shape, dtype)
+        regions = as_regions(where, prod(shape) * dtypes.itemsize(dtype))
+        index = self._spaces.get(space)
+        if index is not None:
+            hit = index.exact.get(regions)
+            if hit is not None and hit.value.shape == shape and hit.value.dtype == dtype:
+                return hit.value
+            cached = index.cached(regions, shape, dtype)
+            if cached is not None:
+                return cached
+        _check_size(space, regions, shape, dtype, "read")
+        if not total_bytes(regions):
+            return ArrayValue(np.empty(shape, dtypes.numpy_dtype(dtype)))
+        return self._assembled(space, regions, shape, dtype)
+
+    def has(self, space: str, where: Where, nbytes: int = 1) -> bool:
+        """Tell whether every byte of `where` (an address: the next `nbytes` bytes) has been written."""
+        index = self._spaces.get(space)
+        if index is None:
+            return False
+        pieces = [piece for region in as_regions(where, nbytes) for piece in ascending_pieces(region)]
+        return not any(subtract(piece, (e.region for e in index.touching(piece))) for piece in pieces)
+
+    def writes(self, space: str, where: Where, nbytes: int = 1) -> tuple[Write, ...]:
+        """Return the writes that `where` overlaps and that are still visible somewhere, newest first."""
+        index = self._spaces.get(space)
+        if index is None:
+            return ()
+        regions = as_regions(where, nbytes)
+        entries = [e for r in regions for piece in ascending_pieces(r) for e in index.touching(piece)]
+        entries.sort(key=lambda e: -e.sequence)
+        return tuple(dict.fromkeys(e.write for e in entries))
+
+    def snapshot(self) -> MemoryStore:
+        """Return a fork: it shares the values, and later writes to either do not show in the other."""
+        fork = MemoryStore(self.data)
+        fork._spaces = {name: index.fork() for name, index in self._spaces.items()}
+        return fork
+
+    def spaces(self) -> tuple[str, ...]:
+        """Return the names of the spaces that were written, sorted."""
+        return tuple(sorted(self._spaces))
+
+    def entries(self, space: str) -> Iterator[Entry]:
+        """Yield the entries of a space, oldest first; a later one hides what it overlaps of an earlier one."""
+        index = self._spaces.get(space)
+        return iter(()) if index is None else iter(index.entries())
+
+    def compact(self) -> None:
+        """Forget entries of which no byte is visible any more, so that their values can be freed."""
+        for index in self._spaces.values():
+            index.compact()
+
+    def results(self) -> Iterator[ResultValue]:
+        """Yield every op result that memory holds a byte of (some more than once)."""
+        for space in self.spaces():
+            for entry in self.entries(space):
+                yield from entry.write.value.results()
+
+    def _abstract_value(self, shape: Shape, dtype: str) -> AbstractValue:
+        value = self._abstract.get((shape, dtype))
+        if value is None:
+            value = self._abstract[shape, dtype] = AbstractValue(shape, dtype)
+        return value
+
+    def _described(self, space: str, where: Where, shape: Shape | None, dtype: str | None) -> tuple[Shape, str]:
+        """Fill in the shape and dtype that were written at `where`, where the caller gives none."""
+        if shape is not None and dtype is not None:
+            return shape, dtype
+        index = self._spaces.get(space)
+        write = None
+        if index is not None:
+            write = index.starts.get(where) if isinstance(where, int) else index.exact.get(as_regions(where, 0))
+        if write is None:
+            raise StoreError(
+                f"A read of {space} {_show(where)} must give its shape and dtype where it is not exactly what was "
+                "written last; pass both."
+            )
+        value = write.value
+        if dtype is None or dtype == value.dtype:
+            return (value.shape if shape is None else shape), value.dtype
+        if shape is None:
+            columns = value.shape[-1] if value.shape else 1
+            shape = (*value.shape[:-1], columns * dtypes.itemsize(value.dtype) // dtypes.itemsize(dtype))
+        return shape, dtype
+
+    def _assembled(self, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str) -> Value:
+        index = self._spaces.get(space)
+        parts: list[Part] = []
+        used: list[Entry] = []
+        offset = 0
+        for region in regions:
+            for piece in ascending_pieces(region):
+                found = 0 if index is None else index.collect(piece, offset, parts, used)
+                if found < piece.nbytes:
+                    raise self._unwritten(space, regions, piece)
+                offset += piece.nbytes
+        value = _as_value(parts, shape, dtype)
+        if index is not None:
+            index.remember(regions, shape, dtype, value, used)
+        return value
+
+    def _unwritten(self, space: str, regions: tuple[Region, ...], piece: Region) -> UninitializedReadError:
+        index = self._spaces.get(space)
+        missing = [piece] if index is None else subtract(piece, (e.region for e in index.touching(piece)))
+        first = min(missing, key=lambda r: r.base)
+        where = ", ".join(map(str, regions[:4])) + (", ..." if len(regions) > 4 else "")
+        return UninitializedReadError(
+            f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} bytes nobody "
+            f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first."
+        )
+
+
+def as_regions(where: Where, nbytes: int) -> tuple[Region, ...]:
+    """Return `where` as regions in their one normal form; a plain address stands for the next `nbytes` bytes."""
+    if type(where) is tuple:
+        for region in where:
+            if region.pitch and (region.rows == 1 or region.pitch == region.row_bytes):
+                return tuple(normal(r) for r in where)
+        return where
+    if isinstance(where, Region):
+        return (normal(where),)
+    return (Region(int(where), nbytes),)  # type: ignore[arg-type]
+
+
+def _check_size(space: str, regions: tuple[Region, ...], shape: Shape, dtype: str, verb: str) -> None:
+    need, have = prod(shape) * dtypes.itemsize(dtype), total_bytes(regions)
+    if need != have:
+        raise StoreError(
+            f"A {verb} of {dtype}{list(shape)} at {space} {_show(regions)} must cover {need} bytes, not {have}; "
+            "give regions of the tensor's size."
+        )
+
+
+def _show(where: Where) -> str:
+    if isinstance(where, int):
+        return f"0x{where:x}"
+    first = where if isinstance(where, Region) else where[0] if where else "(no region)"
+    more = f" and {len(where) - 1} more" if isinstance(where, tuple) and len(where) > 1 else ""
+    return f"{first}{more}"
+
+
+def _as_value(parts: list[Part], shape: Shape, dtype: str) -> Value:
+    """Make the plainest value of some parts: the source itself, a view of it, or an assembly."""
+    parts = _merged(parts)
+    if len(parts) > 1:
+        return AssemblyValue(shape, dtype, tuple(parts))
+    only = parts[0]
+    whole = only.src.contiguous and only.src.base == 0 and only.src.nbytes == only.source.nbytes
+    if whole and only.source.dtype == dtype:
+        if only.source.shape == shape:
+            return only.source
+        if not isinstance(only.source, ArrayValue):
+            return AssemblyValue(shape, dtype, (only,))
+    flat = sub_parts(only.source, only.src, only.dst)
+    if len(flat) == 1 and isinstance(flat[0].source, ArrayValue) and flat[0].dst.contiguous:
+        view = view_of(flat[0].source, flat[0].src, shape, dtype)
+        if view is not None:
+            return view
+    return AssemblyValue(shape, dtype, tuple(flat))
+
+
+def _merged(parts: list[Part]) -> list[Part]:
+    """Join neighbours that continue each other in both source and destination."""
+    if len(parts) == 1:
+        return parts
+    out = [parts[0]]
+    for part in parts[1:]:
+        last = out[-1]
+        src = _continued(last.src, part.src) if last.source is part.source else None
+        dst = _continued(last.dst, part.dst) if src is not None else None
+        if src is not None and dst is not None:
+            out[-1] = Part(dst, part.source, src)
+        else:
+            out.append(part)
+    return out
+
+
+def _continued(first: Region, then: Region) -> Region | None:
+    """Return the one region whose linear bytes are those of both, one after the other, if there is one."""
+    if first.contiguous and then.contiguous and first.base + first.nbytes == then.base:
+        return Region(first.base, first.nbytes + then.nbytes)
+    pitch = first.pitch or then.pitch or then.base - first.base
+    if first.row_bytes != then.row_bytes or then.base != first.base + first.rows * pitch or pitch < first.row_bytes:
+        return None
+    if any(r.rows > 1 and r.pitch != pitch for r in (first, then)):
+        return None
+    return Region(first.base, first.row_bytes, first.rows + then.rows, pitch)

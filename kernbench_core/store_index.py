@@ -1,0 +1,255 @@
+"""The index behind one address space of the memory store: pages of entries, and what reads need of them.
+
+An entry is one region of one write. Entries are filed under the pages they touch, on one of a few levels by their
+span, so that a strided tile and a tensor of gigabytes are both filed in a handful of pages. Newer entries hide older
+ones; an entry that no newer one overlaps is *clean*, and clean entries share no byte with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from kernbench_core.regions import Region, ascending_pieces, compose, covers, intersect, overlaps, runs, subtract
+from kernbench_core.values import OpId, Part, Shape, Value
+
+# (page shift, largest span in bytes that is filed on the level)
+_LEVELS: Final = ((10, 1 << 13), (16, 1 << 20), (24, 1 << 62))
+_CACHE_LIMIT: Final = 1 << 16
+_COMPACT_AT: Final = 64
+
+
+@define(eq=False)
+class WriteTicket:
+    """Who wrote, and when the write lands (ns; None while its transfer is on the way)."""
+
+    writer: OpId | None = None
+    lands_at: float | None = None
+
+
+@frozen(eq=False)
+class Write:
+    """One write: the value, the regions that hold it in row-major order, and its ticket."""
+
+    regions: tuple[Region, ...]
+    value: Value
+    ticket: WriteTicket
+
+
+@frozen(eq=False)
+class Entry:
+    """One region of a write; its linear bytes are the bytes from `offset` on of the value."""
+
+    region: Region
+    write: Write
+    offset: int
+    sequence: int
+
+
+@frozen(eq=False)
+class _Remembered:
+    value: Value
+    shape: Shape
+    dtype: str
+    used: tuple[Entry, ...]
+
+
+@define(eq=False)
+class SpaceIndex:
+    """Everything that one space holds. `exact` and `starts` find a write by its regions and by its address."""
+
+    exact: dict[tuple[Region, ...], Write] = field(factory=dict)
+    starts: dict[int, Write] = field(factory=dict)
+    _pages: tuple[dict[int, list[Entry]], ...] = field(factory=lambda: tuple({} for _ in _LEVELS))
+    _clean: set[Entry] = field(factory=set)
+    _hidden: set[Entry] = field(factory=set)
+    _cache: dict[tuple[Region, ...], _Remembered] = field(factory=dict)
+    _sequence: int = 0
+    _compact_at: int = _COMPACT_AT
+
+    def insert(self, write: Write) -> None:
+        """File a write: what it hides whole is dropped, what it hides in part is no longer clean."""
+        offset = 0
+        filed: list[Entry] = []
+        for region in write.regions:
+            for piece in ascending_pieces(region):
+                filed.append(Entry(piece, write, offset, self._sequence))
+                self._file(filed[-1])
+                self._sequence += 1
+                offset += piece.nbytes
+        if self._clean.issuperset(filed):  # not so when the regions of one write overlap each other
+            self.exact[write.regions] = write
+        self.starts[write.regions[0].base] = write
+        if len(self._hidden) > self._compact_at:
+            self.compact()
+            self._compact_at = 2 * len(self._hidden) + _COMPACT_AT
+
+    def touching(self, piece: Region) -> list[Entry]:
+        """Return the entries that share a byte with an ascending region, newest first."""
+        found: dict[Entry, None] = {}
+        for level, (shift, _) in enumerate(_LEVELS):
+            pages = self._pages[level]
+            if pages:
+                for page in _pages_of(piece, shift, pages):
+                    found.update(dict.fromkeys(pages.get(page, ())))
+        out = [entry for entry in found if overlaps(entry.region, piece)]
+        if len(out) > 1:
+            out.sort(key=_newest_first)
+        return out
+
+    def collect(self, piece: Region, offset: int, parts: list[Part], used: list[Entry]) -> int:
+        """Append the parts that make up an ascending region, painted in order; return how many bytes they cover.
+
+        `offset` is where the linear bytes of the region start in the destination.
+        """
+        entries = self.touching(piece)
+        clean = [e for e in entries if e in self._clean]
+        first = len(parts)
+        covered = self._take(clean, piece, offset, parts)
+        used.extend(clean)
+        if covered == piece.nbytes:
+            return covered
+        shaded = [e for e in entries if e not in self._clean]
+        used.extend(shaded)
+        if shaded and covers(shaded[0].region, piece):
+            below: list[Part] = []
+            self._take(shaded[:1], piece, offset, below)
+            parts[first:first] = below
+            return piece.nbytes
+        left = subtract(piece, [e.region for e in clean])
+        for entry in shaded:
+            for rest in left:
+                covered += _take_common(rest, entry, piece, offset, parts)
+            left = [kept for rest in left for kept in subtract(rest, [entry.region])]
+        return covered
+
+    def cached(self, regions: tuple[Region, ...], shape: Shape, dtype: str) -> Value | None:
+        """Return the value that the same read gave before, if nothing it was made of has been overwritten since."""
+        known = self._cache.get(regions)
+        if known is None or known.shape != shape or known.dtype != dtype or not self._clean.issuperset(known.used):
+            return None
+        return known.value
+
+    def remember(
+        self, regions: tuple[Region, ...], shape: Shape, dtype: str, value: Value, used: list[Entry]
+    ) -> None:
+        """Keep the value of a read that was made of clean entries only, so that equal reads share one value."""
+        if not self._clean.issuperset(used):
+            return
+        if len(self._cache) >= _CACHE_LIMIT:
+            self._cache.clear()
+        self._cache[regions] = _Remembered(value, shape, dtype, tuple(used))
+
+    def entries(self) -> list[Entry]:
+        """Return every entry that is still filed, oldest first."""
+        return sorted(self._clean | self._hidden, key=lambda e: e.sequence)
+
+    def compact(self) -> None:
+        """Drop the entries of which no byte is visible."""
+        for entry in sorted(self._hidden, key=lambda e: e.sequence):
+            newer = [e.region for e in self.touching(entry.region) if e.sequence > entry.sequence]
+            if not subtract(entry.region, newer):
+                self._drop(entry)
+        self._cache = {k: v for k, v in self._cache.items() if self._clean.issuperset(v.used)}
+
+    def fork(self) -> SpaceIndex:
+        """Return a copy that shares entries and values but no container."""
+        return SpaceIndex(
+            dict(self.exact),
+            dict(self.starts),
+            tuple({page: list(held) for page, held in pages.items()} for pages in self._pages),
+            set(self._clean),
+            set(self._hidden),
+            dict(self._cache),
+            self._sequence,
+            self._compact_at,
+        )
+
+    def _file(self, entry: Entry) -> None:
+        region = entry.region
+        for old in self.touching(region):
+            if self.exact.get(old.write.regions) is old.write:
+                del self.exact[old.write.regions]
+            if covers(region, old.region):
+                self._drop(old)
+            elif old in self._clean:
+                self._clean.discard(old)
+                self._hidden.add(old)
+        self._clean.add(entry)
+        level = _level_of(region)
+        pages = self._pages[level]
+        for page in _pages_of(region, _LEVELS[level][0], None):
+            held = pages.get(page)
+            if held is None:
+                pages[page] = [entry]
+            else:
+                held.append(entry)
+
+    def _drop(self, entry: Entry) -> None:
+        self._clean.discard(entry)
+        self._hidden.discard(entry)
+        start = entry.write.regions[0].base
+        if self.starts.get(start) is entry.write and entry.offset == 0:
+            del self.starts[start]
+        level = _level_of(entry.region)
+        pages = self._pages[level]
+        for page in _pages_of(entry.region, _LEVELS[level][0], None):
+            held = pages[page]
+            held.remove(entry)
+            if not held:
+                del pages[page]
+
+    def _take(self, entries: list[Entry], piece: Region, offset: int, parts: list[Part]) -> int:
+        covered = 0
+        for entry in entries:
+            for at_piece, at_entry in intersect(piece, entry.region):
+                parts.append(Part(at_piece.shifted(offset), entry.write.value, at_entry.shifted(entry.offset)))
+                covered += at_piece.nbytes
+        return covered
+
+
+def _take_common(rest: Region, entry: Entry, piece: Region, offset: int, parts: list[Part]) -> int:
+    """Append what an entry holds of `rest`, a part of `piece`; return its bytes."""
+    covered = 0
+    for at_rest, _ in intersect(rest, entry.region):
+        for _, common in compose(rest, at_rest):
+            to, come = intersect(piece, common), intersect(entry.region, common)
+            covered += common.nbytes
+            if len(to) == 1 and len(come) == 1:
+                pairs = [(to[0][0], come[0][0])]
+            else:
+                rows = [Region(start, size) for start, size in runs(common)]
+                pairs = [(intersect(piece, row)[0][0], intersect(entry.region, row)[0][0]) for row in rows]
+            parts.extend(Part(a.shifted(offset), entry.write.value, b.shifted(entry.offset)) for a, b in pairs)
+    return covered
+
+
+def _newest_first(entry: Entry) -> int:
+    return -entry.sequence
+
+
+def _level_of(region: Region) -> int:
+    span = region.end - region.base
+    return next(level for level, (_, limit) in enumerate(_LEVELS) if span <= limit)
+
+
+def _pages_of(region: Region, shift: int, among: dict[int, Any] | None) -> Iterator[int] | range | list[int]:
+    """Return the pages that an ascending region touches, or of many only those that are `among` the given."""
+    if region.rows > 1 and region.pitch >> shift:
+        return _row_pages(region, shift)
+    first, last = region.base >> shift, (region.end - 1) >> shift
+    if among is not None and last - first > len(among):
+        return [page for page in among if first <= page <= last]
+    return range(first, last + 1)
+
+
+def _row_pages(region: Region, shift: int) -> Iterator[int]:
+    done = region.base >> shift
+    yield done
+    for start in range(region.base, region.end, region.pitch):
+        for page in range(start >> shift, ((start + region.row_bytes - 1) >> shift) + 1):
+            if page > done:
+                done = page
+                yield page

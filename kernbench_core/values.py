@@ -1,0 +1,443 @@
+"""Values: the immutable contents of memory and of handles, some of them known only after phase 2.
+
+A value is an array, the result of op k, the content of a load, or an assembly of byte regions of other values.
+Kernels pass values around without computing them; phase 2 fills in the results. Nothing here computes anything
+but copies, and nothing imports the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_core import dtypes
+from kernbench_core.errors import NoDataError, PendingDataError, ShapeError
+from kernbench_core.regions import Region, compose, covers, intersect, runs
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+OpId = tuple[int, int]
+Scalar = bool | int | float
+
+
+class Value:
+    """Root of the family: an immutable tensor of `shape` and `dtype` whose bytes are row-major."""
+
+    __slots__ = ("__weakref__", "dtype", "shape")
+
+    shape: Final[Shape]
+    dtype: Final[str]
+
+    def __init__(self, shape: Shape, dtype: str) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the row-major tensor."""
+        return prod(self.shape) * dtypes.itemsize(self.dtype)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the data exists only after phase 2 (or after a load has completed)."""
+        return False
+
+    @property
+    def writer(self) -> OpId | None:
+        """The op that computes this value; None for data that no op made."""
+        return None
+
+    def array(self) -> Array:
+        """Return the data as a read-only ndarray; PendingDataError when it is not there yet."""
+        raise PendingDataError(f"The data of {self} exists only after phase 2; do not read it before.")
+
+    def content(self) -> Value:
+        """Return the value that stands behind this one (a bound load gives what it loaded)."""
+        return self
+
+    def results(self) -> tuple[ResultValue, ...]:
+        """Return the op results that this value is made of, each once, in order of first use."""
+        return ()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the value as byte regions of values that are not made of others."""
+        whole = Region(0, self.nbytes)
+        return (Part(whole, self, whole),)
+
+    def reshape(self, shape: Shape) -> Value:
+        """Return the same row-major bytes under another shape of the same size."""
+        if prod(shape) != prod(self.shape):
+            raise ShapeError(
+                f"A new shape must hold {prod(self.shape)} elements as {self.shape} does, not {shape!r}; "
+                "choose one of equal size."
+            )
+        return self if shape == self.shape else AssemblyValue(shape, self.dtype, self.parts())
+
+    def __repr__(self) -> str:
+        state = "pending" if self.pending else "ready"
+        return f"{type(self).__name__}({self.dtype}{list(self.shape)}, {state})"
+
+
+@frozen(eq=False)
+class Part:
+    """One piece of an assembly: the linear bytes of `src` in `source` go to the linear bytes of `dst`."""
+
+    dst: Region
+    source: Value
+    src: Region
+
+
+class ArrayValue(Value):
+    """Data that is there: a read-only ndarray, maybe a view of a part (`src`) of another one (`origin`)."""
+
+    __slots__ = ("_array", "_flat", "origin", "src")
+
+    def __init__(self, array: Array, origin: ArrayValue | None = None, src: Region | None = None) -> None:
+        super().__init__(array.shape, dtypes.dtype_name(array.dtype))
+        self._array = read_only(array) if origin is None else array
+        self._flat: Array | None = None
+        self.origin = origin
+        self.src = src
+
+    def array(self) -> Array:
+        """Return the data."""
+        return self._array
+
+    def flat(self) -> Array:
+        """Return the row-major bytes as a one-dimensional uint8 array (a view where the data is contiguous)."""
+        if self._flat is None:
+            self._flat = np.ascontiguousarray(self._array).reshape(-1).view(np.uint8)
+        return self._flat
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the value as a region of the array that it is a view of."""
+        whole = Region(0, self.nbytes)
+        if self.origin is None or self.src is None:
+            return (Part(whole, self, whole),)
+        return (Part(whole, self.origin, self.src),)
+
+
+class ResultValue(Value):
+    """The result of one op: pending until phase 2 fills it in, pending again once it is released."""
+
+    __slots__ = ("_array", "_flat", "computed", "op_id")
+
+    def __init__(self, op_id: OpId, shape: Shape, dtype: str) -> None:
+        super().__init__(shape, dtype)
+        self.op_id = op_id
+        self.computed = False
+        self._array: Array | None = None
+        self._flat: Array | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the executor has not filled the result in."""
+        return self._array is None
+
+    @property
+    def writer(self) -> OpId | None:
+        """The op that computes this value."""
+        return self.op_id
+
+    def fill(self, array: Array) -> None:
+        """Give the computed data; called by the executor only."""
+        array.flags.writeable = False
+        self._array = array
+        self.computed = True
+
+    def release(self) -> None:
+        """Drop the data; called by the executor when nobody reads it any more."""
+        self._array = self._flat = None
+
+    def array(self) -> Array:
+        """Return the data; PendingDataError before phase 2."""
+        if self._array is None:
+            pe, issue = self.op_id
+            raise PendingDataError(
+                f"The result of op {issue} of PE {pe} exists only after phase 2; do not read it before."
+            )
+        return self._array
+
+    def flat(self) -> Array:
+        """Return the row-major bytes as a one-dimensional uint8 array."""
+        if self._flat is None:
+            self._flat = np.ascontiguousarray(self.array()).reshape(-1).view(np.uint8)
+        return self._flat
+
+    def results(self) -> tuple[ResultValue, ...]:
+        """Return itself."""
+        return (self,)
+
+
+class LoadedValue(Value):
+    """What a load gives: made when it is issued, bound to what memory holds when it completes."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, shape: Shape, dtype: str, content: Value | None = None) -> None:
+        super().__init__(shape, dtype)
+        self._content = content
+
+    def bind(self, content: Value) -> None:
+        """Give what the load found; it must have the shape and dtype of the load. Called once, at completion."""
+        if content.shape != self.shape or content.dtype != self.dtype:
+            raise ShapeError(
+                f"A load of {self.dtype}{list(self.shape)} must be bound to a value of that shape and dtype, "
+                f"not {content.dtype}{list(content.shape)}; read memory with the shape of the load."
+            )
+        self._content = content
+
+    @property
+    def bound(self) -> bool:
+        """Whether the load has completed."""
+        return self._content is not None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the load has not completed, or what it found is pending."""
+        return self._content is None or self._content.pending
+
+    def content(self) -> Value:
+        """Return what the load found, or itself before it has completed."""
+        return self if self._content is None else self._content.content()
+
+    def array(self) -> Array:
+        """Return the data."""
+        if self._content is None:
+            raise PendingDataError(f"The load of {self.dtype}{list(self.shape)} has not completed; wait for it first.")
+        return self._content.array()
+
+    def results(self) -> tuple[ResultValue, ...]:
+        """Return the op results behind what the load found."""
+        return () if self._content is None else self._content.results()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the parts of what the load found."""
+        return super().parts() if self._content is None else self._content.parts()
+
+
+class AbstractValue(Value):
+    """A shape and a dtype without data, for runs that keep shapes only; its data is refused."""
+
+    __slots__ = ()
+
+    def array(self) -> Array:
+        """Refuse."""
+        raise NoDataError(
+            f"The data of {self.dtype}{list(self.shape)} is not kept in a run without data; run with data to read it."
+        )
+
+
+class AssemblyValue(Value):
+    """Byte regions of other values put together, painted in order, over `fill` where no part reaches.
+
+    `parts` may name loads and assemblies; they are flattened here, so that an assembly is never deep. The array is
+    made when it is first asked for; `pending` if any part is.
+    """
+
+    __slots__ = ("_array", "_parts", "_results", "fill")
+
+    def __init__(self, shape: Shape, dtype: str, parts: tuple[Part, ...], fill: Scalar | None = None) -> None:
+        super().__init__(shape, dtype)
+        self._parts = flatten(parts)
+        self.fill = fill
+        self._array: Array | None = None
+        self._results: tuple[ResultValue, ...] | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether any part is pending."""
+        return self._array is None and any(p.source.pending for p in self.parts())
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return the parts, flattened again when a load among them has completed since."""
+        if any(type(p.source) is LoadedValue and p.source.bound for p in self._parts):
+            self._parts = flatten(self._parts)
+        return self._parts
+
+    def results(self) -> tuple[ResultValue, ...]:
+        """Return the op results among the parts."""
+        if self._results is None:
+            found = tuple(dict.fromkeys(r for p in self.parts() for r in p.source.results()))
+            if any(type(p.source) is LoadedValue for p in self._parts):
+                return found
+            self._results = found
+        return self._results
+
+    def array(self) -> Array:
+        """Return the assembled data, made once; PendingDataError when a part is pending."""
+        if self._array is None:
+            data = self.gather()
+            data.flags.writeable = False
+            self._array = data
+        return self._array
+
+    def gather(self, dtype: np.dtype[Any] | None = None) -> Array:
+        """Assemble into a fresh array that nobody keeps, converted to `dtype` on the way when that is given."""
+        own = dtypes.numpy_dtype(self.dtype)
+        target = own if dtype is None else dtype
+        out: Array = np.empty(self.shape, target)
+        parts = self.parts()
+        if self.fill is not None:
+            out[...] = np.asarray(self.fill).astype(own).astype(target)
+        for part in parts:
+            if not (target is not own and _paint_converted(out, part, own, target)):
+                if target is not own:
+                    return self.gather().astype(target)
+                _paint(out.reshape(-1).view(np.uint8), part)
+        return out
+
+
+def read_only(array: Array) -> Array:
+    """Return the array, copied once if anybody could still write to it."""
+    holder: Any = array
+    while isinstance(holder, np.ndarray):
+        if holder.flags.writeable:
+            copy = np.array(array, order="C")
+            copy.flags.writeable = False
+            return copy
+        holder = holder.base
+    return array
+
+
+def adopt(array: Array) -> ArrayValue:
+    """Make a value of an array that the caller gives away: it is not copied, only made read-only."""
+    holder: Any = array
+    while isinstance(holder, np.ndarray):
+        holder.flags.writeable = False
+        holder = holder.base
+    return ArrayValue(array)
+
+
+def flatten(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Replace parts of loads, assemblies and views by parts of what they are made of."""
+    if all(_is_leaf(p.source) for p in parts):
+        return parts
+    out: list[Part] = []
+    for part in parts:
+        out.extend([part] if _is_leaf(part.source) else sub_parts(part.source, part.src, part.dst))
+    return tuple(out)
+
+
+def sub_parts(source: Value, src: Region, dst: Region) -> list[Part]:
+    """Return the parts that bring the bytes `src` of `source` to `dst`."""
+    content = source.content()
+    out: list[Part] = []
+    for inner in content.parts():
+        if inner.source is content:
+            return [Part(dst, content, src)]
+        if covers(src, inner.dst) and src == inner.dst:
+            out.append(Part(dst, inner.source, inner.src))
+            continue
+        for at_src, at_inner in intersect(src, inner.dst):
+            out.extend(_link(dst, at_src, inner.source, inner.src, at_inner))
+    fill = getattr(content, "fill", None)
+    if fill is not None:
+        out.insert(0, Part(dst, filler(content.shape, content.dtype, fill), src))
+    return out
+
+
+def filler(shape: Shape, dtype: str, fill: Scalar) -> ArrayValue:
+    """Return a ready value of one repeated element."""
+    return adopt(np.full(shape, fill, dtypes.numpy_dtype(dtype)))
+
+
+def view_of(source: ArrayValue, src: Region, shape: Shape, dtype: str) -> ArrayValue | None:
+    """Return the bytes `src` of ready data as a view of `shape` and `dtype`, or None if no stride pattern fits."""
+    size = dtypes.itemsize(dtype)
+    strides = view_strides(src, shape, size)
+    if strides is None:
+        return None
+    array: Array = np.ndarray(shape, dtypes.numpy_dtype(dtype), source.flat().data, src.base, strides)
+    return ArrayValue(array, source, src)
+
+
+def view_strides(src: Region, shape: Shape, size: int) -> tuple[int, ...] | None:
+    """Return the strides that lay `shape` over a region, or None if its rows do not fall on whole trailing axes."""
+    strides: list[int] = []
+    inner = size
+    outer = 0
+    for extent in reversed(shape):
+        if inner < src.row_bytes or src.rows == 1:
+            strides.append(inner)
+            inner *= extent
+        else:
+            outer = outer or src.pitch
+            strides.append(outer)
+            outer *= extent
+        if inner > src.row_bytes:
+            return None
+    return tuple(reversed(strides)) if inner == src.row_bytes or 0 in shape else None
+
+
+def _is_leaf(source: Value) -> bool:
+    kind = type(source)
+    if kind is ArrayValue:
+        return source.origin is None  # type: ignore[attr-defined, no-any-return]
+    if kind is LoadedValue:
+        return not source.bound  # type: ignore[attr-defined, no-any-return]
+    return kind is not AssemblyValue
+
+
+def _link(dst: Region, at_dst: Region, source: Value, src: Region, at_src: Region) -> Iterator[Part]:
+    """Join linear bytes of `dst` to linear bytes of `src`, row by row where their rows do not match."""
+    to, come = compose(dst, at_dst), compose(src, at_src)
+    if len(to) == 1 and len(come) == 1:
+        yield Part(to[0][1], source, come[0][1])
+        return
+    left = [run for _, region in to for run in runs(region)]
+    right = [run for _, region in come for run in runs(region)]
+    i = j = done_i = done_j = 0
+    while i < len(left) and j < len(right):
+        size = min(left[i][1] - done_i, right[j][1] - done_j)
+        yield Part(Region(left[i][0] + done_i, size), source, Region(right[j][0] + done_j, size))
+        done_i, done_j = done_i + size, done_j + size
+        if done_i == left[i][1]:
+            i, done_i = i + 1, 0
+        if done_j == right[j][1]:
+            j, done_j = j + 1, 0
+
+
+def _bytes_of(source: Value) -> Array:
+    if isinstance(source, ArrayValue | ResultValue):
+        return source.flat()
+    return np.ascontiguousarray(source.array()).reshape(-1).view(np.uint8)
+
+
+def _strided(flat: Array, region: Region, dtype: np.dtype[Any], scale: int = 1) -> Array:
+    """View the bytes of a region as rows of elements; `scale` = bytes per element here over bytes in the region."""
+    size = dtype.itemsize
+    columns = region.row_bytes * scale // size
+    return np.ndarray(
+        (region.rows, columns), dtype, flat.data, region.base * scale, (region.pitch * scale, size)
+    )
+
+
+def _paint(out: Array, part: Part) -> None:
+    """Copy the bytes of one part."""
+    dst, src = part.dst, part.src
+    unit = np.dtype(np.uint8)
+    for size, wide in ((8, np.dtype("u8")), (4, np.dtype("u4")), (2, np.dtype("u2"))):
+        if not (dst.row_bytes % size or src.row_bytes % size) and min(dst.row_bytes, src.row_bytes) <= 64:
+            unit = wide
+            break
+    target = _strided(out, dst, unit)
+    data = _strided(_bytes_of(part.source), src, unit)
+    target[...] = data if data.shape == target.shape else np.ascontiguousarray(data).reshape(target.shape)
+
+
+def _paint_converted(out: Array, part: Part, own: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Copy one part converting its elements; False when a region cuts elements apart."""
+    size = own.itemsize
+    if any(r.base % size or r.row_bytes % size or r.pitch % size for r in (part.dst, part.src)):
+        return False
+    dst = part.dst
+    scaled = Region(dst.base // size, dst.row_bytes // size, dst.rows, dst.pitch // size)
+    to = _strided(out.reshape(-1).view(np.uint8), scaled, target, target.itemsize)
+    data = _strided(_bytes_of(part.source), part.src, own)
+    to[...] = data if data.shape == to.shape else np.ascontiguousarray(data).reshape(to.shape)
+    return True
