@@ -8,17 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from kernbench_core.errors import UsageError
 from kernbench_core.units import DIMENSIONS, parse_quantity
-
-
-class UnknownName(UsageError):
-    """A name that no registry or catalogue holds; the message ends with the closest known name."""
-
-    def __init__(self, what: str, name: str, known: Iterable[str] = ()) -> None:
-        names = sorted(known)
-        self.what, self.name, self.known = what, name, tuple(names)
-        super().__init__(f"{what} must be a registered name, not {name!r}.{did_you_mean(name, names)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,315 @@
+"""The specification: what a topology file says, typed and in kernbench's own units, before any check of the whole.
+
+Every class is one section of the file and every field one key. Times are ns, bandwidths B/ns, sizes bytes, lengths mm.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, get_args, get_origin
+
+import attrs
+import cattrs
+from attrs import field, frozen
+from cattrs.cols import list_structure_factory, mapping_structure_factory
+from cattrs.errors import (
+    AttributeValidationNote,
+    ClassValidationError,
+    ForbiddenExtraKeysError,
+    IterableValidationError,
+)
+from cattrs.gen import make_dict_structure_fn
+
+from kernbench_core.config import Config, KeyPath
+from kernbench_core.errors import ConfigError
+from kernbench_core.params import did_you_mean
+from kernbench_core.units import parse_quantity
+
+
+@frozen
+class Quantity:
+    """The dimension of a key and what its value must be at least; `auto` also admits the word for None."""
+
+    dimension: str
+    positive: bool = False
+    minimum: float | None = None
+    auto: bool = False
+
+
+Bandwidth = Annotated[float, Quantity("bandwidth", positive=True)]
+Latency = Annotated[float, Quantity("time", positive=True)]
+Length = Annotated[float, Quantity("length", positive=True)]
+Size = Annotated[int, Quantity("size", positive=True)]
+Count = Annotated[int, Quantity("int", positive=True)]
+Text = Annotated[str, Quantity("str")]
+AutoCount = Annotated[int | None, Quantity("int", minimum=0, auto=True)]
+
+
+@frozen
+class LinkSpec:
+    """A kind of wire: `latency` is its fixed part, `ns_per_mm` is added for the distance it spans.
+
+    `payload_bytes` defaults to the chunk size and `header_bytes` to one flit.
+    """
+
+    bandwidth: Bandwidth
+    latency: Latency
+    ns_per_mm: Annotated[float, Quantity("time_per_length")] = 0.0
+    payload_bytes: Size | None = None
+    header_bytes: Annotated[int, Quantity("size")] | None = None
+
+
+@frozen
+class NetworkSpec(LinkSpec):
+    """The scale-up network: its links and the name of its shape."""
+
+    topology: Text = field(default="ring", kw_only=True)
+
+
+@frozen
+class SystemSpec:
+    """The whole machine: packages, how they are joined, and the granularities of transfers."""
+
+    sips: Count
+    network: NetworkSpec
+    chunk_bytes: Size = 4096
+    page_bytes: Size = 4096
+    flit_bytes: Size = 32
+
+
+@frozen
+class HostSpec:
+    """The host and its links to the packages."""
+
+    pcie: LinkSpec
+
+
+@frozen
+class CubeMeshSpec:
+    """How many cubes a package has from west to east and from north to south."""
+
+    width: Count
+    height: Count
+
+
+@frozen
+class SipSpec:
+    """One package: IO chiplets, each with a NoC, and a mesh of cubes joined by UCIe."""
+
+    mesh: CubeMeshSpec
+    noc: LinkSpec
+    ucie: LinkSpec
+    io_chiplets: Count = 1
+
+
+@frozen
+class ZoneSpec:
+    """Rows and columns in the middle of the router mesh that HBM covers; `auto` is about half of each."""
+
+    rows: AutoCount = None
+    columns: AutoCount = None
+
+
+@frozen
+class RouterMeshSpec:
+    """Rows and columns of routers; `auto` is the smallest mesh with room for the PEs, m_cpu and sram."""
+
+    rows: AutoCount = None
+    columns: AutoCount = None
+    hbm_zone: ZoneSpec = ZoneSpec()
+
+
+@frozen
+class HbmSpec:
+    """The HBM stack of a cube, split into one slice per PE; `link` joins a slice's controller to its router."""
+
+    capacity: Size
+    link: LinkSpec
+
+
+@frozen
+class SramSpec:
+    """The scratchpad that a cube's PEs share."""
+
+    capacity: Size
+    link: LinkSpec
+
+
+@frozen
+class CubeSpec:
+    """One HBM cube: PEs, router mesh, memories, and the wires of its management processor to the PEs."""
+
+    pes: Count
+    noc: LinkSpec
+    hbm: HbmSpec
+    sram: SramSpec
+    command: LinkSpec
+    mesh: RouterMeshSpec = RouterMeshSpec()
+    width: Length = 10.0
+    height: Length = 10.0
+
+
+@frozen
+class TcmSpec:
+    """The scratchpad of a PE."""
+
+    capacity: Size
+
+
+@frozen
+class PeLinksSpec:
+    """Wires inside a PE: `control` carries commands and tokens, `data` operands, `dma` joins pe_dma to its router."""
+
+    control: LinkSpec
+    data: LinkSpec
+    dma: LinkSpec
+
+
+@frozen
+class ComponentSpec:
+    """The implementation of a node kind and its parameters, as written: the class declares what they mean."""
+
+    impl: Text
+    params: Mapping[str, object] = field(factory=dict)
+
+
+@frozen
+class UnitSpec(ComponentSpec):
+    """A further unit of every PE, wired both ways to the unit it attaches to, pe_scheduler and pe_cpu."""
+
+    attach: Text = field(default="pe_tcm", kw_only=True)
+
+
+@frozen
+class OverrideSpec:
+    """Another implementation or other parameters for the nodes whose id matches a pattern of `fnmatch`."""
+
+    match: Text
+    impl: Text | None = None
+    params: Mapping[str, object] = field(factory=dict)
+
+
+@frozen
+class PeSpec:
+    """One PE: scratchpad, wires, further units."""
+
+    tcm: TcmSpec
+    links: PeLinksSpec
+    units: Mapping[str, UnitSpec] = field(factory=dict)
+
+
+@frozen
+class Spec:
+    """A topology file as a whole."""
+
+    system: SystemSpec
+    host: HostSpec
+    sip: SipSpec
+    cube: CubeSpec
+    pe: PeSpec
+    components: Mapping[str, ComponentSpec]
+    overrides: list[OverrideSpec] = field(factory=list)
+    title: Text = ""
+
+
+def read_spec(config: Config) -> Spec:
+    """Type the merged configuration.
+
+    Raises:
+        ConfigError: one sentence for every unknown or missing key and every value that does not fit.
+    """
+    try:
+        return _converter().structure(config.data, Spec)
+    except ClassValidationError as faults:
+        problems = [f"{config.at(path)} {text}" for path, text in _flatten(faults, ())]
+        raise ConfigError(*dict.fromkeys(problems)) from None
+
+
+def _quantity_hook(kind: Any) -> Callable[[Any, Any], Any]:
+    quantity = next(mark for mark in get_args(kind)[1:] if isinstance(mark, Quantity))
+
+    def structure(value: Any, _: Any) -> Any:
+        if quantity.auto and value in ("auto", None):
+            return None
+        return parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
+
+    return structure
+
+
+def _is_quantity(kind: Any) -> bool:
+    return get_origin(kind) is Annotated and any(isinstance(mark, Quantity) for mark in get_args(kind)[1:])
+
+
+def _is_params(kind: Any) -> bool:
+    return get_origin(kind) is collections.abc.Mapping and get_args(kind) == (str, object)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be a mapping of keys to values, not {value!r}.")
+    return dict(value)
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"must be a list, not {value!r}.")
+    return value
+
+
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
+    converter.register_structure_hook_factory(_is_quantity, _quantity_hook)
+    converter.register_structure_hook_func(_is_params, lambda value, _: dict(_mapping(value)))
+    for applies, factory in (
+        (attrs.has, _section_hook),
+        (_is_mapping_of_sections, mapping_structure_factory),
+        (_is_list, list_structure_factory),
+    ):
+        converter.register_structure_hook_factory(applies, _guarded(factory, converter))
+    return converter
+
+
+def _section_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    return make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+
+
+def _guarded(factory: Any, converter: cattrs.Converter) -> Callable[[Any], Callable[[Any, Any], Any]]:
+    """Refuse a value of the wrong shape with a sentence before cattrs takes it apart."""
+
+    def make(kind: Any) -> Callable[[Any, Any], Any]:
+        inner = factory(kind, converter)
+        check: Callable[[object], object] = _list if _is_list(kind) else _mapping
+        return lambda value, target: inner(check(value), target)
+
+    return make
+
+
+def _is_list(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is list
+
+
+def _is_mapping_of_sections(kind: Any) -> bool:
+    arguments = get_args(kind)
+    return get_origin(kind) is collections.abc.Mapping and attrs.has(arguments[1])
+
+
+def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield (key path, rest of the sentence) for every fault inside a cattrs exception group."""
+    if isinstance(faults, ClassValidationError | IterableValidationError):
+        with_notes, without = faults.group_exceptions()
+        for fault, note in with_notes:
+            key: Any = note.name if isinstance(note, AttributeValidationNote) else note.index
+            if isinstance(fault, KeyError):
+                yield path, f"must have the key {key!r}; add it."
+            else:
+                yield from _flatten(fault, (*path, key))
+        for fault in without:
+            yield from _flatten(fault, path)
+    elif isinstance(faults, ForbiddenExtraKeysError):
+        known = [a.name for a in attrs.fields(faults.cl)]
+        for key in sorted(faults.extra_fields):
+            yield (*path, key), f"must be a known key.{did_you_mean(key, known)}"
+    else:
+        yield path, str(faults)
