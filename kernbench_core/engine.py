@@ -6,20 +6,18 @@ decomposes nothing.
 
 from __future__ import annotations
 
-import traceback as tracebacks
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kernbench_core.address import AddressResolver
 from kernbench_core.bridge import Bridge, Finished
-from kernbench_core.component import ComponentBase, Port
 from kernbench_core.context import RunContext
 from kernbench_core.deadlock import deadlock_report
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.errors import ComponentError, DeadlockError, KernbenchError, KernelError, UsageError
+from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, UsageError
+from kernbench_core.faults import component_error, user_traceback
 from kernbench_core.graph import Graph
+from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest
 from kernbench_core.oplog import OpLog, OpLogger
@@ -36,13 +34,6 @@ if TYPE_CHECKING:
 
 #: The node that the engine injects host requests at.
 ENTRY = "host"
-
-
-class ComponentClasses(Protocol):
-    """Where the engine gets component classes from: the component registry, or a dict-like in tests."""
-
-    def load(self, name: str) -> Any:
-        """Return the class registered as `name`."""
 
 
 class GraphEngine:
@@ -85,42 +76,7 @@ class GraphEngine:
             self.ctx.resolver = AddressResolver(graph)
             self.pes = select_pes(graph.design.pes, device)
         self.ctx.router = PathRouter(graph)
-        self._build(components if components is not None else _installed())
-
-    # Building -------------------------------------------------------------------------------------
-
-    def _build(self, classes: ComponentClasses) -> None:
-        loaded: dict[str, type[ComponentBase]] = {}
-        components = self.ctx.components
-        edges = sorted(self.graph.edges)
-        # edge ids follow sorted (source, destination); internal wires, made in __init__, come after them
-        self.ctx.reserve_edges(len(edges))
-        for node_id in sorted(self.graph.nodes):
-            node = self.graph.nodes[node_id]
-            if node.impl not in loaded:
-                loaded[node.impl] = classes.load(node.impl)
-            components[node_id] = loaded[node.impl](node, self.ctx)
-        for edge_id, key in enumerate(edges, 1):
-            self._join(edge_id, *key)
-        for component in components.values():
-            component.connect()
-        for component in components.values():
-            component.start()
-
-    def _join(self, edge_id: int, source: str, destination: str) -> None:
-        edge = self.graph.edges[source, destination]
-        sender, receiver = self.ctx.components[source], self.ctx.components[destination]
-        sender.out_ports[destination] = self.ctx.new_wire(
-            f"{source}->{destination}",
-            edge.bandwidth,
-            edge.latency,
-            arrive=receiver.arrive,
-            on_head=receiver.head_rule(),
-            payload_bytes=edge.payload_bytes,
-            header_bytes=edge.header_bytes,
-            edge_id=edge_id,
-        )
-        receiver.in_ports[source] = Port(self.env, source, receiver.arrive)
+        build_machine(self.ctx, components if components is not None else _installed())
 
     # Running --------------------------------------------------------------------------------------
 
@@ -156,7 +112,7 @@ class GraphEngine:
         except (KernbenchError, KeyboardInterrupt):
             raise
         except Exception as error:
-            raise self._component_error(error) from error
+            raise component_error(self.ctx, error) from error
 
     def _host_program(self, bridge: Bridge) -> ProcessGenerator:
         try:
@@ -182,26 +138,6 @@ class GraphEngine:
             self.runtime.requests.append(request)
         self.env.inject(request, entry.arrive)
         return request.done
-
-    def _component_error(self, error: Exception) -> KernbenchError:
-        component = _component_in(error.__traceback__)
-        if component is None and self.env.active_process is not None:
-            component = self._owner(self.env.active_process)
-        if component is None:
-            return ComponentError(f"the simulation raised {type(error).__name__}: {error}")
-        if "Invalid yield value" in str(error):
-            value = str(error).rpartition("Invalid yield value ")[2]
-            return ComponentError(
-                f"{component.id}: {type(component).__module__}.{type(component).__qualname__}.run must yield SimPy "
-                f"events, not {value}; write `yield env.timeout(ns)` to wait."
-            )
-        return ComponentError(
-            f"{component.id}: {type(component).__module__}.{type(component).__qualname__} raised "
-            f"{type(error).__name__}: {error} at simulated time {format_time(self.env.now)}.\n{user_traceback(error)}"
-        )
-
-    def _owner(self, process: object) -> ComponentBase | None:
-        return next((c for c in self.ctx.components.values() if process in c.processes), None)
 
     # Results --------------------------------------------------------------------------------------
 
@@ -232,21 +168,3 @@ def _installed() -> ComponentClasses:
     from kernbench_core.plugins import load_plugins
 
     return load_plugins().components
-
-
-def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
-    """Return the component whose method is innermost in `traceback`."""
-    found = None
-    while traceback is not None:
-        owner = traceback.tb_frame.f_locals.get("self")
-        if isinstance(owner, ComponentBase):
-            found = owner
-        traceback = traceback.tb_next
-    return found
-
-
-def user_traceback(error: BaseException) -> str:
-    """Format the part of a traceback that lies outside the framework."""
-    core = str(Path(__file__).parent)
-    frames = [frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(core)]
-    return "".join(tracebacks.format_list(frames)).rstrip()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import simpy
 from simpy.events import NORMAL, Process, Timeout
 
-from kernbench_core.units import GRID_NS
+from kernbench_core.units import GRID_NS, grid_ceil
 
 if TYPE_CHECKING:
     from kernbench_core.messages import MsgBase
@@ -53,12 +53,13 @@ class Environment(simpy.Environment):
             delay = math.ceil(delay * _TICKS_PER_NS) * GRID_NS
         heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
 
-    def inject(self, msg: MsgBase, arrive: Callable[[Any], None]) -> None:
-        """Deliver `msg` to `arrive` at the present instant, as a delivery of the injection edge."""
-        msg.head = msg.tail = msg.born = self._now
+    def inject(self, msg: MsgBase, arrive: Callable[[Any], None], at: float | None = None) -> None:
+        """Deliver `msg` to `arrive`, as a delivery of the injection edge, at `at` ns; default: now."""
+        time = self._now if at is None else max(self._now, grid_ceil(at))
+        msg.head = msg.tail = msg.born = time
         msg.callbacks = (arrive,)
         self._injected += 1
-        heappush(self._queue, (self._now, DELIVERY, self._injected, msg))  # type: ignore[arg-type, misc]
+        heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[arg-type, misc]
 
     def advance(self, most: int) -> bool:
         """Process up to `most` events; return whether any are left.

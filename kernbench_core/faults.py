@@ -1,0 +1,63 @@
+"""Turn what a component or its user's code raised into one sentence that names the component and the time."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import traceback as tracebacks
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.environment import Process
+from kernbench_core.errors import ComponentError
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+
+#: Folders whose frames say nothing to a user.
+_FRAMEWORK = tuple(str(Path(file).parent) + os.sep for file in (__file__, inspect.getfile(Process)))
+
+
+def component_error(ctx: RunContext, error: Exception) -> ComponentError:
+    """Build the error for an exception that left the event loop: which component raised what, when and where."""
+    component = _component_in(error.__traceback__)
+    if component is None and ctx.env.active_process is not None:
+        component = _owner(ctx, ctx.env.active_process)
+    if component is None:
+        return ComponentError(
+            f"the simulation raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}."
+        )
+    model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
+    if "Invalid yield value" in str(error):
+        value = str(error).rpartition("Invalid yield value ")[2]
+        return ComponentError(
+            f"{model}.run must yield SimPy events, not {value}; write `yield env.timeout(ns)` to wait."
+        )
+    return ComponentError(
+        f"{model} raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}.\n"
+        f"{user_traceback(error)}".rstrip()
+    )
+
+
+def user_traceback(error: BaseException) -> str:
+    """Format the part of a traceback that lies outside the framework and its event loop."""
+    frames = [frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(_FRAMEWORK)]
+    return "".join(tracebacks.format_list(frames)).rstrip()
+
+
+def _owner(ctx: RunContext, process: object) -> ComponentBase | None:
+    return next((c for c in ctx.components.values() if process in c.processes), None)
+
+
+def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
+    """Return the component whose method is innermost in `traceback`."""
+    found = None
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if isinstance(owner, ComponentBase):
+            found = owner
+        traceback = traceback.tb_next
+    return found

@@ -1,0 +1,54 @@
+"""Build the components and wires of one run from a graph; the engine and the test kit share it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernbench_core.component import ComponentBase, Port
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+
+
+class ComponentClasses(Protocol):
+    """Where component classes come from: the component registry, or anything with its `load`."""
+
+    def load(self, name: str) -> Any:
+        """Return the class registered as `name`; called once for each `impl` of the graph."""
+
+
+def build_machine(ctx: RunContext, classes: ComponentClasses) -> None:
+    """Create every component of `ctx.graph`, join them by wires, connect them and start their workers.
+
+    Edge ids follow sorted (source, destination); internal wires, made by components, come after them.
+    """
+    loaded: dict[str, type[ComponentBase]] = {}
+    edges = sorted(ctx.graph.edges)
+    ctx.reserve_edges(len(edges))
+    for node_id in sorted(ctx.graph.nodes):
+        node = ctx.graph.nodes[node_id]
+        if node.impl not in loaded:
+            loaded[node.impl] = classes.load(node.impl)
+        ctx.components[node_id] = loaded[node.impl](node, ctx)
+    for edge_id, key in enumerate(edges, 1):
+        _join(ctx, edge_id, *key)
+    for component in ctx.components.values():
+        component.connect()
+    for component in ctx.components.values():
+        component.start()
+
+
+def _join(ctx: RunContext, edge_id: int, source: str, destination: str) -> None:
+    edge = ctx.graph.edges[source, destination]
+    sender, receiver = ctx.components[source], ctx.components[destination]
+    sender.out_ports[destination] = ctx.new_wire(
+        f"{source}->{destination}",
+        edge.bandwidth,
+        edge.latency,
+        arrive=receiver.arrive,
+        on_head=receiver.head_rule(),
+        payload_bytes=edge.payload_bytes,
+        header_bytes=edge.header_bytes,
+        edge_id=edge_id,
+    )
+    receiver.in_ports[source] = Port(ctx.env, source, receiver.arrive)
