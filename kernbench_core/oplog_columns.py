@@ -1,0 +1,369 @@
+"""The columns behind the op log: a record is a template (interned) plus the numbers that the template leaves open.
+
+The template holds what many records share: names, shapes, dtypes, spaces, the geometry of single regions. Addresses and
+other top-level integers go to one integer column, floats to a float column, whatever is neither to a side table.
+How a record is encoded depends on that record alone, so equal records give equal columns in any order of appending.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_core.canonical import canonical
+from kernbench_core.regions import Region
+from kernbench_core.values import OpId, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.oplog import OpDescription
+
+
+@frozen(eq=False)
+class Mark:
+    """Stands in a template for what a record adds; compared by identity, so that no parameter can equal it."""
+
+    name: str
+
+
+_INT: Final = Mark("int")  # the next integer
+_FLOAT: Final = Mark("float")  # the next float
+_SIDE: Final = Mark("side")  # the next object of the side table
+_BASE: Final = Mark("base")  # (_BASE, j): the same integer as the base of the j-th access
+_INTS: Final = Mark("ints")  # (_INTS, n): a list of the next n integers
+_LIST: Final = Mark("list")  # (_LIST, items): a list
+_PLAIN: Final = (str, bool, type(None))
+_HEAD: Final = 5
+_SMALLEST_ADDRESS: Final = 1 << 12
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Head = tuple[str, str, str | None, OpId | None, OpId | None, bool]
+RawAccess = tuple[str, tuple[Region, ...], Value | None]
+
+
+@frozen(eq=False)
+class Template:
+    """The shared part of a class of records (`sig`), and how many numbers and values each record adds to it."""
+
+    sig: tuple[Any, ...]
+    ints: int
+    floats: int
+    values: int
+    side: int
+
+
+class Columns:
+    """Append-only columns of op records, one row per record in order of appending."""
+
+    def __init__(self) -> None:
+        self.t_start, self.t_end = array("d"), array("d")
+        self.component, self.template, self.sequence = array("i"), array("i"), array("i")
+        self.op_pe, self.op_issue = array("i"), array("i")
+        self.stage_pe, self.stage_issue = array("i"), array("i")
+        self.ints, self.floats = array("q"), array("d")
+        self.values: list[Value] = []
+        self.side: dict[int, tuple[Any, ...]] = {}
+        self.components: dict[str, int] = {}
+        self.templates: list[Template] = []
+        self._template_ids: dict[tuple[Any, ...], int] = {}
+        self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
+        self._next_sequence: dict[str, int] = {}
+        self._order: Ints | None = None
+        self._starts: tuple[Ints, Ints, Ints] | None = None
+
+    def __len__(self) -> int:
+        return len(self.t_start)
+
+    def append(
+        self, t_start: float, t_end: float, component: str, described: OpDescription, sequence: int | None = None
+    ) -> None:
+        """Add one record; see `OpLog.append`."""
+        ints: list[int] = []
+        floats: list[float] = []
+        side: list[Any] = []
+        sig = self._encode_accesses(described, ints, side)
+        _encode_params(described, sig, ints, floats, side)
+        try:
+            packed = array("q", ints)
+        except OverflowError:
+            ints.clear(), floats.clear(), side.clear()
+            sig = self._encode_accesses(described, ints, side, huge=True)
+            _encode_params(described, sig, ints, floats, side, huge=True)
+            packed = array("q", ints)
+        key = tuple(sig)
+        template = self._template_ids.get(key)
+        if template is None:
+            values = sum(a.value is not None for a in (*described.reads, described.writes) if a is not None)
+            template = self._template_ids[key] = len(self.templates)
+            self.templates.append(Template(key, len(ints), len(floats), values, len(side)))
+        self.ints.extend(packed)
+        if floats:
+            self.floats.extend(floats)
+        if side:
+            self.side[len(self.t_start)] = tuple(side)
+        for access in described.reads:
+            if access.value is not None:
+                self.values.append(access.value)
+        if described.writes is not None and described.writes.value is not None:
+            self.values.append(described.writes.value)
+        self.template.append(template)
+        self._append_fixed(component, described, sequence)
+        self.t_end.append(t_end)
+        self.t_start.append(t_start)
+        self._order = self._starts = None
+
+    def order(self) -> Ints:
+        """Return the rows in the order (t_start, component name, sequence)."""
+        if self._order is None:
+            names = sorted(self.components)
+            rank = np.empty(len(names), np.int64)
+            rank[[self.components[name] for name in names]] = np.arange(len(names))
+            ranks = rank[np.array(self.component, np.int64)] if len(self) else np.empty(0, np.int64)
+            self._order = np.lexsort((np.array(self.sequence), ranks, np.array(self.t_start)))
+        return self._order
+
+    def op_ids(self) -> Iterator[OpId | None]:
+        """Yield the op that each record is the making of, in order; None for stages and for records without one."""
+        order = self.order()
+        pes, issues = np.array(self.op_pe, np.int64)[order], np.array(self.op_issue, np.int64)[order]
+        stages = np.array(self.stage_pe, np.int64)[order]
+        for pe, issue, stage in zip(pes.tolist(), issues.tolist(), stages.tolist(), strict=True):
+            yield (pe, issue) if pe >= 0 and stage < 0 else None
+
+    def row(self, row: int) -> tuple[float, float, str, Head, dict[str, Any], list[RawAccess]]:
+        """Rebuild one row: times, component, head, parameters, accesses (the written one last)."""
+        template = self.templates[self.template[row]]
+        int_starts, float_starts, value_starts = self._row_starts()
+        first = int(int_starts[row])
+        ints = self.ints[first : first + template.ints].tolist()
+        floats = iter(self.floats[int(float_starts[row]) : int(float_starts[row]) + template.floats])
+        start = int(value_starts[row])
+        values = iter(self.values[start : start + template.values])
+        side = iter(self.side.get(row, ()))
+        sig = template.sig
+        accesses, at, used = _decode_accesses(sig, ints, values, side)
+        params = _decode_params(sig, at, ints, used, floats, side)
+        head = (
+            sig[0],
+            sig[1],
+            sig[2],
+            _op_id(self.op_pe[row], self.op_issue[row]),
+            _op_id(self.stage_pe[row], self.stage_issue[row]),
+            sig[3],
+        )
+        return self.t_start[row], self.t_end[row], self._component_names()[self.component[row]], head, params, accesses
+
+    def sha256(self) -> str:
+        """Return the hash of the records in order, values left out; equal logs hash equal however they were filled."""
+        order = self.order()
+        digest = hashlib.sha256(b"kernbench.oplog/1")
+        self._hash_names(digest, self.component, self._component_names(), order)
+        self._hash_names(digest, self.template, [canonical(t.sig) for t in self.templates], order)
+        for times in (self.t_start, self.t_end):
+            digest.update(np.array(times, "<f8")[order].tobytes())
+        for ids in (self.op_pe, self.op_issue, self.stage_pe, self.stage_issue):
+            digest.update(np.array(ids, "<i8")[order].tobytes())
+        int_starts, float_starts, _ = self._row_starts()
+        digest.update(_gathered(np.array(self.ints, "<i8"), int_starts, order).tobytes())
+        digest.update(_gathered(np.array(self.floats, "<f8"), float_starts, order).tobytes())
+        if self.side:
+            known: dict[int, bytes] = {}
+            for row in order.tolist():
+                for thing in self.side.get(row, ()):
+                    if id(thing) not in known:
+                        known[id(thing)] = canonical(thing)
+                    digest.update(known[id(thing)])
+        return digest.hexdigest()
+
+    def _encode_accesses(self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False) -> list[Any]:
+        writes = described.writes
+        accesses = described.reads if writes is None else (*described.reads, writes)
+        sig: list[Any] = [described.op_kind, described.op_name, described.function, writes is not None, len(accesses)]
+        for access in accesses:
+            regions = access.regions
+            if len(regions) == 1 and not huge:
+                region = regions[0]
+                ints.append(region.base)
+                sig += (access.space, access.value is None, region.row_bytes, region.rows, region.pitch)
+            else:
+                side.append(self._regions.setdefault(regions, regions))
+                sig += (access.space, access.value is None, None, None, None)
+        return sig
+
+    def _append_fixed(self, component: str, described: OpDescription, sequence: int | None) -> None:
+        if sequence is None:
+            sequence = self._next_sequence.get(component, 0)
+            self._next_sequence[component] = sequence + 1
+        self.sequence.append(sequence)
+        self.component.append(self.components.setdefault(component, len(self.components)))
+        pe, issue = described.op_id or (-1, -1)
+        self.op_pe.append(pe)
+        self.op_issue.append(issue)
+        pe, issue = described.stage_of or (-1, -1)
+        self.stage_pe.append(pe)
+        self.stage_issue.append(issue)
+
+    def _component_names(self) -> list[str]:
+        return list(self.components)
+
+    def _row_starts(self) -> tuple[Ints, Ints, Ints]:
+        """Return where the integers, floats and values of each row start, and after the last row where they end."""
+        if self._starts is None:
+            template = np.array(self.template, np.int64)
+
+            def starts(counts: list[int]) -> Ints:
+                each = np.array(counts, np.int64)[template] if len(self) else np.empty(0, np.int64)
+                return np.concatenate(([0], np.cumsum(each)))
+
+            self._starts = (
+                starts([t.ints for t in self.templates]),
+                starts([t.floats for t in self.templates]),
+                starts([t.values for t in self.templates]),
+            )
+        return self._starts
+
+    def _hash_names(self, digest: Any, column: Sequence[int], names: Sequence[str | bytes], order: Ints) -> None:
+        """Hash a column of name numbers as the sorted names and the ranks of the rows."""
+        by_name = sorted(range(len(names)), key=names.__getitem__)
+        rank = np.empty(len(names), "<i8")
+        rank[by_name] = np.arange(len(names))
+        for at in by_name:
+            digest.update(canonical(names[at]))
+        if len(order):
+            digest.update(rank[np.array(column, np.int64)[order]].tobytes())
+
+
+def _op_id(pe: int, issue: int) -> OpId | None:
+    return None if pe < 0 else (pe, issue)
+
+
+def _gathered(column: np.ndarray[Any, Any], starts: Ints, order: Ints) -> np.ndarray[Any, Any]:
+    """Return the column with its rows' runs in `order`."""
+    counts = np.diff(starts)[order]
+    ends = np.cumsum(counts)
+    index = np.repeat(starts[:-1][order] - (ends - counts), counts) + np.arange(int(counts.sum()))
+    return column[index]
+
+
+@cache
+def _all_plain(types: tuple[type, ...]) -> bool:
+    return all(t is int or t in _PLAIN for t in types)
+
+
+def _types(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the types inside a tuple of integers, strings and tuples, None if there is anything else.
+
+    Templates compare equal only with equal types: 1, True and 1.0 are equal to Python and different to a reader.
+    """
+    types = tuple(map(type, value))
+    if _all_plain(types):
+        return types
+    out: list[Any] = []
+    for item, t in zip(value, types, strict=True):
+        if t is tuple:
+            inner = _types(item)
+            if inner is None:
+                return None
+            out.append(inner)
+        elif t is int or t in _PLAIN:
+            out.append(t)
+        else:
+            return None
+    return tuple(out)
+
+
+def _encode_params(
+    described: OpDescription, sig: list[Any], ints: list[int], floats: list[float], side: list[Any], huge: bool = False
+) -> None:
+    """Append each parameter to the signature, and what varies of it to the columns."""
+    bases = tuple(ints)
+    params = described.params
+    types: list[Any] = []
+    add = sig.append
+    add(tuple(params))
+    for value in params.values():
+        kind = type(value)
+        if kind is str or kind is bool or value is None:
+            add(value)
+        elif kind is int and not huge:
+            if value in bases and value >= _SMALLEST_ADDRESS:  # type: ignore[operator]
+                add((_BASE, bases.index(value)))  # type: ignore[arg-type]
+            else:
+                ints.append(value)  # type: ignore[arg-type]
+                add(_INT)
+        elif kind is tuple and (inner := _types(value)) is not None:  # type: ignore[arg-type]
+            add(value)
+            types.append(inner)
+        elif kind is float:
+            floats.append(value)  # type: ignore[arg-type]
+            add(_FLOAT)
+        elif kind is list:
+            _encode_list(value, sig, types, ints, side, huge)  # type: ignore[arg-type]
+        else:
+            side.append(value)
+            add(_SIDE)
+    sig.extend(types)
+
+
+def _encode_list(
+    value: list[Any], sig: list[Any], types: list[Any], ints: list[int], side: list[Any], huge: bool
+) -> None:
+    inner = _types(tuple(value))
+    if inner is None:
+        side.append(value)
+        sig.append(_SIDE)
+    elif not huge and all(t is int for t in inner):
+        ints.extend(value)
+        sig.append((_INTS, len(value)))
+    else:
+        types.append(inner)
+        sig.append((_LIST, tuple(value)))
+
+
+def _decode_accesses(
+    sig: tuple[Any, ...], ints: list[int], values: Iterator[Value], side: Iterator[Any]
+) -> tuple[list[RawAccess], int, int]:
+    """Return the accesses, where the parameters start in the signature, and how many integers were used."""
+    at, used = _HEAD, 0
+    accesses: list[RawAccess] = []
+    for _ in range(sig[4]):
+        space, no_value, row_bytes, rows, pitch = sig[at : at + 5]
+        at += 5
+        if row_bytes is None:
+            regions = next(side)
+        else:
+            regions = (Region(ints[used], row_bytes, rows, pitch),)
+            used += 1
+        accesses.append((space, regions, None if no_value else next(values)))
+    return accesses, at, used
+
+
+def _decode_params(
+    sig: tuple[Any, ...], at: int, ints: list[int], used: int, floats: Iterator[float], side: Iterator[Any]
+) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    for i, key in enumerate(sig[at], at + 1):
+        item = sig[i]
+        mark = item[0] if type(item) is tuple and item else item
+        if mark is _INT:
+            params[key] = ints[used]
+            used += 1
+        elif mark is _FLOAT:
+            params[key] = next(floats)
+        elif mark is _SIDE:
+            params[key] = next(side)
+        elif mark is _BASE:
+            params[key] = ints[item[1]]
+        elif mark is _INTS:
+            params[key] = ints[used : used + item[1]]
+            used += item[1]
+        elif mark is _LIST:
+            params[key] = list(item[1])
+        else:
+            params[key] = item
+    return params
