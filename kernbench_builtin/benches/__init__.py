@@ -1,0 +1,1 @@
+"""The built-in benches: one module each, a function `bench(rt, …)`."""
