@@ -86,7 +86,7 @@ class Wire:
             known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
         return known
 
-    def book(self, msg: MsgBase, nbytes: int, head: float, tail: float) -> tuple[float, float]:
+    def book(self, nbytes: int, head: float, tail: float) -> tuple[float, float]:
         """Occupy the wire with `nbytes` and return (head_out, tail_out), without delivering anything."""
         took = self.duration(nbytes)
         start = self.available_at
