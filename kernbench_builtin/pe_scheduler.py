@@ -1,0 +1,95 @@
+"""The scheduler of a PE: turns composite commands into tiles and feeds them to the units."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from kernbench_builtin.tile_token import TileStream, TileToken
+from kernbench_builtin.tiling import PipelinePlan, generate_gemm_plan, generate_math_plan
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import ComponentError
+from kernbench_core.graph import Node
+from kernbench_core.naming import pe_prefix
+from kernbench_core.params import Param
+
+
+class PeScheduler(ComponentBase):
+    """Serve composite commands: plan the tiles, keep some of them in flight, and end with the last one.
+
+    Models: tiles are fed in plan order, at most `tiles_in_flight` of a command at a time, and route themselves from \
+unit to unit; a command ends when all of its tiles are back, each counted once. Commands are served in the order of \
+issue, `servers` at a time.
+    Ignores: Planning takes no time beyond the overhead, and feeding a tile none beyond the wire. The scratchpad room \
+of the tiles in flight is not accounted for.
+    Timing: overhead, then until the last tile has come back over its wire.
+    Source: record 0014 (PE pipeline) and record 0042 (tile plans); the overhead and the depth are assumptions.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("overhead", "time", "2 ns", "Time to take a composite command apart.", minimum=0),
+        Param("tiles_in_flight", "int", 4, "Tiles of a command between being fed and being complete.", minimum=1),
+        Param("servers", "int", 1, "Composite commands in service at once.", minimum=1),
+    )
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self._overhead: float = self.params["overhead"]
+        self._tiles_in_flight: int = self.params["tiles_in_flight"]
+        self._prefix = pe_prefix(self.id) or ""
+        self._streams: list[TileStream] = []
+
+    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
+        """Feed the tiles of a composite command and wait until every one is back."""
+        if self._overhead:
+            yield env.timeout(self._overhead)
+        stream = TileStream(msg, self.id)
+        self._streams.append(stream)
+        for index, tile in enumerate(plan_of(msg, self._prefix).tiles):
+            while len(stream.in_flight) >= self._tiles_in_flight:
+                yield stream.returned.rearm()  # type: ignore[misc]
+            token = stream.feed(tile, index)
+            token.born = env.now
+            token.hop_to(token.stage.component, self, env.now, env.now)
+        while stream.in_flight:
+            yield stream.returned.rearm()  # type: ignore[misc]
+        self._streams.remove(stream)
+
+    def awaiting(self) -> tuple[TileToken, ...]:
+        """Return the tiles that are out, oldest first."""
+        return tuple(token for stream in self._streams for token in stream.in_flight.values())
+
+
+def plan_of(command: Any, prefix: str) -> PipelinePlan:
+    """Plan a composite command for the PE whose units share `prefix`; raise ComponentError for an unknown op."""
+    if command.op == "gemm":
+        return generate_gemm_plan(
+            command.m,
+            command.k,
+            command.n,
+            command.tile_m,
+            command.tile_k,
+            command.tile_n,
+            pe_prefix=prefix,
+            a_pinned=command.a_pinned,
+            b_pinned=command.b_pinned,
+            epilogue_specs=command.epilogue,
+            dtype=command.dtype,
+            dtype_out=command.dtype_out,
+        )
+    if command.op == "math":
+        return generate_math_plan(
+            command.m,
+            command.n,
+            command.tile_m,
+            command.tile_n,
+            math_op=command.math_op,
+            pe_prefix=prefix,
+            dtype=command.dtype,
+            dtype_out=command.dtype_out,
+        )
+    raise ComponentError(
+        f"op of a composite command must be 'gemm' or 'math', not {command.op!r}; use one of these, or another "
+        "implementation of pe_scheduler."
+    )

@@ -1,0 +1,182 @@
+"""Tile tokens: one tile of a composite command, on its way through the units of a PE by itself."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from kernbench_builtin.tiling import Stage, StageType, TilePlan
+from kernbench_core.component import ComponentBase
+from kernbench_core.environment import Signal
+from kernbench_core.messages import MsgBase
+from kernbench_core.oplog import OpDescription
+from kernbench_core.regions import Region
+
+_DMA_OPS = {StageType.DMA_READ: "read", StageType.DMA_WRITE: "write"}
+
+
+class TiledCommand(Protocol):
+    """What a composite command must offer to its tiles."""
+
+    op_id: tuple[int, int]
+
+    def tile_regions(self, operand: str, row0: int, rows: int, col0: int, cols: int) -> tuple[Region, ...]:
+        """Return the physical ranges of a block of `operand` ("a", "b" or "out"), row by row."""
+
+
+class TileStream:
+    """Follow the tiles of one composite command between being fed and being complete.
+
+    Tiles leave the DMA for the register file in plan order, whatever order memory answers in: so the units serve
+    them in order, and a tile that stores an accumulator comes after all tiles that it sums up. `returned` fires
+    each time a tile is complete.
+    """
+
+    __slots__ = ("_held", "_next", "command", "completed", "home", "in_flight", "returned")
+
+    def __init__(self, command: TiledCommand, home: str) -> None:
+        self.command = command
+        self.home = home
+        self.in_flight: dict[int, TileToken] = {}
+        self.completed = 0
+        self.returned = Signal()
+        self._next = 0
+        self._held: dict[int, tuple[TileToken, float, float]] = {}
+
+    def feed(self, plan: TilePlan, index: int) -> TileToken:
+        """Return the token of the tile with this index in the plan; count it as in flight."""
+        token = self.in_flight[index] = TileToken(plan, self, index)
+        return token
+
+    def leave_dma(self, token: TileToken, component: ComponentBase, head: float, tail: float) -> None:
+        """Send `token` on to its present stage from (`head`, `tail`) ns, once all tiles before it have gone."""
+        self._held[token.index] = (token, head, tail)
+        while self._next in self._held:
+            ready, own_head, own_tail = self._held.pop(self._next)
+            self._next += 1
+            head = max(own_head, head)
+            tail = max(own_tail, head)
+            ready.queueing += tail - own_tail
+            ready.hop_to(ready.stage.component, component, head, tail)
+
+    def complete(self, token: TileToken) -> None:
+        """Count a tile that is back; called once per tile, inside its delivery."""
+        del self.in_flight[token.index]
+        self.completed += 1
+        self.returned.fire()
+
+
+class TileToken(MsgBase):
+    """Carry one tile through the stages of its plan; each unit that has served it sends it on to the next.
+
+    It looks to a unit like the command of its present stage: `dma_op` and `regions` for a DMA, `m`, `k` and `n` for a
+    GEMM, `elements` for math. It moves no bytes on the wires between the units: the tile's data moves through the
+    scratchpad. Each stage is logged, with timing only.
+    """
+
+    __slots__ = ("command", "index", "params", "plan", "regions", "stage_idx", "stream")
+
+    data_op: ClassVar[bool] = True
+    captured_at_start: ClassVar[bool] = True
+
+    def __init__(self, plan: TilePlan, stream: TileStream, index: int) -> None:
+        super().__init__()
+        self.plan = plan
+        self.stream = stream
+        self.command = stream.command
+        self.index = index
+        self.stage_idx = -1
+        self.params: dict[str, Any] = {}
+        self.regions: tuple[Region, ...] = ()
+        self.advance()
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that the token is at, or on its way to."""
+        return self.plan.stages[self.stage_idx]
+
+    @property
+    def dma_op(self) -> str:
+        """Which way the present DMA stage moves data, "read" or "write"; "" at any other stage."""
+        return _DMA_OPS.get(self.stage.stage_type, "")
+
+    @property
+    def m(self) -> int:
+        """Rows of the present GEMM."""
+        return int(self.params["m"])
+
+    @property
+    def k(self) -> int:
+        """Depth of the present GEMM."""
+        return int(self.params["k"])
+
+    @property
+    def n(self) -> int:
+        """Columns of the present GEMM."""
+        return int(self.params["n"])
+
+    @property
+    def elements(self) -> int:
+        """Work items of the present math stage."""
+        return int(self.params["elements"])
+
+    @property
+    def operand_bytes(self) -> int:
+        """Bytes that the present FETCH, STORE or DMA stage moves."""
+        return int(self.params["nbytes"])
+
+    def advance(self) -> bool:
+        """Go to the next stage and keep its params and regions at hand; return whether there is one."""
+        if self.stage_idx + 1 == len(self.plan.stages):
+            return False
+        self.stage_idx += 1
+        params = self.params = dict(self.stage.params)
+        self.regions = ()
+        if self.stage.stage_type in _DMA_OPS:
+            block = params["row0"], params["rows"], params["col0"], params["cols"]
+            self.regions = self.command.tile_regions(params["operand"], *block)
+        return True
+
+    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Route to the next stage, or home after the last one; called by the unit that served the present one."""
+        left = self.stage.stage_type
+        if not self.advance():
+            self.reply = True
+            self.hop_to(self.stream.home, component, head, tail)
+        elif self.stage.component == component.id:
+            self._again(component, head, tail)
+        elif left is StageType.DMA_READ:
+            self.stream.leave_dma(self, component, head, tail)
+        else:
+            self.hop_to(self.stage.component, component, head, tail)
+
+    def hop_to(self, destination: str, component: ComponentBase, head: float, tail: float) -> None:
+        """Leave `component` for the unit `destination` at (`head`, `tail`) ns."""
+        self.path = (component.id, destination)
+        self.hop = 1
+        component.out_ports[destination].send(self, head, tail)
+
+    def _again(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Queue at the same component once more, without a hop.
+
+        As an event of its own, since a running worker may not wake another one.
+        """
+        self.path = (component.id,)
+        self.hop = 0
+        self.head, self.tail = head, tail
+        here = component.env.timeout(head - component.env.now)
+        here.callbacks.append(lambda _: component.arrive(self))
+
+    def answered(self) -> None:
+        """Report home that the tile is complete."""
+        self.stream.complete(self)
+
+    def describe(self) -> OpDescription:
+        """Describe the present stage for the op log."""
+        stage = self.stage
+        params = {"stage_type": stage.stage_type.name, **stage.params}
+        name = f"TileToken/{stage.stage_type.name}"
+        return OpDescription(stage.stage_type.op_kind, name, params, stage_of=self.command.op_id)
+
+    def __repr__(self) -> str:
+        where = self.path[self.hop] if self.path else "nowhere"
+        return f"<TileToken {self.index} of op {self.command.op_id}, {self.stage.stage_type.name} at {where}>"
