@@ -252,7 +252,7 @@ class ComponentBase:
                 msg = self.pick(self._queue)
             else:
                 self._idle.append(mailbox.rearm())
-                msg = yield mailbox
+                msg = yield mailbox  # type: ignore[misc]  # a Signal is what a process waits on, without being an Event
             start = env._now
             self._serving[index] = (msg, start)
             waited_from = msg.tail if msg.tail < start else start

@@ -45,7 +45,7 @@ class Environment(simpy.Environment):
         self.events = 0
         self._injected = INJECTION_EDGE << SEQUENCE_BITS
         # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
-        self.timeout = MethodType(Timeout, self)  # type: ignore[method-assign, assignment]
+        self.timeout = MethodType(Timeout, self)  # type: ignore[method-assign]
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: float = 0) -> None:
         """Put `event` on the queue `delay` ns from now, rounded up to the grid."""
@@ -59,7 +59,7 @@ class Environment(simpy.Environment):
         msg.head = msg.tail = msg.born = time
         msg.callbacks = (arrive,)
         self._injected += 1
-        heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[arg-type, misc]
+        heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]
 
     def advance(self, most: int) -> bool:
         """Process up to `most` events; return whether any are left.
@@ -117,4 +117,13 @@ class Signal:
         return self
 
 
-__all__ = ["DELIVERY", "INJECTION_EDGE", "SEQUENCE_BITS", "Environment", "Event", "Process", "ProcessGenerator", "Signal"]
+__all__ = [
+    "DELIVERY",
+    "INJECTION_EDGE",
+    "SEQUENCE_BITS",
+    "Environment",
+    "Event",
+    "Process",
+    "ProcessGenerator",
+    "Signal",
+]

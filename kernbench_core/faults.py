@@ -44,7 +44,9 @@ def component_error(ctx: RunContext, error: Exception) -> ComponentError:
 
 def user_traceback(error: BaseException) -> str:
     """Format the part of a traceback that lies outside the framework and its event loop."""
-    frames = [frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(_FRAMEWORK)]
+    frames = [
+        frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(_FRAMEWORK)
+    ]
     return "".join(tracebacks.format_list(frames)).rstrip()
 
 
