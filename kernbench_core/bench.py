@@ -132,8 +132,7 @@ def describe_bench(name: str, function: Callable[..., Any], file: Path | None = 
         raise UsageError(
             f"bench {name!r} must take the runtime as its first parameter: def {function.__name__}(rt, …)."
         )
-    hints = typing.get_type_hints(function)
-    params = tuple(_declared(name, parameter, hints.get(parameter.name)) for parameter in parameters[1:])
+    params = tuple(_declared(name, parameter, _hint(function, parameter)) for parameter in parameters[1:])
     doc = (inspect.getdoc(function) or "").strip().splitlines()
     return Bench(name, function, doc[0] if doc else "", params, file)
 
@@ -159,10 +158,20 @@ def _from_file(path: Path) -> Callable[..., Any]:
     return found
 
 
+def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Evaluate one annotation; that of `rt` may name what only a type checker imports, so it is left alone."""
+    if not isinstance(parameter.annotation, str):
+        return None if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+    try:
+        return eval(parameter.annotation, function.__globals__)
+    except NameError:
+        return parameter.annotation
+
+
 def _declared(bench: str, parameter: inspect.Parameter, hint: Any) -> BenchParam:
     required = parameter.default is inspect.Parameter.empty
     default = None if required else parameter.default
-    if hint is None and default is not None:
+    if hint is None:
         hint = type(default)
     hint, optional = _without_none(hint)
     choices: tuple[str, ...] = ()
@@ -170,7 +179,8 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: Any) -> BenchParam
         choices = typing.get_args(hint)
         kind: str | None = "choice"
     else:
-        kind = _KINDS.get(hint) or ("npy" if getattr(hint, "__name__", "") == "ndarray" else None)
+        array = getattr(typing.get_origin(hint) or hint, "__name__", "") == "ndarray"
+        kind = "npy" if array else _KINDS.get(hint)
     if kind is None or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
         raise UsageError(
             f"parameter {parameter.name!r} of bench {bench!r} must be annotated int, float, str, bool, "
@@ -188,10 +198,11 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
 
 def _parsed(param: BenchParam, text: str) -> Any:
-    if param.kind == "int":
-        return int(text)
-    if param.kind == "float":
-        return _checked(param, float(text))
+    if param.kind in ("int", "float"):
+        try:
+            return _checked(param, int(text) if param.kind == "int" else float(text))
+        except ValueError:
+            raise ValueError from None
     if param.kind == "bool":
         if text not in ("true", "false"):
             raise ValueError

@@ -84,7 +84,9 @@ def read_manifest(path: Path) -> Manifest:
     missing = [name for name in names if name not in found]
     if missing:
         raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; it is not whole.")
-    return Manifest(**{name: tuple(found[name]) if name == "plugins" else found[name] for name in names})
+    fields: dict[str, Any] = {name: found[name] for name in names}
+    fields["plugins"] = tuple(fields["plugins"])
+    return Manifest(**fields)
 
 
 def current_versions() -> dict[str, str]:
@@ -151,7 +153,7 @@ def write_npy(array: Any, write: Callable[[bytes], object]) -> None:
         def write(self, chunk: bytes) -> None:
             write(chunk)
 
-    npy.write_array(Out(), array, allow_pickle=False)  # type: ignore[arg-type]
+    npy.write_array(Out(), array, allow_pickle=False)
 
 
 def input_file(manifest: Path, entry: Mapping[str, str], what: str) -> Path:

@@ -41,7 +41,7 @@ class PluginGroup(click.RichGroup):
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name not in shell_of(ctx).plugins.commands:
             return own
-        return click.RichCommand(cmd_name, short_help=shell_of(ctx).plugins.commands[cmd_name].sentence)
+        return click.RichCommand(name=cmd_name, short_help=shell_of(ctx).plugins.commands[cmd_name].sentence)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command that is really called; this imports a plug-in's."""

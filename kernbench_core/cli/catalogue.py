@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -129,7 +130,7 @@ def _describe(described: dict[str, Any]) -> None:
     _table(("parameter", "type (unit)", "default", "meaning"), rows)
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns that line up, nothing drawn; the header is bold in a terminal."""
     import sys
 

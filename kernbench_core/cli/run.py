@@ -39,7 +39,7 @@ _INTERRUPTED = 130
 @click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
 @click.pass_obj
-def run(shell: Shell, bench: str, params: tuple[str, ...], sets: tuple[str, ...], **options: Any) -> int:
+def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, ...], **options: Any) -> int:
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
     from kernbench_core.bench import parse_assignments
     from kernbench_core.runs import run as run_bench
@@ -81,7 +81,7 @@ def run(shell: Shell, bench: str, params: tuple[str, ...], sets: tuple[str, ...]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.pass_obj
-def rerun(shell: Shell, manifest: str, **options: Any) -> int:
+def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
     """Run again what MANIFEST describes: the same op-log hash, or what differs."""
     from kernbench_core.result import json_text
     from kernbench_core.runs import RunInterrupted

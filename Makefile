@@ -1,0 +1,48 @@
+# Everything from a fresh checkout; assumes python3 (3.11 or newer), make and pip.
+#   make demo      run the GEMM bench, data verified
+#   make test      the test suite, without what is marked slow
+#   make test-all  the whole test suite
+#   make lint      ruff, mypy --strict on core, import rules
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+PINS := $(CURDIR)/constraints.txt
+INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS) --editable
+
+.PHONY: demo test test-all lint clean
+
+demo: $(VENV)/.installed
+	$(BIN)/kernbench run gemm --verify-data
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-all: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "kernbench needs Python 3.11 or newer, not " + sys.version.split()[0] + "; run make PYTHON=/path/to/python3.11.")'
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is newer than what it was made from: an unchanged checkout installs nothing twice.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(INSTALL) ".[test]"
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(INSTALL) ".[dev]"
+	touch $@

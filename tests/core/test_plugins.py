@@ -1,0 +1,193 @@
+"""Plug-ins are found, guarded, sorted, checked and frozen."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.errors import PluginError
+from kernbench_core.plugins import Plugins, PluginSource, load_plugins
+from kernbench_core.registry import Provider
+
+COMPONENT = """
+from kernbench_core.registry import ComponentEntry
+def kernbench_components():
+    return [ComponentEntry({name!r}, "acme.models:Model", "pe_gemm", "A model.")]
+"""
+
+
+class Site:
+    """A folder on the path where plug-ins are installed by writing them down."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def module(self, name: str, source: str) -> str:
+        (self.folder / f"{name}.py").write_text(source)
+        return name
+
+    def distribution(self, name: str, version: str, point: str, source: str) -> None:
+        module = self.module(f"{name}_plugin", source)
+        info = self.folder / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[kernbench]\n{point} = {module}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield Site(tmp_path)
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+def test_no_plugins_give_empty_registries() -> None:
+    """Core alone loads nothing, and says so by empty registries."""
+    plugins = load_plugins(installed=False)
+    assert [len(registry) for registry in (plugins.components, plugins.benches, plugins.commands)] == [0, 0, 0]
+    assert plugins.providers == ()
+    assert plugins.failures == ()
+
+
+def test_an_installed_distribution_is_found_with_its_version(site: Site) -> None:
+    """An entry point of group kernbench is loaded; its entries know distribution and version."""
+    site.distribution("acme", "1.2", "acme", COMPONENT.format(name="acme.sfu"))
+    plugins = load_plugins()
+    assert plugins.components["acme.sfu"].kind == "pe_gemm"
+    assert plugins.components.provider("acme.sfu") == Provider("acme", "acme", "1.2")
+
+
+def test_a_failing_import_is_left_out_in_one_line(site: Site) -> None:
+    """A plug-in that fails to import is a one-line warning naming distribution and version."""
+    site.distribution("broken", "0.3", "broken", "raise ImportError('no libfoo\\nand more')")
+    plugins = load_plugins()
+    assert [str(failure) for failure in plugins.failures if failure.provider.plugin == "broken"] == [
+        "plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo"
+    ]
+
+
+def test_a_hook_that_raises_is_left_out_too(site: Site) -> None:
+    """A plug-in whose hook raises gives nothing, not half of its entries."""
+    source = COMPONENT.format(name="half.sfu") + "\ndef kernbench_benches():\n    raise ValueError('bad')\n"
+    plugins = load_plugins([f"half = {site.module('half_plugin', source)}"], installed=False)
+    assert [str(failure) for failure in plugins.failures] == [
+        "plug-in 'half' (half_plugin (source tree)) is left out: ValueError: bad"
+    ]
+    assert "half.sfu" not in plugins.components
+
+
+def test_naming_something_of_a_failed_plugin_is_an_error(site: Site) -> None:
+    """The configuration may not name what a left-out plug-in would have given."""
+    site.distribution("broken", "0.3", "broken", "raise ImportError('no libfoo')")
+    with pytest.raises(PluginError) as caught:
+        load_plugins().components.load("broken.sfu")
+    assert str(caught.value) == (
+        "component 'broken.sfu' belongs to plug-in 'broken' (broken 0.3), which could not be loaded: "
+        "ImportError: no libfoo"
+    )
+
+
+def test_duplicate_names_name_both_distributions(site: Site) -> None:
+    """Two plug-ins that register one name are an error, whichever comes first."""
+    source = "from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return [BenchEntry('g', 'm:f')]"
+    site.distribution("one", "1.0", "one", source)
+    site.distribution("two", "2.0", "two", source)
+    with pytest.raises(PluginError) as caught:
+        load_plugins()
+    assert str(caught.value) == (
+        "bench 'g' must be registered once, not by one 1.0 and by two 2.0; uninstall one of the two."
+    )
+
+
+def test_a_misspelt_hook_is_loud(site: Site) -> None:
+    """A function that looks like a hook and is none is an error with a suggestion."""
+    module = site.module("typo_plugin", "def kernbench_componets():\n    return []\n")
+    with pytest.raises(PluginError) as caught:
+        load_plugins([f"typo = {module}"], installed=False)
+    assert str(caught.value) == (
+        "plug-in 'typo' (typo_plugin (source tree)) must define hooks among kernbench_components, kernbench_benches, "
+        "kernbench_topologies, kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_commands, "
+        "not 'kernbench_componets'. Did you mean 'kernbench_components'?"
+    )
+
+
+def test_a_decorated_hook_that_does_not_exist_is_loud(site: Site) -> None:
+    """`check_pending` catches hooks that were marked with pluggy's decorator under another name."""
+    source = "import pluggy\n@pluggy.HookimplMarker('kernbench')\ndef components():\n    return []\n"
+    module = site.module("marked_plugin", source)
+    with pytest.raises(PluginError, match=r"^plug-in 'marked' .* must define only known hooks: unknown hook 'components'"):
+        load_plugins([f"marked = {module}"], installed=False)
+
+
+def test_components_carry_the_vendor(site: Site) -> None:
+    """A component is named vendor.thing, the vendor being the entry point's name."""
+    module = site.module("rogue_plugin", COMPONENT.format(name="acme.sfu"))
+    with pytest.raises(PluginError) as caught:
+        load_plugins([f"rogue = {module}"], installed=False)
+    assert str(caught.value) == (
+        "plug-in 'rogue' (rogue_plugin (source tree)) must name its components 'rogue.<thing>', not 'acme.sfu'; "
+        "rename the component or the entry point."
+    )
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        ("BenchEntry('g', 'm.f')", "must write the target of bench 'g' as 'module:attr', not 'm.f'."),
+        ("BenchEntry('G g', 'm:f')", "must name its benches in lower-case letters, digits, '-' and '_', not 'G g'."),
+        ("'gemm'", "must return BenchEntry objects from kernbench_benches, not 'gemm'."),
+    ],
+)
+def test_a_bad_entry_is_a_sentence(site: Site, returned: str, sentence: str) -> None:
+    """What a hook returns is checked when it is collected."""
+    source = f"from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return [{returned}]\n"
+    with pytest.raises(PluginError) as caught:
+        load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
+    assert str(caught.value) == f"plug-in 'bad' (bad_plugin (source tree)) {sentence}"
+
+
+def test_the_order_of_loading_changes_nothing(site: Site) -> None:
+    """Any order of the same plug-ins gives the same registries."""
+    given = [f"{n} = {site.module(f'{n}_plugin', COMPONENT.format(name=f'{n}.sfu'))}" for n in ("a", "b", "c")]
+
+    def seen(plugins: Plugins) -> object:
+        return plugins.providers, [(name, entry, plugins.components.provider(name)) for name, entry in
+                                   plugins.components.items()]  # fmt: skip
+
+    results = [seen(load_plugins(order, installed=False)) for order in itertools.permutations(given)]
+    assert all(result == results[0] for result in results)
+
+
+def test_an_extra_plugin_that_is_installed_counts_once(site: Site) -> None:
+    """Giving an installed plug-in again is not a duplicate."""
+    site.distribution("acme", "1.2", "acme", COMPONENT.format(name="acme.sfu"))
+    plugins = load_plugins(["acme = acme_plugin", PluginSource("other", "acme", "acme_plugin")])
+    assert str(plugins.components.provider("acme.sfu")) == "acme 1.2"
+
+
+def test_loading_imports_no_target(site: Site) -> None:
+    """Filling the registries imports plug-in modules only, never what their entries point at."""
+    site.module("models", "raise AssertionError('imported')")
+    source = COMPONENT.format(name="lazy.sfu").replace("acme.models:Model", "models:Model")
+    plugins = load_plugins([f"lazy = {site.module('lazy_plugin', source)}"], installed=False)
+    assert "models" not in sys.modules
+    with pytest.raises(PluginError) as caught:
+        plugins.components.load("lazy.sfu")
+    assert str(caught.value) == (
+        "component 'lazy.sfu' of lazy_plugin (source tree) must be importable from 'models:Model', but that raised "
+        "AssertionError: imported; repair or reinstall lazy_plugin (source tree)."
+    )
+
+
+def test_a_malformed_extra_is_a_sentence() -> None:
+    """An extra plug-in is written as in a pyproject."""
+    with pytest.raises(PluginError) as caught:
+        load_plugins(["acme.plugin"], installed=False)
+    assert str(caught.value) == "an extra plug-in must be written 'name = package.module', not 'acme.plugin'."

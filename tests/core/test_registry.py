@@ -1,0 +1,99 @@
+"""A registry maps names to lazily imported things, never changes, and says what is missing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kernbench_core.errors import PluginError
+from kernbench_core.registry import (
+    BenchEntry,
+    ComponentEntry,
+    ComponentRegistry,
+    Failure,
+    Provider,
+    Registry,
+    UnknownName,
+)
+
+ACME = Provider("acme", "acme-models", "1.2")
+
+
+def benches(*names: str, failures: tuple[Failure, ...] = ()) -> Registry[BenchEntry]:
+    return Registry("bench", [(BenchEntry(name, "math:sqrt"), ACME) for name in names], failures)
+
+
+def test_names_come_sorted() -> None:
+    """Iteration is by name, whatever the order of registration."""
+    assert list(benches("softmax", "gemm", "add")) == ["add", "gemm", "softmax"]
+
+
+def test_load_imports_what_the_entry_points_at() -> None:
+    """`load` returns the object behind "module:attr", nested attributes too."""
+    assert benches("root").load("root") is math.sqrt
+    nested = Registry("bench", [(BenchEntry("x", "collections:OrderedDict.fromkeys"), ACME)])
+    assert list(nested.load("x")("ab")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "suggestions"),
+    [
+        ("gem", "bench must be a registered name, not 'gem'. Did you mean 'gemm'?", ("gemm",)),
+        ("xyz", "bench must be a registered name, not 'xyz'. Known: gemm, softmax.", ()),
+    ],
+)
+def test_an_unknown_name_is_a_sentence(name: str, sentence: str, suggestions: tuple[str, ...]) -> None:
+    """The error names what was asked for and the closest registered name."""
+    with pytest.raises(UnknownName) as caught:
+        benches("softmax", "gemm")[name]
+    assert str(caught.value) == sentence
+    assert caught.value.suggestions == suggestions
+    assert caught.value.exit_code == 2
+
+
+def test_a_bare_name_may_be_of_a_failed_plugin() -> None:
+    """A bench has no vendor: its absence mentions the plug-ins that were left out."""
+    with pytest.raises(UnknownName) as caught:
+        benches("gemm", failures=(Failure(ACME, "ImportError: no libfoo"),)).load("fft")
+    assert str(caught.value) == (
+        "bench must be a registered name, not 'fft'. Known: gemm. "
+        "It may belong to a plug-in that was left out: 'acme' (acme-models 1.2)."
+    )
+
+
+def test_a_vendor_name_of_a_failed_plugin_is_its_failure() -> None:
+    """A name with a failed vendor gives that plug-in's reason."""
+    registry = ComponentRegistry("component", [], (Failure(ACME, "ImportError: no libfoo"),))
+    with pytest.raises(PluginError) as caught:
+        registry.declared("acme.sfu")
+    assert str(caught.value) == (
+        "component 'acme.sfu' belongs to plug-in 'acme' (acme-models 1.2), which could not be loaded: "
+        "ImportError: no libfoo"
+    )
+
+
+def test_a_target_without_its_attribute_is_a_sentence() -> None:
+    """An entry whose module lacks the attribute names provider, target and cause."""
+    registry = Registry("bench", [(BenchEntry("x", "math:nothing"), ACME)])
+    with pytest.raises(PluginError) as caught:
+        registry.load("x")
+    assert str(caught.value) == (
+        "bench 'x' of acme-models 1.2 must be importable from 'math:nothing', but that raised AttributeError: "
+        "module 'math' has no attribute 'nothing'; repair or reinstall acme-models."
+    )
+
+
+def test_a_registry_is_frozen() -> None:
+    """There is no way to register later."""
+    registry = benches("gemm")
+    with pytest.raises(TypeError):
+        registry["other"] = BenchEntry("other", "math:sqrt")  # type: ignore[index]
+    assert not hasattr(registry, "register")
+    assert repr(registry) == "<Registry of 1 bench entries>"
+
+
+def test_components_declare_their_parameters() -> None:
+    """The component registry is the catalogue that topologies are compiled against."""
+    entry = ComponentEntry("acme.base", "kernbench_core.component:ComponentBase", "router", "A base.")
+    assert ComponentRegistry("component", [(entry, ACME)]).declared("acme.base") == ()
