@@ -104,10 +104,8 @@ def _check_sizes(spec: Spec, report: Report) -> None:
     ):
         if size > 2**OFFSET_BITS:
             report(path, f"must be at most {format_bytes(2**OFFSET_BITS)} for one unit, not {format_bytes(size)}.")
-    for name in ("chunk_bytes", "page_bytes"):
-        size = getattr(spec.system, name)
-        if size & (size - 1):
-            report(("system", name), f"must be a power of two in bytes, not {size} B.")
+    if page & (page - 1):
+        report(("system", "page_bytes"), f"must be a power of two in bytes, not {page} B.")
 
 
 def _check_units(spec: Spec, report: Report) -> None:

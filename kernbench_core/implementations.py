@@ -13,7 +13,7 @@ from attrs import frozen
 from kernbench_core.config import Config, KeyPath
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
-from kernbench_core.spec import ComponentSpec, Spec
+from kernbench_core.spec import Choices, ComponentSpec
 
 
 class ComponentCatalogue(Protocol):
@@ -46,17 +46,17 @@ class Choice:
 class Implementations:
     """Resolve the implementation of one node after another; `problems` collects what is wrong."""
 
-    def __init__(self, config: Config, spec: Spec, catalogue: ComponentCatalogue, kinds: Iterable[str]) -> None:
+    def __init__(self, config: Config, written: Choices, catalogue: ComponentCatalogue, kinds: Iterable[str]) -> None:
         self.problems: list[str] = []
-        self._config, self._spec, self._catalogue = config, spec, catalogue
-        self._patterns = [re.compile(fnmatch.translate(item.match)) for item in spec.overrides]
+        self._config, self._written, self._catalogue = config, written, catalogue
+        self._patterns = [re.compile(fnmatch.translate(item.match)) for item in written.overrides]
         self._matched = [False] * len(self._patterns)
         self._resolved: dict[tuple[str, tuple[int, ...]], tuple[str, Mapping[str, Any]]] = {}
         self._declared: dict[str, tuple[Param, ...] | None] = {}
-        known = {*kinds, *spec.pe.units}
-        for kind in spec.components:
+        known = {*kinds, *written.units}
+        for kind in written.components:
             path: KeyPath = ("components", kind)
-            if kind in spec.pe.units:
+            if kind in written.units:
                 self._report(path, "must not repeat a kind of pe.units; give its impl and params there.")
             elif kind not in known:
                 self._report(path, f"must be a kind of node.{did_you_mean(kind, known)}")
@@ -76,12 +76,20 @@ class Implementations:
         ids = list(node_ids)
         for index, matched in enumerate(self._matched):
             if not matched:
-                pattern = self._spec.overrides[index].match
+                pattern = self._written.overrides[index].match
                 hint = did_you_mean(pattern, ids)
                 self._report(("overrides", index, "match"), f"must match at least one node id, not {pattern!r}.{hint}")
         for kind in unused_kinds:
-            if kind in self._spec.components:
+            if kind in self._written.components:
                 self._resolve(kind, ())
+
+    def check_written(self) -> None:
+        """Report what is wrong with implementations and parameters whatever the machine looks like."""
+        for kind in (*self._written.components, *self._written.units):
+            self._resolve(kind, ())
+        for index, override in enumerate(self._written.overrides):
+            if override.impl is not None:
+                self._parameters(self._overridden(Choice("", (), {}, ()), index))
 
     def _resolve(self, kind: str, overrides: tuple[int, ...]) -> tuple[str, Mapping[str, Any]]:
         choice = self._base(kind)
@@ -90,18 +98,21 @@ class Implementations:
             return "", {}
         for index in overrides:
             choice = self._overridden(choice, index)
+        return choice.impl, self._parameters(choice)
+
+    def _parameters(self, choice: Choice) -> Mapping[str, Any]:
         declared = self._declaration(choice)
         if declared is None:
-            return choice.impl, {}
+            return {}
         given = {name: value for name, (value, _) in choice.params.items()}
         values, problems = resolve_params(declared, given, lambda name: self._config.at(choice.where(name)))
         self.problems.extend(problems)
-        return choice.impl, MappingProxyType(values)
+        return MappingProxyType(values)
 
     def _base(self, kind: str) -> Choice | None:
-        unit = self._spec.pe.units.get(kind)
+        unit = self._written.units.get(kind)
         path: KeyPath = ("components", kind) if unit is None else ("pe", "units", kind)
-        written: ComponentSpec | None = unit or self._spec.components.get(kind)
+        written: ComponentSpec | None = unit or self._written.components.get(kind)
         if written is None:
             return None
         params_path = (*path, "params")
@@ -110,7 +121,7 @@ class Implementations:
 
     def _overridden(self, below: Choice, index: int) -> Choice:
         """Lay an override over a choice: another class drops the parameters of the one below."""
-        written = self._spec.overrides[index]
+        written = self._written.overrides[index]
         params_path: KeyPath = ("overrides", index, "params")
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
         if written.impl is None or written.impl == below.impl:

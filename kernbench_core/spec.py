@@ -213,6 +213,37 @@ class Spec:
     title: Text = ""
 
 
+@frozen
+class Choices:
+    """The sections that name implementations: kinds, overrides by pattern, further units of a PE."""
+
+    components: Mapping[str, ComponentSpec]
+    overrides: list[OverrideSpec]
+    units: Mapping[str, UnitSpec]
+
+    @classmethod
+    def of(cls, spec: Spec) -> Choices:
+        """Take them from a whole specification."""
+        return cls(spec.components, spec.overrides, spec.pe.units)
+
+
+def read_choices(config: Config) -> Choices:
+    """Read these sections alone, for messages about them when other sections are wrong; a wrong one reads as empty."""
+    converter, pe = _converter(), config.data.get("pe")
+
+    def section(value: Any, kind: Any, empty: Any) -> Any:
+        try:
+            return converter.structure(value, kind)
+        except (ClassValidationError, IterableValidationError, ValueError):
+            return empty
+
+    return Choices(
+        section(config.data.get("components"), Mapping[str, ComponentSpec], {}),
+        section(config.data.get("overrides"), list[OverrideSpec], []),
+        section(pe.get("units") if isinstance(pe, Mapping) else None, Mapping[str, UnitSpec], {}),
+    )
+
+
 def read_spec(config: Config) -> Spec:
     """Type the merged configuration.
 
@@ -302,13 +333,13 @@ def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, st
         for fault, note in with_notes:
             key: Any = note.name if isinstance(note, AttributeValidationNote) else note.index
             if isinstance(fault, KeyError):
-                yield path, f"must have the key {key!r}; add it."
+                yield path, f"must have the key {key!r}; add it, or start from a preset with 'base:'."
             else:
                 yield from _flatten(fault, (*path, key))
         for fault in without:
             yield from _flatten(fault, path)
     elif isinstance(faults, ForbiddenExtraKeysError):
-        known = [a.name for a in attrs.fields(faults.cl)]
+        known = [a.name for a in attrs.fields(faults.cl)] + ["base"] * (not path)
         for key in sorted(faults.extra_fields):
             yield (*path, key), f"must be a known key.{did_you_mean(key, known)}"
     else:

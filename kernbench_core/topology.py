@@ -7,7 +7,8 @@
 5. `implement`: an implementation and resolved parameters for every node;
 6. `finish`: the graph, with warnings about what is wired narrower than it should be.
 
-A stage reports all its faults together; a later stage starts only when the earlier ones found none.
+A stage reports all its faults together. When the first two find any, the implementations are checked as far as that
+goes without a machine, so that one reading of a file tells everything.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.implementations import ComponentCatalogue, Implementations
 from kernbench_core.layout import Point
-from kernbench_core.spec import Spec, read_spec
+from kernbench_core.spec import Choices, Spec, read_choices, read_spec
 from kernbench_core.units import format_bandwidth
 from kernbench_core.wiring import io_position, widest_path, wire
 
@@ -40,7 +41,12 @@ def compile_topology(config: Config | Mapping[str, Any], components: ComponentCa
         ConfigError: one sentence for every fault.
     """
     loaded = config if isinstance(config, Config) else Config(config, {})
-    plan = check(loaded, read_spec(loaded))
+    try:
+        plan = check(loaded, read_spec(loaded))
+    except ConfigError as faults:
+        chosen = Implementations(loaded, read_choices(loaded), components, KINDS)
+        chosen.check_written()
+        raise ConfigError(*dict.fromkeys([*faults.problems, *chosen.problems])) from None
     nodes = implement(loaded, plan, place(plan), components)
     return finish(plan, nodes, wire(plan))
 
@@ -89,7 +95,7 @@ def implement(config: Config, plan: Plan, nodes: list[Node], components: Compone
     Raises:
         ConfigError: one sentence for every unknown implementation, parameter or pattern and every wrong value.
     """
-    chosen = Implementations(config, plan.spec, components, KINDS)
+    chosen = Implementations(config, Choices.of(plan.spec), components, KINDS)
     done: list[Node] = []
     for node in nodes:
         impl, params = chosen.of(node.kind, node.id)

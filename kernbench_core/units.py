@@ -44,7 +44,7 @@ class Dimension:
             return f"a positive {self.noun}"
         if minimum is not None:
             return f"{self.article} {self.noun} of at least {self.text(minimum)}"
-        return f"{self.article} {self.noun}"
+        return f"{self.article} {self.noun}".strip()
 
     def text(self, value: float) -> str:
         """Write a value of this dimension (in kernbench's own unit) with the dimension's usual unit."""
@@ -83,7 +83,7 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
             Dimension("int", "integer", "an", integral=True),
             Dimension("float", "number"),
             Dimension("bool", "truth value (true or false)"),
-            Dimension("str", "text"),
+            Dimension("str", "text", ""),
         )
     }
 )  # fmt: skip

@@ -1,0 +1,226 @@
+"""Pictures of a machine in plain text: the system, one package, one cube, one PE."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from kernbench_core import naming
+from kernbench_core.errors import UsageError
+from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.units import format_bandwidth, format_bytes, format_time
+
+
+def show(graph: Graph, view: str = "system") -> str:
+    """Draw one of `VIEWS` of a compiled graph; package, cube and PE views show the first of each.
+
+    Raises:
+        UsageError: there is no such view.
+    """
+    draw = VIEWS.get(view)
+    if draw is None:
+        raise UsageError(f"view must be one of {', '.join(VIEWS)}, not {view!r}.")
+    lines = draw(graph)
+    if graph.warnings:
+        lines += ["", "warnings", *(f"  {warning}" for warning in graph.warnings)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def show_system(graph: Graph) -> list[str]:
+    """Draw host, packages and scale-up links, and count nodes and edges by kind."""
+    design = graph.checked_design
+    lines = [
+        f"machine   {_count(design.sips, 'SIP')} x {_count(design.cubes_per_sip, 'cube')} "
+        f"x {_count(design.pes_per_cube, 'PE')} = {_count(len(design.pes), 'PE')}, "
+        f"{format_bytes(design.hbm_slice_bytes * len(design.pes))} HBM",
+        "",
+        naming.HOST,
+    ]
+    pcie = [edge for edge in graph.edges.values() if edge.kind is EdgeKind.PCIE and edge.src == naming.HOST]
+    for index, edge in enumerate(pcie):
+        branch = "└" if index == len(pcie) - 1 else "├"
+        lines.append(f"{branch}── PCIe {_wire(edge)} ── {edge.dst.rpartition('.')[0]}")
+    links = [edge for edge in graph.edges.values() if edge.kind is EdgeKind.SCALE_UP and edge.src < edge.dst]
+    if links:
+        lines += ["", "scale-up, each way"]
+        width = max(len(edge.src) for edge in links)
+        lines += [f"  {edge.src:<{width}} ══ {_wire(edge)} ══ {edge.dst}" for edge in links]
+    kinds = Counter(node.kind for node in graph.nodes.values())
+    lines += ["", f"nodes     {len(graph.nodes)}", *_columns([f"{n:>6} {kind}" for kind, n in sorted(kinds.items())])]
+    lines += ["", f"edges     {len(graph.edges)}, one way each", *_edge_table(graph.edges.values())]
+    return lines
+
+
+def show_sip(graph: Graph) -> list[str]:
+    """Draw one package: its IO chiplets and its mesh of cubes."""
+    design = graph.checked_design
+    width, height = design.mesh_width, design.mesh_height
+    label = f"{_count(design.pes_per_cube, 'PE')}, {format_bytes(design.hbm_slice_bytes * design.pes_per_cube)}"
+    inner = max(len(label), len(f"cube{design.cubes_per_sip - 1}")) + 2
+    chiplets = _io_chiplets(graph)
+    lines = [f"sip0   {_count(len(chiplets), 'IO chiplet')}, {width} x {height} cubes", ""]
+    for name, units in sorted(chiplets.items()):
+        joined = sorted(edge.dst for edge in graph.edges.values() if edge.src == f"sip0.{name}.io_ucie")
+        cubes = [node.split(".")[1] for node in joined if ".cube" in node]
+        lines.append(f"{name}: {' '.join(sorted(units))}; io_ucie joins {', '.join(cubes)}")
+    joins = _cube_joins(graph)
+    lines.append("")
+    for row in range(height):
+        cubes_of_row = [row * width + column for column in range(width)]
+        tops = [_border("┌", "┐", inner, (cube, "n") in joins) for cube in cubes_of_row]
+        lines.append("  ".join(tops))
+        for text in ("cube{}", label):
+            cells = [f"│{text.format(cube):^{inner}}│" for cube in cubes_of_row]
+            lines.append(_beside(cells, [(cube, "e") in joins for cube in cubes_of_row]))
+        bottoms = [_border("└", "┘", inner, (cube, "s") in joins) for cube in cubes_of_row]
+        lines.append("  ".join(bottoms))
+    lines += ["", "═ ╨ ╥  UCIe", *_edge_table(e for e in graph.edges.values() if _within(graph, e, 0))]
+    return lines
+
+
+def show_cube(graph: Graph) -> list[str]:
+    """Draw one cube: routers with what hangs on them, and the zone that HBM covers."""
+    cells = _attachments(graph)
+    rows, columns = max(row for row, _ in cells) + 1, max(column for _, column in cells) + 1
+    width = max(max(map(len, texts), default=0) for texts in cells.values()) + 2
+    depth = max(map(len, cells.values()))
+    lines = [f"sip0.cube0   {rows} x {columns} routers, {_count(rows * columns - len(cells), 'place')} under HBM", ""]
+    for row in range(rows):
+        for line in range(depth):
+            texts = [_cell_line(cells.get((row, column)), line, width) for column in range(columns)]
+            gaps = ["──" if line == 0 and _joined(graph, row, c, row, c + 1) else "  " for c in range(columns - 1)]
+            lines.append("".join(text + gap for text, gap in zip(texts, [*gaps, ""], strict=True)))
+        if row + 1 < rows:
+            bars = ["│" if _joined(graph, row, c, row + 1, c) else " " for c in range(columns)]
+            lines.append("".join(f"{bar:^{width}}  " for bar in bars))
+    lines += ["", *_edge_table(edge for edge in graph.edges.values() if _within(graph, edge, 0, 0, inside=True))]
+    return lines
+
+
+def show_pe(graph: Graph) -> list[str]:
+    """List the units of one PE with their implementations, and its wires."""
+    site = graph.checked_design.pes[0]
+    units = [node for node in graph.nodes.values() if naming.pe_prefix(node.id) == site.prefix]
+    width = max(len(node.kind) for node in units)
+    design = graph.checked_design
+    lines = [
+        f"{site.prefix}   HBM slice {format_bytes(design.hbm_slice_bytes)} on {site.hbm_ctrl}, "
+        f"TCM {format_bytes(design.tcm_bytes)}",
+        "",
+        "units",
+        *(f"  {node.kind:<{width}}  {node.impl}" for node in units),
+        "",
+        "wires, both ways",
+    ]
+    done: set[frozenset[str]] = set()
+    groups: dict[tuple[str, str], list[str]] = {}
+    degree = Counter(edge.src for edge in graph.edges.values() if edge.src.startswith(f"{site.prefix}."))
+    for node in sorted(units, key=lambda node: (-degree[node.id], node.id)):
+        for edge in (edge for pair, edge in graph.edges.items() if pair[0] == node.id):
+            if frozenset((edge.src, edge.dst)) not in done:
+                done.add(frozenset((edge.src, edge.dst)))
+                other = edge.dst.removeprefix(f"{site.prefix}.").removeprefix(f"sip{site.sip}.cube{site.cube}.")
+                groups.setdefault((node.kind, f"{edge.kind.value} {_wire(edge)}"), []).append(other)
+    for (kind, wire), others in groups.items():
+        lines.append(f"  {kind:<{width}} ── {wire} ── {', '.join(others)}")
+    return lines
+
+
+VIEWS: Mapping[str, Callable[[Graph], list[str]]] = MappingProxyType(
+    {"system": show_system, "sip": show_sip, "cube": show_cube, "pe": show_pe}
+)
+"""Every view, from the whole to its smallest part."""
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _wire(edge: Edge) -> str:
+    return f"{format_bandwidth(edge.bandwidth)}, {format_time(edge.latency)}"
+
+
+def _columns(items: list[str], number: int = 4) -> list[str]:
+    width = max(map(len, items)) + 2
+    return ["".join(f"{item:<{width}}" for item in items[i : i + number]) for i in range(0, len(items), number)]
+
+
+def _edge_table(edges: Iterable[Edge]) -> list[str]:
+    """Count edges by kind, with the range of their bandwidths and latencies."""
+    by_kind: dict[EdgeKind, list[Edge]] = {}
+    for edge in edges:
+        by_kind.setdefault(edge.kind, []).append(edge)
+    return [
+        f"{len(found):>6} {kind.value:<10} "
+        f"{_range((e.bandwidth for e in found), format_bandwidth):<22} {_range((e.latency for e in found), format_time)}"
+        for kind, found in sorted(by_kind.items(), key=lambda item: item[0].value)
+    ]
+
+
+def _range(values: Iterable[float], text: Callable[[float], str]) -> str:
+    found = sorted(set(values))
+    return text(found[0]) if len(found) == 1 else f"{text(found[0])} to {text(found[-1])}"
+
+
+def _within(graph: Graph, edge: Edge, sip: int, cube: int | None = None, *, inside: bool = False) -> bool:
+    ends: list[Node] = [graph.nodes[edge.src], graph.nodes[edge.dst]]
+    if inside:
+        return all(node.sip == sip and node.cube == cube for node in ends)
+    return all(node.sip == sip for node in ends)
+
+
+def _io_chiplets(graph: Graph) -> dict[str, list[str]]:
+    chiplets: dict[str, list[str]] = {}
+    for node in graph.nodes.values():
+        place = naming.parse(node.id)
+        if node.sip == 0 and place.io is not None:
+            chiplets.setdefault(f"io{place.io}", []).append(place.name)
+    return chiplets
+
+
+def _cube_joins(graph: Graph) -> set[tuple[int, str]]:
+    """Return (cube, side) of every UCIe port of the first package that is joined to something."""
+    joins: set[tuple[int, str]] = set()
+    for edge in graph.edges.values():
+        place = naming.parse(edge.src)
+        if edge.kind is EdgeKind.UCIE and place.sip == 0 and place.cube is not None:
+            joins.add((place.cube, place.name.removeprefix("ucie_")))
+    return joins
+
+
+def _border(left: str, right: str, inner: int, joined: bool) -> str:
+    mark = ("╨" if left == "┌" else "╥") if joined else "─"
+    return left + f"{mark:─^{inner}}" + right
+
+
+def _beside(cells: list[str], joined: list[bool]) -> str:
+    gaps = ["══" if here else "  " for here in joined[:-1]]
+    return "".join(cell + gap for cell, gap in zip(cells, [*gaps, ""], strict=True))
+
+
+def _attachments(graph: Graph) -> dict[tuple[int, int], list[str]]:
+    """Return what each router of the first cube shows: its name, then what hangs on it."""
+    prefix = naming.cube_unit(0, 0, "")
+    cells: dict[tuple[int, int], list[str]] = {}
+    for node in graph.nodes.values():
+        if node.kind == "router" and node.id.startswith(prefix):
+            row, _, column = node.id.removeprefix(f"{prefix}r").partition("c")
+            hung = [
+                edge.dst.removeprefix(prefix).removesuffix(".pe_dma")
+                for pair, edge in graph.edges.items()
+                if pair[0] == node.id and edge.kind in (EdgeKind.ATTACH, EdgeKind.HBM)
+            ]
+            cells[int(row), int(column)] = [node.id.removeprefix(prefix), *sorted(hung, reverse=True)]
+    return cells
+
+
+def _cell_line(texts: list[str] | None, line: int, width: int) -> str:
+    if texts is None:
+        return "░" * width
+    text = texts[line] if line < len(texts) else ""
+    return f"{f' {text} ' if text and not line else text:{'─' if False else ' '}^{width}}"
+
+
+def _joined(graph: Graph, row: int, column: int, other_row: int, other_column: int) -> bool:
+    return (naming.router(0, 0, row, column), naming.router(0, 0, other_row, other_column)) in graph.edges
