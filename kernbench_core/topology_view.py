@@ -59,23 +59,26 @@ def show_sip(graph: Graph) -> list[str]:
     label = f"{_count(design.pes_per_cube, 'PE')}, {format_bytes(design.hbm_slice_bytes * design.pes_per_cube)}"
     inner = max(len(label), len(f"cube{design.cubes_per_sip - 1}")) + 2
     chiplets = _io_chiplets(graph)
-    lines = [f"sip0   {_count(len(chiplets), 'IO chiplet')}, {width} x {height} cubes", ""]
-    for name, units in sorted(chiplets.items()):
-        joined = sorted(edge.dst for edge in graph.edges.values() if edge.src == f"sip0.{name}.io_ucie")
-        cubes = [node.split(".")[1] for node in joined if ".cube" in node]
-        lines.append(f"{name}: {' '.join(sorted(units))}; io_ucie joins {', '.join(cubes)}")
     joins = _cube_joins(graph)
-    lines.append("")
+    lines = [f"sip0   {_count(len(chiplets), 'IO chiplet')}, {width} x {height} cubes", ""]
+    across = width * (inner + 4) - 2
+    boxes = {naming.SIDES[io]: _io_box(f"io{io}", units, across) for io, units in chiplets.items()}
+    lines += boxes.get("n", [])
     for row in range(height):
         cubes_of_row = [row * width + column for column in range(width)]
-        tops = [_border("┌", "┐", inner, (cube, "n") in joins) for cube in cubes_of_row]
-        lines.append("  ".join(tops))
+        lines.append("  ".join(_border("┌", "┐", inner, (cube, "n") in joins) for cube in cubes_of_row))
         for text in ("cube{}", label):
             cells = [f"│{text.format(cube):^{inner}}│" for cube in cubes_of_row]
             lines.append(_beside(cells, [(cube, "e") in joins for cube in cubes_of_row]))
-        bottoms = [_border("└", "┘", inner, (cube, "s") in joins) for cube in cubes_of_row]
-        lines.append("  ".join(bottoms))
-    lines += ["", "═ ╨ ╥  UCIe", *_edge_table(e for e in graph.edges.values() if _within(graph, e, 0))]
+        lines.append("  ".join(_border("└", "┘", inner, (cube, "s") in joins) for cube in cubes_of_row))
+    for side in ("s", "w", "e"):
+        lines += boxes.get(side, [])
+    lines.append("")
+    for io in sorted(chiplets):
+        joined = [pair[1].split(".")[1] for pair in graph.edges if pair[0] == f"sip0.io{io}.io_ucie"]
+        cubes = sorted((name for name in joined if name.startswith("cube")), key=lambda name: int(name[4:]))
+        lines.append(f"io{io} {_SIDE_NAMES[naming.SIDES[io]]} of the mesh; its UCIe joins {', '.join(cubes)}")
+    lines += ["", *_edge_table(e for e in graph.edges.values() if _within(graph, e, 0))]
     return lines
 
 
@@ -85,17 +88,23 @@ def show_cube(graph: Graph) -> list[str]:
     rows, columns = max(row for row, _ in cells) + 1, max(column for _, column in cells) + 1
     width = max(max(map(len, texts), default=0) for texts in cells.values()) + 2
     depth = max(map(len, cells.values()))
-    lines = [f"sip0.cube0   {rows} x {columns} routers, {_count(rows * columns - len(cells), 'place')} under HBM", ""]
+    covered = [(row, column) for row in range(rows) for column in range(columns) if (row, column) not in cells]
+    for cell in covered:
+        cells[cell] = ["░" * width] * depth
+    if covered:
+        cells[covered[len(covered) // 2]][:] = ["░" * width, f"{' HBM ':░^{width}}", *["░" * width] * (depth - 2)]
+    places = _count(len(covered), "place")
+    lines = [f"sip0.cube0   {rows} x {columns} routers, {places} under HBM", ""]
     for row in range(rows):
         for line in range(depth):
-            texts = [_cell_line(cells.get((row, column)), line, width) for column in range(columns)]
+            texts = [_cell_line(cells[row, column], line, width) for column in range(columns)]
             gaps = ["──" if line == 0 and _joined(graph, row, c, row, c + 1) else "  " for c in range(columns - 1)]
             lines.append("".join(text + gap for text, gap in zip(texts, [*gaps, ""], strict=True)))
         if row + 1 < rows:
             bars = ["│" if _joined(graph, row, c, row + 1, c) else " " for c in range(columns)]
             lines.append("".join(f"{bar:^{width}}  " for bar in bars))
-    lines += ["", *_edge_table(edge for edge in graph.edges.values() if _within(graph, edge, 0, 0, inside=True))]
-    return lines
+    inside = [edge for edge in graph.edges.values() if _within(graph, edge, 0, 0, inside=True)]
+    return [*lines, "", *_edge_table(inside)]
 
 
 def show_pe(graph: Graph) -> list[str]:
@@ -133,6 +142,9 @@ VIEWS: Mapping[str, Callable[[Graph], list[str]]] = MappingProxyType(
 """Every view, from the whole to its smallest part."""
 
 
+_SIDE_NAMES = MappingProxyType({"n": "north", "s": "south", "w": "west", "e": "east"})
+
+
 def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -152,8 +164,8 @@ def _edge_table(edges: Iterable[Edge]) -> list[str]:
     for edge in edges:
         by_kind.setdefault(edge.kind, []).append(edge)
     return [
-        f"{len(found):>6} {kind.value:<10} "
-        f"{_range((e.bandwidth for e in found), format_bandwidth):<22} {_range((e.latency for e in found), format_time)}"
+        f"{len(found):>6} {kind.value:<10} {_range((edge.bandwidth for edge in found), format_bandwidth):<22} "
+        f"{_range((edge.latency for edge in found), format_time)}"
         for kind, found in sorted(by_kind.items(), key=lambda item: item[0].value)
     ]
 
@@ -170,12 +182,18 @@ def _within(graph: Graph, edge: Edge, sip: int, cube: int | None = None, *, insi
     return all(node.sip == sip for node in ends)
 
 
-def _io_chiplets(graph: Graph) -> dict[str, list[str]]:
-    chiplets: dict[str, list[str]] = {}
+def _io_box(name: str, units: list[str], across: int) -> list[str]:
+    text = f"{name}: {' '.join(sorted(units))}"
+    inner = max(across - 2, len(text) + 2)
+    return [f"┌{'─' * inner}┐", f"│{text:^{inner}}│", f"└{'─' * inner}┘"]
+
+
+def _io_chiplets(graph: Graph) -> dict[int, list[str]]:
+    chiplets: dict[int, list[str]] = {}
     for node in graph.nodes.values():
         place = naming.parse(node.id)
         if node.sip == 0 and place.io is not None:
-            chiplets.setdefault(f"io{place.io}", []).append(place.name)
+            chiplets.setdefault(place.io, []).append(place.name)
     return chiplets
 
 
@@ -202,24 +220,24 @@ def _beside(cells: list[str], joined: list[bool]) -> str:
 def _attachments(graph: Graph) -> dict[tuple[int, int], list[str]]:
     """Return what each router of the first cube shows: its name, then what hangs on it."""
     prefix = naming.cube_unit(0, 0, "")
+    hung: dict[str, list[str]] = {}
+    for edge in graph.edges.values():
+        if edge.src.startswith(prefix) and edge.kind in (EdgeKind.ATTACH, EdgeKind.HBM):
+            hung.setdefault(edge.src, []).append(edge.dst.removeprefix(prefix).removesuffix(".pe_dma"))
     cells: dict[tuple[int, int], list[str]] = {}
     for node in graph.nodes.values():
         if node.kind == "router" and node.id.startswith(prefix):
             row, _, column = node.id.removeprefix(f"{prefix}r").partition("c")
-            hung = [
-                edge.dst.removeprefix(prefix).removesuffix(".pe_dma")
-                for pair, edge in graph.edges.items()
-                if pair[0] == node.id and edge.kind in (EdgeKind.ATTACH, EdgeKind.HBM)
-            ]
-            cells[int(row), int(column)] = [node.id.removeprefix(prefix), *sorted(hung, reverse=True)]
+            names = sorted(hung.get(node.id, []), key=lambda name: (not name.startswith("pe"), name))
+            sides = [name.removeprefix("ucie_") for name in names if name.startswith("ucie_")]
+            others = [name for name in names if not name.startswith("ucie_")]
+            ports = [f"ucie {' '.join(sides)}"] if sides else []
+            cells[int(row), int(column)] = [node.id.removeprefix(prefix), *others, *ports]
     return cells
 
 
-def _cell_line(texts: list[str] | None, line: int, width: int) -> str:
-    if texts is None:
-        return "░" * width
-    text = texts[line] if line < len(texts) else ""
-    return f"{f' {text} ' if text and not line else text:{'─' if False else ' '}^{width}}"
+def _cell_line(texts: list[str], line: int, width: int) -> str:
+    return f"{texts[line] if line < len(texts) else '':^{width}}"
 
 
 def _joined(graph: Graph, row: int, column: int, other_row: int, other_column: int) -> bool:
