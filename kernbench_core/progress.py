@@ -29,7 +29,7 @@ class ProgressDisplay:
         self.title = title
         self.active = enabled and self.stream.isatty()
         self._live: Any = None
-        self._latest = Progress(0.0, 0, 0.0)
+        self.latest = Progress(0.0, 0, 0.0)
         self._hook: Callable[..., Any] | None = None
 
     def __enter__(self) -> ProgressDisplay:
@@ -60,11 +60,11 @@ class ProgressDisplay:
 
     def update(self, progress: Progress) -> None:
         """Take note of how far the run is; cheap, called by the engine."""
-        latest = self._latest
+        latest = self.latest
         fraction = progress.fraction
         if latest.fraction is not None:
             fraction = latest.fraction if fraction is None else max(latest.fraction, fraction)
-        self._latest = Progress(
+        self.latest = Progress(
             max(latest.sim_ns, progress.sim_ns),
             max(latest.events, progress.events),
             max(latest.wall_s, progress.wall_s),
@@ -89,7 +89,7 @@ class ProgressDisplay:
     def _draw(self) -> Any:
         from rich.table import Table
 
-        latest = self._latest
+        latest = self.latest
         grid = Table.grid(padding=(0, 1))
         grid.add_row(self._spinner, self.title, *describe(latest))
         return grid

@@ -140,8 +140,8 @@ def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: 
         ("def bench(): pass", UsageError,
          "bench 'b' must take the runtime as its first parameter: def bench(rt, …)."),
         ("def bench(rt, x: list): pass", UsageError,
-         "parameter 'x' of bench 'b' must be annotated int, float, str, bool, Literal[…] or np.ndarray, or one of these "
-         "| None, not <class 'list'>."),
+         "parameter 'x' of bench 'b' must be annotated int, float, str, bool, Literal[…] or np.ndarray, "
+         "or one of these | None, not <class 'list'>."),
     ],
 )  # fmt: skip
 def test_a_bad_bench_file_is_a_sentence(

@@ -96,7 +96,9 @@ def test_naming_something_of_a_failed_plugin_is_an_error(site: Site) -> None:
 
 def test_duplicate_names_name_both_distributions(site: Site) -> None:
     """Two plug-ins that register one name are an error, whichever comes first."""
-    source = "from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return [BenchEntry('g', 'm:f')]"
+    source = (
+        "from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return [BenchEntry('g', 'm:f')]"
+    )
     site.distribution("one", "1.0", "one", source)
     site.distribution("two", "2.0", "two", source)
     with pytest.raises(PluginError) as caught:
@@ -122,7 +124,9 @@ def test_a_decorated_hook_that_does_not_exist_is_loud(site: Site) -> None:
     """`check_pending` catches hooks that were marked with pluggy's decorator under another name."""
     source = "import pluggy\n@pluggy.HookimplMarker('kernbench')\ndef components():\n    return []\n"
     module = site.module("marked_plugin", source)
-    with pytest.raises(PluginError, match=r"^plug-in 'marked' .* must define only known hooks: unknown hook 'components'"):
+    with pytest.raises(
+        PluginError, match=r"^plug-in 'marked' .* must define only known hooks: unknown hook 'components'"
+    ):
         load_plugins([f"marked = {module}"], installed=False)
 
 

@@ -1,0 +1,50 @@
+"""A finished run made by hand, for the tests of what shows and stores results."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from kernbench_core.result import RunResult, Verification
+from kernbench_core.timing import LateStart, NotModelled, ResourceUse, TimingResult
+
+TIMING = TimingResult(
+    total_ns=412_300.0,
+    phases={"kernel": 380_000.0, "launch": 1_100.0, "device_to_host": 13_000.0, "host_to_device": 18_200.0},
+    events=1_234_567,
+    hops=1_000_000,
+    ops=4_096,
+    wall_s=2.0,
+    late_starts=(LateStart("sip0.cube0.pe1", 2.0), LateStart("sip0.cube3.pe7", 12.5)),
+    busiest=(
+        ResourceUse("sip0.cube0.pe0.pe_gemm", "pe_gemm", 0.8125, 335_000.0, 0),
+        ResourceUse("sip0.io0.pcie_ep->host", "wire", 0.25, 100_000.0, 6_291_456),
+    ),
+    not_modelled=(
+        NotModelled("Refresh is left out.", "builtin.hbm_ctrl", 512),
+        NotModelled("Buffers are unbounded.", "builtin.forwarding", 9_000),
+        NotModelled("Refresh is left out.", "builtin.sram", 3),
+    ),
+)
+RIGHT = Verification(verified=True, checked=1, max_abs_error=0.00012)
+WRONG = Verification(
+    verified=False, checked=2, max_abs_error=3.0, failures=("tensor 'c' differs at (0, 1): 4.0 must be 1.0.",)
+)
+
+
+def make_result(verification: Verification | None = RIGHT, **changed: Any) -> RunResult:
+    """Return a result of the bench "gemm"; `changed` replaces its fields."""
+    fields: dict[str, Any] = {
+        "bench": "gemm",
+        "params": {"M": 64, "a": None, "b": {"file": "params/b.npy", "sha256": "00"}},
+        "topology": "tiny",
+        "device": "all",
+        "timing": TIMING,
+        "wall_s": 3.25,
+        "verification": verification,
+        "op_log_sha256": "ab" * 32,
+        "manifest": {"schema": "kernbench.manifest/1"},
+        "op_log": SimpleNamespace(),
+        "store": SimpleNamespace(),
+    }
+    return RunResult(**{**fields, **changed})

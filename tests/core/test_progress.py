@@ -1,0 +1,116 @@
+"""Progress is shown in a terminal only, never goes back, and gives way to a debugger."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.progress import ProgressDisplay, describe
+from kernbench_core.watchdog import Progress
+
+REPO = Path(__file__).parents[2]
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_shown_without_a_terminal() -> None:
+    """A pipe gets not one byte, nor does a terminal when progress is off."""
+    for stream, enabled in ((io.StringIO(), True), (Terminal(), False)):
+        with ProgressDisplay("gemm", stream, enabled=enabled) as display:
+            display.update(Progress(5.0, 10, 1.0))
+            assert not display.active
+        assert stream.getvalue() == ""
+
+
+def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line holds simulated time, events and events/s, and is gone at the end."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    stream = Terminal()
+    with ProgressDisplay("gemm", stream) as display:
+        display.update(Progress(12_500.0, 40_000, 0.5))
+        time.sleep(0.4)
+    assert "gemm" in stream.getvalue()
+    assert "12.5 us 40 k events 80 k events/s" in stream.getvalue()
+
+
+def test_what_is_shown_never_goes_back() -> None:
+    """An update with smaller numbers does not turn the display back."""
+    display = ProgressDisplay("gemm", io.StringIO())
+    display.update(Progress(10.0, 100, 1.0, 0.5))
+    display.update(Progress(5.0, 200, 0.5, 0.25))
+    assert display.latest == Progress(10.0, 200, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("progress", "cells"),
+    [
+        (Progress(0.0, 0, 0.0), ("0 ns", "0 events", "0 events/s")),
+        (Progress(2e6, 3_000_000, 2.0), ("2 ms", "3 M events", "1.5 M events/s")),
+        (Progress(2e6, 3_000_000, 2.0, 0.25), ("2 ms", "3 M events", "1.5 M events/s", "25%, 6 s left")),
+    ],
+)
+def test_cells(progress: Progress, cells: tuple[str, ...]) -> None:
+    """The part done and the time left appear only when they are known."""
+    assert describe(progress) == cells
+
+
+def test_breakpoint_takes_the_line_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A debugger gets the terminal, in the frame that called breakpoint()."""
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
+    called: list[bool] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "breakpointhook", lambda: called.append(display._live is None))
+        with ProgressDisplay("gemm", Terminal()) as display:
+            breakpoint()
+            display.update(Progress(1.0, 1, 1.0))
+        assert called == [True]
+
+
+PROGRAM = """
+import sys
+from kernbench_core.progress import ProgressDisplay
+with ProgressDisplay("gemm") as display:
+    here = 41
+    breakpoint()
+    here += 1
+print("end", here)
+"""
+
+
+def test_a_debugger_stops_in_the_callers_frame(tmp_path: Path) -> None:
+    """In a real terminal, pdb prints a name of the frame that called breakpoint(), and goes on."""
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(REPO), "TERM": "xterm"}
+    environment.pop("PYTHONBREAKPOINT", None)
+    process = subprocess.Popen(
+        [sys.executable, script], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+    )
+    os.close(theirs)
+    os.write(ours, b"p here + 1\nc\n")
+    seen = b""
+    deadline = time.monotonic() + 20
+    while b"end 42" not in seen and time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.1)[0]:
+            seen += os.read(ours, 4096)
+    process.wait(10)
+    os.close(ours)
+    assert b"program.py(7)<module>()" in seen
+    assert b"\n42\r" in seen
+    assert b"end 42" in seen

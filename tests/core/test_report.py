@@ -1,0 +1,95 @@
+"""The report is a compact table in a terminal and plain text elsewhere."""
+
+from __future__ import annotations
+
+import io
+from types import ModuleType
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from kernbench_core.report import bar, make_console, print_result, print_summary
+
+
+def plain(samples: ModuleType, *, verbose: bool = False, verification: str | None = "RIGHT", **changed: object) -> str:
+    out = io.StringIO()
+    result = samples.make_result(verification and getattr(samples, verification), **changed)
+    print_result(result, make_console(out), verbose=verbose)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def test_plain_report(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal there are no colours, no bars and no boxes."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert (
+        plain(samples)
+        == """\
+gemm on tiny   M=64  b=params/b.npy
+
+total time        412.3 us
+  host to device   18.2 us   4.4%
+  launch            1.1 us   0.3%
+  kernel            380 us  92.2%
+  device to host     13 us   3.2%
+
+busiest resources       kind      busy  moved
+sip0.cube0.pe0.pe_gemm  pe_gemm  81.2%      -
+sip0.io0.pcie_ep->host  wire     25.0%  6 MiB
+
+data verified: 1 tensor, largest error 0.00012
+4,096 ops, 1,234,567 events, simulated in 2.00 s (617 k events/s), 3.25 s in all
+2 late starts; sip0.cube3.pe7 was the latest, 12.5 ns after the common stamp
+not modelled: Buffers are unbounded; Refresh is left out"""
+    )
+
+
+def test_a_failure_is_shown_where_it_is(samples: ModuleType) -> None:
+    """A wrong result names the tensor, place and value."""
+    text = plain(samples, verification="WRONG")
+    assert "DATA IS WRONG: 1 of 2 tensors, largest error 3\n  tensor 'c' differs at (0, 1): 4.0 must be 1.0.\n" in text
+
+
+def test_not_verified_and_interrupted_are_said(samples: ModuleType) -> None:
+    """Silence is never taken for a verdict."""
+    assert "\ndata not verified (--verify-data does)\n" in plain(samples, verification=None)
+    assert "\ninterrupted: everything here covers only what ran\n" in plain(samples, interrupted=True)
+
+
+def test_not_modelled_is_one_line(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit in the window is counted."""
+    monkeypatch.setenv("COLUMNS", "56")
+    assert plain(samples).splitlines()[-1] == "not modelled: Buffers are… (2 in all; -v lists them)"
+
+
+def test_verbose_lists_everything(samples: ModuleType) -> None:
+    """-v shows each ignored thing with its component and count, each late start, and the hash."""
+    text = plain(samples, verbose=True)
+    assert "  Refresh is left out.    builtin.hbm_ctrl         512\n" in text
+    assert "  sip0.cube0.pe1 by 2 ns\n" in text
+    assert text.endswith("op log SHA-256 " + "ab" * 32)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_report_fits_its_window(samples: ModuleType, width: int) -> None:
+    """No line is wider than the window, and shares are drawn."""
+    out = io.StringIO()
+    print_result(samples.make_result(), Console(file=out, width=width, force_terminal=True, color_system=None))
+    lines = out.getvalue().splitlines()
+    assert max(cell_len(line.rstrip()) for line in lines) <= width
+    assert any("█" in line for line in lines)
+
+
+def test_summary_is_one_line(samples: ModuleType) -> None:
+    """-q prints bench, time and verdict."""
+    out = io.StringIO()
+    print_summary(samples.make_result(), make_console(out))
+    assert out.getvalue() == "gemm on tiny: 412.3 us, data verified: 1 tensor, largest error 0.00012\n"
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"), [(0.0, ""), (0.0001, "▏"), (0.5, "████"), (0.53, "████▎"), (1.0, "████████"), (2.0, "████████")]
+)
+def test_bars_are_drawn_to_an_eighth(share: float, drawn: str) -> None:
+    """A bar is proportional, never empty for something, never too long."""
+    assert bar(share, 8) == drawn
