@@ -37,6 +37,8 @@ _SIDE: Final = Mark("side")  # the next object of the side table
 _BASE: Final = Mark("base")  # (_BASE, j): the same integer as the base of the j-th access
 _INTS: Final = Mark("ints")  # (_INTS, n): a list of the next n integers
 _LIST: Final = Mark("list")  # (_LIST, items): a list
+_TUPLE: Final = Mark("tuple")  # (_TUPLE, n): a tuple of the next n integers
+_HANDLE: Final = Mark("handle")  # the name of the op: "pe3.17"
 _PLAIN: Final = (str, bool, type(None))
 _HEAD: Final = 5
 _SMALLEST_ADDRESS: Final = 1 << 12
@@ -91,7 +93,8 @@ class Columns:
         try:
             packed = array("q", ints)
         except OverflowError:
-            ints.clear(), floats.clear(), side.clear()
+            for column in (ints, floats, side):
+                column.clear()  # type: ignore[attr-defined]
             sig = self._encode_accesses(described, ints, side, huge=True)
             _encode_params(described, sig, ints, floats, side, huge=True)
             packed = array("q", ints)
@@ -147,12 +150,13 @@ class Columns:
         side = iter(self.side.get(row, ()))
         sig = template.sig
         accesses, at, used = _decode_accesses(sig, ints, values, side)
-        params = _decode_params(sig, at, ints, used, floats, side)
+        op_id = _op_id(self.op_pe[row], self.op_issue[row])
+        params = _decode_params(sig, at, ints, used, floats, side, op_id)
         head = (
             sig[0],
             sig[1],
             sig[2],
-            _op_id(self.op_pe[row], self.op_issue[row]),
+            op_id,
             _op_id(self.stage_pe[row], self.stage_issue[row]),
             sig[3],
         )
@@ -190,6 +194,8 @@ class Columns:
                 region = regions[0]
                 ints.append(region.base)
                 sig += (access.space, access.value is None, region.row_bytes, region.rows, region.pitch)
+            elif not regions:
+                sig += (access.space, access.value is None, 0, 0, 0)
             else:
                 side.append(self._regions.setdefault(regions, regions))
                 sig += (access.space, access.value is None, None, None, None)
@@ -283,12 +289,15 @@ def _encode_params(
     """Append each parameter to the signature, and what varies of it to the columns."""
     bases = tuple(ints)
     params = described.params
+    handle = "pe{}.{}".format(*described.op_id) if "handle_id" in params and described.op_id is not None else None
     types: list[Any] = []
     add = sig.append
     add(tuple(params))
-    for value in params.values():
+    for key, value in params.items():
         kind = type(value)
-        if kind is str or kind is bool or value is None:
+        if kind is str:
+            add(_HANDLE if value == handle else value)
+        elif kind is bool or value is None:
             add(value)
         elif kind is int and not huge:
             if value in bases and value >= _SMALLEST_ADDRESS:  # type: ignore[operator]
@@ -297,8 +306,12 @@ def _encode_params(
                 ints.append(value)  # type: ignore[arg-type]
                 add(_INT)
         elif kind is tuple and (inner := _types(value)) is not None:  # type: ignore[arg-type]
-            add(value)
-            types.append(inner)
+            if not huge and key.endswith("addrs") and all(t is int for t in inner):
+                ints.extend(value)  # type: ignore[arg-type]
+                add((_TUPLE, len(value)))  # type: ignore[arg-type]
+            else:
+                add(value)
+                types.append(inner)
         elif kind is float:
             floats.append(value)  # type: ignore[arg-type]
             add(_FLOAT)
@@ -336,6 +349,8 @@ def _decode_accesses(
         at += 5
         if row_bytes is None:
             regions = next(side)
+        elif not rows:
+            regions = ()
         else:
             regions = (Region(ints[used], row_bytes, rows, pitch),)
             used += 1
@@ -344,9 +359,16 @@ def _decode_accesses(
 
 
 def _decode_params(
-    sig: tuple[Any, ...], at: int, ints: list[int], used: int, floats: Iterator[float], side: Iterator[Any]
+    sig: tuple[Any, ...],
+    at: int,
+    ints: list[int],
+    used: int,
+    floats: Iterator[float],
+    side: Iterator[Any],
+    op_id: OpId | None,
 ) -> dict[str, Any]:
     params: dict[str, Any] = {}
+    handle = None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
     for i, key in enumerate(sig[at], at + 1):
         item = sig[i]
         mark = item[0] if type(item) is tuple and item else item
@@ -362,6 +384,11 @@ def _decode_params(
         elif mark is _INTS:
             params[key] = ints[used : used + item[1]]
             used += item[1]
+        elif mark is _TUPLE:
+            params[key] = tuple(ints[used : used + item[1]])
+            used += item[1]
+        elif mark is _HANDLE:
+            params[key] = handle
         elif mark is _LIST:
             params[key] = list(item[1])
         else:
