@@ -90,6 +90,7 @@ class ComponentBase:
         self.processes: list[Process] = []
         cls = type(self)
         self.run_style = cls.run is not ComponentBase.run
+        self._splits = cls.split is not ComponentBase.split
         self._paced = cls.interval is not ComponentBase.interval
         self.arrive: Callable[[Any], None] = self._arrive_run if self.run_style else self._arrive_overhead
 
@@ -138,7 +139,7 @@ class ComponentBase:
         else:
             msg.head, msg.tail = head, tail
             if msg.reply:
-                msg.answered()
+                self._take_answer(msg)
             else:
                 msg.at_end(self, head, tail)
 
@@ -157,6 +158,14 @@ class ComponentBase:
     def waits_in_words(self) -> Waiting | None:
         """Say what a program that runs here waits for; for the deadlock report, asked at its time."""
         return None
+
+    def _take_answer(self, msg: MsgBase) -> None:
+        """Have `answered` called inside a delivery at the time of the last byte: this one, or one of its own."""
+        env = self.env
+        if msg.tail > env._now or env.active_process is not None:
+            env.call_at(msg.tail, msg, _answered)
+        else:
+            msg.answered()
 
     # What a model may call --------------------------------------------------------------------------
 
@@ -237,39 +246,42 @@ class ComponentBase:
 
     def _arrive_run(self, msg: MsgBase) -> None:
         if msg.reply and msg.hop == len(msg.path) - 1:
-            msg.answered()
+            self._take_answer(msg)
             return
-        for piece in self.split(msg):
+        for piece in self.split(msg) if self._splits else (msg,):
             if self._idle:
                 self._idle.pop().fire(piece)
             else:
                 self._queue.append(piece)
 
     def _work(self, index: int, mailbox: Signal) -> ProcessGenerator:
-        env = self.env
+        env, queue, idle, serving = self.env, self._queue, self._idle, self._serving
         while True:
-            if self._queue:
-                msg = self.pick(self._queue)
+            if queue:
+                msg = self.pick(queue)
             else:
-                self._idle.append(mailbox.rearm())
-                msg = yield mailbox  # type: ignore[misc]  # a Signal is what a process waits on, without being an Event
-            start = env._now
-            self._serving[index] = (msg, start)
-            waited_from = msg.tail if msg.tail < start else start
+                mailbox.callbacks = []
+                idle.append(mailbox)
+                msg = yield mailbox  # type: ignore[misc]  # a process waits on a Signal, though it is no Event
+            start, tail = env._now, msg.tail
+            serving[index] = (msg, start)
             if self._op_logger is not None and msg.data_op:
                 self._on_process_start(msg, start)
             yield from self.run(env, msg)
             end = env._now
-            self._serving[index] = None
-            self.served += 1
-            self.busy_ns += end - start
+            serving[index] = None
             if self._op_logger is not None and msg.data_op:
                 self._on_process_end(msg, end)
             service = end - start
-            tail = max(end, msg.tail + service)
-            msg.queueing += start - waited_from
-            msg.service += tail - max(start, msg.tail)
-            self.emit(msg, end, tail)
+            self.served += 1
+            self.busy_ns += service
+            msg.service += service
+            if tail > start:
+                # it acted on the head: the last byte is still to come
+                self.emit(msg, end, tail + service)
+            else:
+                msg.queueing += start - tail
+                self.emit(msg, end, end)
 
     # What reports ask -------------------------------------------------------------------------------
 
@@ -286,3 +298,7 @@ class ComponentBase:
     def __repr__(self) -> str:
         style = f"run, {self.servers} servers, {len(self._queue)} waiting" if self.run_style else "overhead"
         return f"<{type(self).__name__} {self.id} ({style}), {self.served} served>"
+
+
+def _answered(msg: MsgBase) -> None:
+    msg.answered()

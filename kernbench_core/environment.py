@@ -37,6 +37,21 @@ INJECTION_EDGE = 0
 _TICKS_PER_NS = 1.0 / GRID_NS
 
 
+class GridTimeout(Timeout):
+    """Happen after a delay in ns, rounded up to the grid; what `env.timeout` makes."""
+
+    def __init__(self, env: Environment, delay: float, value: Any = None) -> None:
+        if not 0.0 <= delay < math.inf:
+            raise ValueError(f"a delay must be a finite time in ns, at least 0, not {delay!r}")
+        self.env = env
+        self.callbacks = []
+        self._value = value
+        self._delay = delay
+        self._ok = True
+        # inlined from Environment.schedule for speed (tools/bench_engine.py)
+        heappush(env._queue, (env._now + math.ceil(delay * _TICKS_PER_NS) * GRID_NS, NORMAL, next(env._eid), self))
+
+
 class Environment(simpy.Environment):
     """Run SimPy events on the time grid; count them; deliver messages before anything else."""
 
@@ -45,7 +60,7 @@ class Environment(simpy.Environment):
         self.events = 0
         self._injected = INJECTION_EDGE << SEQUENCE_BITS
         # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
-        self.timeout = MethodType(Timeout, self)  # type: ignore[method-assign]
+        self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: float = 0) -> None:
         """Put `event` on the queue `delay` ns from now, rounded up to the grid."""
@@ -57,7 +72,11 @@ class Environment(simpy.Environment):
         """Deliver `msg` to `arrive`, as a delivery of the injection edge, at `at` ns; default: now."""
         time = self._now if at is None else max(self._now, grid_ceil(at))
         msg.head = msg.tail = msg.born = time
-        msg.callbacks = (arrive,)
+        self.call_at(time, msg, arrive)
+
+    def call_at(self, time: float, msg: MsgBase, callback: Callable[[Any], None]) -> None:
+        """Call `callback(msg)` at `time` ns (on the grid, not in the past), as a delivery of the injection edge."""
+        msg.callbacks = (callback,)
         self._injected += 1
         heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]
 

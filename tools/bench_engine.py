@@ -1,0 +1,242 @@
+"""Measure the engine, and compare with the limits that the project keeps to.
+
+    python tools/bench_engine.py [--json] [--quick]
+
+Everything is a ratio of two things measured side by side in this run, so the numbers hold on any
+machine. Each measurement is one function that returns `Result`s; `MEASUREMENTS` lists them. The exit
+code is 1 when a gate fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import json
+import statistics
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import simpy
+
+from kernbench_core import component as component_module
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.graph import Graph, Node
+from kernbench_core.machine import build_machine
+from kernbench_core.messages import Command, MsgBase
+from kernbench_core.testing import line
+from kernbench_core.wire import Wire
+
+#: Hops of the chain, messages that are in it at a time.
+STAGES, UNDER_WAY = 16, 32
+
+
+@attrs.frozen
+class Result:
+    """One measured number, its unit, and the limit that it must not pass (None: for information)."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the gate holds."""
+        return self.limit is None or self.value <= self.limit
+
+
+class Load(Command):
+    """A logged message, as unit commands are (hooks have to look at it), that goes through the chain `rounds` times."""
+
+    __slots__ = ("first", "rounds")
+
+    serves = "stage"
+
+    def __init__(self, number: int, path: tuple[str, ...], first: Wire, rounds: int) -> None:
+        super().__init__((0, number), 64)
+        self.path = path
+        self.first = first
+        self.rounds = rounds
+
+    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Go onto the first wire again, as a component would send it: no event is spent on getting it there."""
+        self.rounds -= 1
+        if self.rounds >= 0:
+            self.hop = 1
+            self.first.send(self, head, tail)
+
+
+class Forward(ComponentBase):
+    """Forward with a constant latency."""
+
+    def overhead(self, msg: MsgBase) -> float:
+        """Return 1 ns."""
+        return 1.0
+
+
+class Serve(ComponentBase):
+    """Serve for a constant time, as a process."""
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        """Take 1 ns."""
+        yield env.timeout(1.0)
+
+
+class _Classes:
+    def __init__(self, stage: type[ComponentBase]) -> None:
+        self._stage = stage
+
+    def load(self, name: str) -> Any:
+        return self._stage
+
+
+class Chain:
+    """A chain of `STAGES` hops between alike components and `UNDER_WAY` messages that each cross it `rounds` times."""
+
+    def __init__(self, stage: type[ComponentBase], rounds: int) -> None:
+        path = tuple(f"stage{i:02d}" for i in range(STAGES + 1))
+        nodes = [Node(name, "stage", "stage") for name in path]
+        self.ctx = RunContext(Environment(), Graph.of(nodes, line(*path, bandwidth=64.0)))
+        build_machine(self.ctx, _Classes(stage))
+        self.env = self.ctx.env
+        # workers start; that is not part of a hop
+        self.env.advance(10 * STAGES)
+        self._before = self.env.events
+        first = self.ctx.components[path[0]].out_ports[path[1]]
+        for number in range(UNDER_WAY):
+            Load(number, path, first, rounds).at_end(self.ctx.components[path[-1]], 0.0, 0.0)
+
+    @property
+    def hops(self) -> int:
+        """Deliveries so far."""
+        return sum(wire.deliveries for wire in self.ctx.wires)
+
+    def seconds(self) -> float:
+        """Run everything; return the processor time that it took."""
+        began = time.process_time()
+        while self.env.advance(1 << 20):
+            pass
+        return time.process_time() - began
+
+    @property
+    def events_per_hop(self) -> float:
+        """SimPy events for each delivery, after `seconds`."""
+        return (self.env.events - self._before) / self.hops
+
+
+def bare_timeouts(number: int) -> float:
+    """Return the seconds that a process takes to yield `number` timeouts on a plain SimPy environment."""
+
+    def ticking(env: simpy.Environment) -> Any:
+        for _ in range(number):
+            yield env.timeout(1.0)
+
+    env = simpy.Environment()
+    env.process(ticking(env))
+    began = time.process_time()
+    env.run()
+    return time.process_time() - began
+
+
+def hop_costs(quick: bool) -> Iterable[Result]:
+    """Compare a hop of each style with a bare SimPy timeout, in interleaved rounds."""
+    crossings, repeats = (20, 5) if quick else (100, 9)
+    for name, stage, most_events, most_timeouts in (("forwarding", Forward, 1.05, 3.0), ("run()", Serve, 2.0, 5.0)):
+        ratios, per_hop, events = [], [], 0.0
+        for _ in range(repeats):
+            chain = Chain(stage, crossings)
+            timeout = bare_timeouts(crossings * UNDER_WAY * STAGES) / (crossings * UNDER_WAY * STAGES)
+            took = chain.seconds() / chain.hops
+            per_hop.append(took * 1e6)
+            ratios.append(took / timeout)
+            events = chain.events_per_hop
+        yield Result(f"SimPy events per {name} hop", events, "events", most_events)
+        yield Result(f"a {name} hop, in bare SimPy timeouts", statistics.median(ratios), "timeouts", most_timeouts)
+        yield Result(f"a {name} hop", statistics.median(per_hop), "us")
+
+
+def hook_costs(quick: bool) -> Iterable[Result]:
+    """Compare components that have the op log's hooks, unused, with the same code without them."""
+    crossings, pairs = (30, 11) if quick else (100, 11)
+    for name, stage in (("forwarding", Forward), ("run()", Serve)):
+        bare = without_hooks(stage)
+        ratios = []
+        for number in range(pairs):
+            order = (stage, bare) if number % 2 else (bare, stage)
+            took = {cls: Chain(cls, crossings).seconds() for cls in order}
+            ratios.append(took[stage] / took[bare])
+        yield Result(f"{name} hop with unused hooks, against none", statistics.median(ratios), "times", 1.05)
+
+
+def without_hooks(stage: type[ComponentBase]) -> type[ComponentBase]:
+    """Return `stage` on machinery from which every test of the op logger has been cut out."""
+    methods: dict[str, Any] = {}
+    for name in ("_arrive_overhead", "_work"):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(ComponentBase, name))))
+        stripped = _Stripper()
+        stripped.visit(tree)
+        if not stripped.cut:
+            raise RuntimeError(f"ComponentBase.{name} must test self._op_logger; adapt {Path(__file__).name}.")
+        code = compile(ast.fix_missing_locations(tree), f"<{name} without hooks>", "exec")
+        exec(code, vars(component_module), methods)
+    return type(f"{stage.__name__}WithoutHooks", (stage,), methods)
+
+
+class _Stripper(ast.NodeTransformer):
+    cut = 0
+
+    def visit_If(self, node: ast.If) -> Any:
+        if "self._op_logger" in ast.unparse(node.test):
+            self.cut += 1
+            return None
+        return self.generic_visit(node)
+
+
+#: Every measurement: a function of `quick` that yields results.
+MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (hop_costs, hook_costs)
+
+
+def measure(quick: bool = False) -> list[Result]:
+    """Run every measurement."""
+    return [result for measurement in MEASUREMENTS for result in measurement(quick)]
+
+
+def table(results: Sequence[Result]) -> str:
+    """Write the results for a person."""
+    width = max(len(result.name) for result in results)
+    rows = []
+    for result in results:
+        limit = "" if result.limit is None else f"at most {result.limit:g}"
+        verdict = "" if result.limit is None else "ok" if result.ok else "TOO MUCH"
+        rows.append(f"{result.name:{width}}  {result.value:8.3f} {result.unit:9} {limit:14} {verdict}".rstrip())
+    return "\n".join(rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, and return 1 when a gate fails."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quick", action="store_true", help="measure less, for tests")
+    options = parser.parse_args(argv)
+    results = measure(options.quick)
+    ok = all(result.ok for result in results)
+    if options.json:
+        print(json.dumps({"ok": ok, "results": [{**attrs.asdict(r), "ok": r.ok} for r in results]}, indent=2))
+    else:
+        print(table(results))
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
