@@ -158,13 +158,13 @@ class TileToken(MsgBase):
     def _again(self, component: ComponentBase, head: float, tail: float) -> None:
         """Queue at the same component once more, without a hop.
 
-        As an event of its own, since a running worker may not wake another one.
+        As a delivery of its own, since a running worker may not wake another one.
         """
         self.path = (component.id,)
         self.hop = 0
-        self.head, self.tail = head, tail
-        here = component.env.timeout(head - component.env.now)
-        here.callbacks.append(lambda _: component.arrive(self))
+        born = self.born
+        component.env.inject(self, component.arrive, head)
+        self.born, self.tail = born, tail
 
     def answered(self) -> None:
         """Report home that the tile is complete."""

@@ -96,7 +96,9 @@ class _Units:
         kinds = ("pe_dma", "pe_fetch_store", "pe_gemm", "pe_math")
         return cls(*(pe_unit(pe_prefix, kind) for kind in kinds))
 
-    def transfer(self, kind: StageType, operand: str, rows: _Extent, cols: _Extent, width: int) -> Stage:
+    def transfer(
+        self, kind: StageType, operand: str, rows: _Extent, cols: _Extent, width: int, **address: int | None
+    ) -> Stage:
         params = {
             "operand": operand,
             "row0": rows.start,
@@ -104,6 +106,7 @@ class _Units:
             "col0": cols.start,
             "cols": cols.size,
             "nbytes": rows.size * cols.size * width,
+            **{name: value for name, value in address.items() if value is not None},
         }
         return Stage(kind, self.dma, params)
 
@@ -171,8 +174,8 @@ def generate_math_plan(
     *,
     math_op: str,
     pe_prefix: str,
-    src_addr: int = 0,
-    dst_addr: int = 0,
+    src_addr: int | None = None,
+    dst_addr: int | None = None,
     dtype: str = "f16",
     dtype_out: str | None = None,
     operands: Sequence[str] = ("a",),
@@ -180,8 +183,9 @@ def generate_math_plan(
 ) -> PipelinePlan:
     """Tile an element-wise op over (M, N): DMA_READ FETCH MATH STORE DMA_WRITE per tile, in M -> N order.
 
-    There is one DMA_READ for each of `operands` that is not in `pinned`, all of shape (M, N). `src_addr` (of the first
-    operand) and `dst_addr` stand in the params of the DMA stages. Raises ShapeError when a size is below 1.
+    There is one DMA_READ for each of `operands` that is not in `pinned`, all of shape (M, N). `src_addr` and `dst_addr`
+    are the first bytes of the (one) operand and the output; the DMA stages carry them along when they are given.
+    Raises ShapeError when a size is below 1.
     """
     units = _Units.of(pe_prefix)
     width, width_out = itemsize(dtype), itemsize(dtype_out or dtype)
@@ -190,17 +194,21 @@ def generate_math_plan(
     for m in _extents("M", M, tile_m):
         for n in _extents("N", N, tile_n):
             elements = m.size * n.size
-            stages = [units.transfer(StageType.DMA_READ, operand, m, n, width) for operand in read]
+            stages = [
+                units.transfer(StageType.DMA_READ, operand, m, n, width, src_addr=src_addr) for operand in read
+            ]
             stages.append(units.move(StageType.FETCH, len(operands) * elements * width))
             stages.append(units.compute(math_op, elements))
-            stages += _write_back(units, m, n, width_out)
+            stages += _write_back(units, m, n, width_out, dst_addr)
             tiles.append(TilePlan(tuple(stages), m.index, n.index))
     return PipelinePlan(tuple(tiles))
 
 
-def _write_back(units: _Units, rows: _Extent, cols: _Extent, width: int) -> tuple[Stage, Stage]:
+def _write_back(
+    units: _Units, rows: _Extent, cols: _Extent, width: int, dst_addr: int | None = None
+) -> tuple[Stage, Stage]:
     """Return the two last stages of an output tile."""
-    write = units.transfer(StageType.DMA_WRITE, "out", rows, cols, width)
+    write = units.transfer(StageType.DMA_WRITE, "out", rows, cols, width, dst_addr=dst_addr)
     return units.move(StageType.STORE, rows.size * cols.size * width), write
 
 

@@ -1,0 +1,221 @@
+"""The scheduler: a composite's time in closed form, pipelining, its window, and completion exactly once."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kernbench_builtin.pe_scheduler import plan_of
+from kernbench_core.errors import ComponentError
+from kernbench_core.testing import assert_ready_at
+from tests.builtin.pe_rig import HOP, PREFIX, SCHEDULER, Composite, Pe, PlainDma, spec
+
+DECODE, TRANSFER, SET_UP, ACCESS, CHANNEL, START = 2.0, 8.0, 3.0, 6.0, 64.0, 5.0
+PARAMS: dict[str, dict[str, object]] = {
+    "pe_scheduler": {"overhead": "2 ns", "tiles_in_flight": 1},
+    "pe_dma": {"time": "8 ns"},
+    "pe_fetch_store": {"overhead": "3 ns", "servers": 2},
+    "pe_tcm": {"overhead": "0 ns", "latency": "6 ns", "read_bandwidth": "64 GB/s", "write_bandwidth": "64 GB/s"},
+    "pe_gemm": {"overhead": "5 ns", "clock": "1 GHz", "macs_per_cycle": 64},
+    "pe_math": {"overhead": "5 ns", "clock": "1 GHz", "lanes": 16},
+}
+
+
+def params(**changes: dict[str, object]) -> dict[str, dict[str, object]]:
+    """The parameters above with some units changed."""
+    return {unit: {**values, **changes.get(unit, {})} for unit, values in PARAMS.items()}
+
+
+def gemm(tiles: int, *, t: int = 16, pinned: bool = False, issue: int = 0, **fields: object) -> Composite:
+    """A GEMM of `tiles` tiles of t x t x t along K."""
+    size = {"m": t, "n": t, "k": t * tiles, "tile_m": t, "tile_n": t, "tile_k": t}
+    return Composite(issue, **{**size, "a_pinned": pinned, "b_pinned": pinned, **fields})
+
+
+def move_ns(nbytes: int) -> float:
+    """A fetch or a store: set-up, round trip, access, bytes over the channel."""
+    return SET_UP + HOP + ACCESS + nbytes / CHANNEL + HOP
+
+
+def product_ns(t: int) -> float:
+    return START + math.ceil(t**3 / 64)
+
+
+def read_ns(t: int = 16) -> float:
+    """From the scheduler to the end of a tile's GEMM: two transfers, fetch, product, and the hops between."""
+    return HOP + 2 * TRANSFER + HOP + move_ns(2 * t * t * 2) + HOP + product_ns(t)
+
+
+def write_ns(t: int = 16) -> float:
+    """From the end of the last product to the end of its way home."""
+    return HOP + move_ns(t * t * 2) + HOP + TRANSFER + HOP
+
+
+def test_a_single_tile_takes_the_sum_of_its_stages() -> None:
+    pe = Pe(PARAMS)
+    pe.issue(gemm(1))
+    assert_ready_at(pe, HOP + DECODE + read_ns() + write_ns() + HOP)
+
+
+def test_an_output_epilogue_adds_its_ops_and_one_hop() -> None:
+    """Two chained ops stay in pe_math: one hop in, one out instead of GEMM to STORE."""
+    pe = Pe(PARAMS)
+    pe.issue(gemm(1, epilogue=[spec("bias", "output_tile"), spec("relu", "output_tile")]))
+    math_ns = 2 * (START + 16 * 16 / 16)
+    assert_ready_at(pe, HOP + DECODE + read_ns() + HOP + math_ns + write_ns() + HOP)
+
+
+def test_one_tile_in_flight_adds_the_tiles_up() -> None:
+    """Without overlap every further k tile costs its whole way there and back."""
+    tiles = 5
+    pe = Pe(PARAMS)
+    pe.issue(gemm(tiles))
+    assert_ready_at(pe, HOP + DECODE + (tiles - 1) * (read_ns() + HOP) + read_ns() + write_ns() + HOP)
+
+
+def twenty_more_tiles(window: int, changes: dict[str, dict[str, object]], pinned: bool) -> float:
+    """What 40 k tiles take longer than 20, in ns: a steady state, without its fill and drain."""
+    ends = []
+    for tiles in (20, 40):
+        pe = Pe(params(**{**changes, "pe_scheduler": {"tiles_in_flight": window}}))
+        pe.issue(gemm(tiles, pinned=pinned))
+        pe.run()
+        ends.append(pe.arrivals[0].time)
+    return ends[1] - ends[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pinned", "per_tile"),
+    [
+        pytest.param({}, True, product_ns(16), id="pe_gemm"),
+        pytest.param({"pe_dma": {"time": "40 ns"}}, False, 2 * 40.0, id="pe_dma"),
+        pytest.param({"pe_tcm": {"read_bandwidth": "8 GB/s"}}, True, 2 * 16 * 16 * 2 / 8, id="pe_tcm"),
+    ],
+)
+def test_a_long_stream_runs_at_the_pace_of_its_slowest_stage(
+    changes: dict[str, dict[str, object]], pinned: bool, per_tile: float
+) -> None:
+    """Twenty more tiles cost twenty times the slowest stage, exactly; without overlap they cost the sum."""
+    assert twenty_more_tiles(4, changes, pinned) == 20 * per_tile
+    assert twenty_more_tiles(1, changes, pinned) > 20 * (per_tile + 4 * HOP)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 6])
+def test_no_more_tiles_are_out_than_the_window_allows(window: int) -> None:
+    pe = Pe(params(pe_scheduler={"tiles_in_flight": window}))
+    pe.issue(gemm(12))
+    scheduler = pe.component(SCHEDULER)
+    most = 0
+    while pe.env.advance(1):
+        most = max(most, len(list(scheduler.awaiting())))
+    assert most == window
+    assert list(scheduler.awaiting()) == []
+
+
+def test_every_window_above_one_overlaps_and_none_beats_the_busiest_unit() -> None:
+    ends = {}
+    for window in (1, 2, 3, 4, 8):
+        pe = Pe(params(pe_scheduler={"tiles_in_flight": window}))
+        pe.issue(gemm(16))
+        pe.run()
+        ends[window] = pe.arrivals[0].time
+    assert all(16 * product_ns(16) < ends[window] < ends[1] for window in (2, 3, 4, 8))
+
+
+def test_a_command_is_one_record_over_all_of_its_stages_and_answers_once() -> None:
+    """From the start of service to the last tile home; stage records point at it and lie inside."""
+    pe = Pe(params(pe_scheduler={"tiles_in_flight": 4}))
+    command = pe.issue(gemm(6, issue=3, epilogue=[spec("relu", "output_tile")]))
+    pe.run()
+    whole = [record for record in pe.op_log if record.op_id is not None]
+    stages = [record for record in pe.op_log if record.stage_of is not None]
+    assert [(record.op_name, record.op_id, record.component_id) for record in whole] == [
+        ("composite_gemm", (0, 3), SCHEDULER)
+    ]
+    assert len(whole) + len(stages) == len(pe.op_log)
+    assert {record.stage_of for record in stages} == {(0, 3)}
+    assert whole[0].t_start == HOP
+    assert whole[0].t_end == max(record.t_end for record in stages) + HOP
+    assert Counter(record.op_name for record in stages) == Counter(
+        {
+            "TileToken/DMA_READ": 12,
+            "TileToken/FETCH": 6,
+            "TileToken/GEMM": 6,
+            "TileToken/MATH": 1,
+            "TileToken/STORE": 1,
+            "TileToken/DMA_WRITE": 1,
+        }
+    )
+    assert [arrival.message for arrival in pe.arrivals] == [command]
+    assert command.done.fired
+
+
+def test_a_pinned_operand_leaves_one_read_out_of_the_log_per_tile() -> None:
+    reads = []
+    for pinned in (False, True):
+        pe = Pe(PARAMS)
+        pe.issue(gemm(7, a_pinned=pinned, b_pinned=False))
+        pe.run()
+        reads.append(sum(name == "DMA_READ" for name, _, _ in pe.stages))
+    assert reads == [14, 7]
+
+
+def test_commands_are_served_in_order_one_at_a_time() -> None:
+    pe = Pe(PARAMS)
+    for issue in range(3):
+        pe.issue(gemm(2, issue=issue))
+    pe.run()
+    spans = [(record.op_id, record.t_start, record.t_end) for record in pe.op_log if record.op_id is not None]
+    assert [op_id for op_id, _, _ in spans] == [(0, 0), (0, 1), (0, 2)]
+    assert spans[1][1] == spans[0][2]
+    assert spans[2][1] == spans[1][2]
+
+
+def test_several_commands_are_in_flight_with_several_servers() -> None:
+    """Two commands overlap, both end, and each has its own stages."""
+    pe = Pe(params(pe_scheduler={"servers": 2, "tiles_in_flight": 2}))
+    for issue in range(2):
+        pe.issue(gemm(4, issue=issue))
+    pe.run()
+    spans = [(record.t_start, record.t_end) for record in pe.op_log if record.op_id is not None]
+    assert spans[0][0] == spans[1][0] == HOP
+    stages = Counter(record.stage_of for record in pe.op_log if record.stage_of is not None)
+    assert stages == Counter({(0, 0): 4 * 4 + 2, (0, 1): 4 * 4 + 2})
+    assert len(pe.arrivals) == 2
+
+
+def test_a_math_composite_goes_read_fetch_math_store_write() -> None:
+    pe = Pe(PARAMS)
+    pe.issue(Composite(op="math", m=8, n=16, tile_m=8, tile_n=16))
+    pe.run()
+    assert [name for name, _, _ in pe.stages] == ["DMA_READ", "FETCH", "MATH", "STORE", "DMA_WRITE"]
+
+
+def test_an_op_that_is_no_composite_is_refused() -> None:
+    with pytest.raises(ComponentError) as raised:
+        plan_of(Composite(op="sort"), PREFIX)
+    assert str(raised.value) == (
+        "op of a composite command must be 'gemm' or 'math', not 'sort'; use one of these, or another "
+        "implementation of pe_scheduler."
+    )
+
+
+class LosingDma(PlainDma):
+    """Lose every write: it never ends."""
+
+    def run(self, env: Any, msg: Any) -> Any:
+        yield env.event() if msg.dma_op == "write" else env.timeout(8)
+
+
+def test_a_tile_that_is_lost_stays_awaited() -> None:
+    """The deadlock report finds the tile, and the unit that holds it, through the scheduler."""
+    pe = Pe(PARAMS, dma=LosingDma)
+    pe.issue(gemm(2))
+    pe.run()
+    assert pe.arrivals == ()
+    (token,) = pe.component(SCHEDULER).awaiting()
+    assert token.path[token.hop] == f"{PREFIX}.pe_dma"
+    assert repr(token) == f"<TileToken 1 of op (0, 0), DMA_WRITE at {PREFIX}.pe_dma>"
