@@ -36,16 +36,13 @@ def topology() -> None:
 @click.pass_obj
 def show(shell: Shell, source: str, view: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Print counts and a picture of a machine."""
-    import sys
-
-    from kernbench_core.report import make_console
-    from kernbench_core.topology_view import render_view
+    from kernbench_core.topology_view import show as draw
 
     graph = _compiled(shell, source, components, sets)
     if as_json:
         _echo(graph, source)
-        return
-    make_console(sys.stdout).print(render_view(graph, view))
+    else:
+        click.echo(draw(graph, view))
 
 
 @topology.command()
@@ -60,6 +57,8 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
     if as_json:
         _echo(graph, source)
         return
+    for warning in graph.warnings:
+        shell.warn(warning)
     counts = counts_of(graph)
     click.echo(f"{source}: valid; {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['pes']:,} PEs.")
 
@@ -78,10 +77,7 @@ def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str
     from kernbench_core.topology import compile_topology
 
     config = configure(shell.plugins, source, components, sets)
-    graph = compile_topology(config, shell.plugins.components)
-    for warning in graph.warnings:
-        shell.warn(warning)
-    return graph
+    return compile_topology(config, shell.plugins.components)
 
 
 def _echo(graph: Graph, source: str) -> None:

@@ -58,7 +58,7 @@ def test_not_verified_and_interrupted_are_said(samples: ModuleType) -> None:
 
 def test_not_modelled_is_one_line(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit in the window is counted."""
-    monkeypatch.setenv("COLUMNS", "56")
+    monkeypatch.setenv("COLUMNS", "54")
     assert plain(samples).splitlines()[-1] == "not modelled: Buffers are… (2 in all; -v lists them)"
 
 
