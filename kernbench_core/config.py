@@ -142,7 +142,7 @@ class _Reader:
         self.sources.append(name)
         tree = self.attempt(lambda: read_yaml(text, name))
         if not isinstance(tree.value, dict):
-            self.problems.append(f"{name}:1:1: configuration must be a mapping, not {tree.value!r}.")
+            self.problems.append(f"{name}:1:1: configuration must be a mapping, not {plain(tree)!r}.")
             return Located({}, name)
         base = tree.value.pop("base", None)
         if base is None:
@@ -216,38 +216,29 @@ def _read_setting(setting: str) -> Located:
     parts = key.split(".")
     if not equals or not all(part.strip() for part in parts):
         raise ConfigError(f"{place}: setting must be KEY=VALUE with a dotted key, not {setting!r}.")
-    tree = _replaced(read_yaml(text, place), place)
+    tree = read_yaml(text, place, positions=False)
     for part in reversed(parts):
         tree = Located({part.strip(): tree}, place)
     return tree
 
 
-def _replaced(tree: Located, place: str) -> Located:
-    value = tree.value
-    if isinstance(value, dict):
-        value = {key: _replaced(item, place) for key, item in value.items()}
-    elif isinstance(value, list):
-        value = [_replaced(item, place) for item in value]
-    return Located(value, place, tree.size)
-
-
-def read_yaml(text: str, name: str) -> Located:
-    """Read one YAML document strictly.
+def read_yaml(text: str, name: str, *, positions: bool = True) -> Located:
+    """Read one YAML document strictly; `positions` adds line and column to the name in the place of a key.
 
     Raises:
         ConfigError: the text is no such document; duplicate keys are all reported, syntax faults one at a time.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise ConfigError(f"{name}: file must be at most 4 MiB, not {len(text)} characters; split it with 'base:'.")
-    composer = _Composer(name)
+    composer = _Composer(name, positions)
     try:
         tree = composer.document(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
-        place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise ConfigError(f"{place}: file must be valid YAML, but {fault.problem}.") from None
+        place = composer.place_of(mark) if mark else name
+        raise ConfigError(f"{place}: text must be valid YAML, but {fault.problem}.") from None
     except yaml.YAMLError as fault:
-        raise ConfigError(f"{name}: file must be valid YAML, but {' '.join(str(fault).split())}.") from None
+        raise ConfigError(f"{name}: text must be valid YAML, but {' '.join(str(fault).split())}.") from None
     if composer.problems:
         raise ConfigError(*composer.problems)
     return tree
@@ -258,6 +249,7 @@ class _Composer:
     """Build a located tree from YAML events, counting depth and alias expansion on the way."""
 
     name: str
+    positions: bool
     problems: list[str] = field(factory=list)
     anchors: dict[str, Located] = field(factory=dict)
     expanded: list[int] = field(factory=lambda: [0])
@@ -272,7 +264,10 @@ class _Composer:
         return Located({}, f"{self.name}:1:1") if tree is None else tree
 
     def place(self, event: Any) -> str:
-        return f"{self.name}:{event.start_mark.line + 1}:{event.start_mark.column + 1}"
+        return self.place_of(event.start_mark)
+
+    def place_of(self, mark: Any) -> str:
+        return f"{self.name}:{mark.line + 1}:{mark.column + 1}" if self.positions else self.name
 
     def node(self, event: Any, events: Iterator[Any], depth: int, place: str | None) -> Located:
         place = place or self.place(event)

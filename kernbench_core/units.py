@@ -53,9 +53,12 @@ class Dimension:
         return f"{float(Fraction(value) / self.units[self.example_unit]):.10g} {self.example_unit}"
 
 
-def _units(**factors: str) -> Mapping[str, Fraction]:
-    return MappingProxyType({name.replace("_per_", "/"): Fraction(factor) for name, factor in factors.items()})
+def _units(others: Mapping[str, Fraction] = MappingProxyType({}), **factors: str) -> Mapping[str, Fraction]:
+    named = {name.replace("_per_", "/"): Fraction(factor) for name, factor in factors.items()}
+    return MappingProxyType(named | dict(others))
 
+
+_MICRO = {"µs": Fraction(1000), "\u03bcs": Fraction(1000)}  # micro sign and Greek mu: keyboards differ
 
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -69,13 +72,12 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
         d.name: d
         for d in (
             Dimension(
-                "time", "time", units=_units(ps="1/1000", ns="1", us="1000", µs="1000", ms="1e6", s="1e9"),
+                "time", "time", units=_units(_MICRO, ps="1/1000", ns="1", us="1000", ms="1e6", s="1e9"),
                 example_unit="ns",
             ),
             Dimension("bandwidth", "bandwidth", units=MappingProxyType(_RATES), example_unit="GB/s"),
             Dimension("size", "size", units=MappingProxyType(_SIZES), example_unit="B", integral=True),
-            Dimension("length", "length", units=_units(um="1/1000", µm="1/1000", mm="1", cm="10", m="1000"),
-                      example_unit="mm"),
+            Dimension("length", "length", units=_units(um="1/1000", mm="1", cm="10", m="1000"), example_unit="mm"),
             Dimension("time_per_length", "time per length", units=_units(ps_per_mm="1/1000", ns_per_mm="1"),
                       example_unit="ns/mm"),
             Dimension("frequency", "frequency", units=_units(Hz="1e-9", kHz="1e-6", MHz="1/1000", GHz="1"),
@@ -141,8 +143,11 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
 
 
 def _closest_unit(unit: str | None, kind: Dimension) -> str:
-    folded = {name.lower(): name for name in reversed(list(kind.units))}
-    return folded.get((unit or "").lower().replace("bps", "b/s"), kind.example_unit)
+    name = (unit or "").lower()
+    if name.endswith("bps"):
+        return next((rate for rate in kind.units if rate.endswith("b/s") and rate[0].lower() == name[0]), "GB/s")
+    folded = {known.lower(): known for known in reversed(list(kind.units))}
+    return folded.get(name, kind.example_unit)
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

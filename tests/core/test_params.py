@@ -1,0 +1,52 @@
+"""Parameters: declared once, completed and converted, every fault a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernbench_core.params import Param, did_you_mean, resolve_params
+
+DECLARED = (
+    Param("overhead", "time", "8 ns", "Latency."),
+    Param("servers", "int", 1, "Workers.", minimum=1),
+    Param("policy", "str", "fifo", "Order of service.", choices=("fifo", "lifo")),
+    Param("rows", "int", None, "Rows of the array.", positive=True),
+)
+
+
+def where(name: str) -> str:
+    return f"f.yaml:1:1: x.{name}"
+
+
+def test_defaults_are_filled_in_and_units_converted() -> None:
+    values, problems = resolve_params(DECLARED, {"overhead": "0.5 us", "rows": 4}, where)
+    assert values == {"overhead": 500.0, "servers": 1, "policy": "fifo", "rows": 4}
+    assert problems == []
+
+
+def test_every_fault_is_reported_with_its_place() -> None:
+    _, problems = resolve_params(DECLARED, {"overhed": "1 ns", "servers": 0, "policy": "random"}, where)
+    assert problems == [
+        "f.yaml:1:1: x.overhed must be a declared parameter. Did you mean 'overhead'?",
+        "f.yaml:1:1: x.servers must be an integer of at least 1, not 0.",
+        "f.yaml:1:1: x.policy must be one of 'fifo', 'lifo', not 'random'.",
+        "f.yaml:1:1: x.rows must be given: Rows of the array.",
+    ]
+
+
+def test_a_parameter_knows_its_unit_and_default() -> None:
+    overhead, _, policy, rows = DECLARED
+    assert (overhead.unit, overhead.default_value, overhead.required) == ("ns", 8.0, False)
+    assert (policy.unit, policy.default_value) == ("", "fifo")
+    assert (rows.default_value, rows.required) == (None, True)
+
+
+def test_an_unknown_dimension_is_refused_at_declaration() -> None:
+    with pytest.raises(ValueError, match="dimension of parameter 'x' must be one of"):
+        Param("x", "speed", 1, "Nonsense.")
+
+
+def test_a_suggestion_is_the_closest_name_or_the_short_list() -> None:
+    assert did_you_mean("bandwith", ["bandwidth", "latency"]) == " Did you mean 'bandwidth'?"
+    assert did_you_mean("zzz", ["b", "a"]) == " Known: a, b."
+    assert did_you_mean("zzz", [str(i) for i in range(30)]) == ""
