@@ -63,6 +63,7 @@ of the tiles in flight is not accounted for.
 
 def plan_of(command: Any, prefix: str) -> PipelinePlan:
     """Plan a composite command for the PE whose units share `prefix`; raise ComponentError for an unknown op."""
+    dtypes = {name: layout.dtype for name, layout in command.layouts.items()}
     if command.op == "gemm":
         return generate_gemm_plan(
             command.m,
@@ -75,8 +76,9 @@ def plan_of(command: Any, prefix: str) -> PipelinePlan:
             a_pinned=command.a_pinned,
             b_pinned=command.b_pinned,
             epilogue_specs=command.epilogue,
-            dtype=command.dtype,
-            dtype_out=command.dtype_out,
+            dtype=dtypes["a"],
+            dtype_b=dtypes["b"],
+            dtype_out=dtypes["out"],
         )
     if command.op == "math":
         return generate_math_plan(
@@ -86,8 +88,10 @@ def plan_of(command: Any, prefix: str) -> PipelinePlan:
             command.tile_n,
             math_op=command.math_op,
             pe_prefix=prefix,
-            dtype=command.dtype,
-            dtype_out=command.dtype_out,
+            pinned=("a",) if command.a_pinned else (),
+            epilogue_specs=command.epilogue,
+            dtype=dtypes["a"],
+            dtype_out=dtypes["out"],
         )
     raise ComponentError(
         f"op of a composite command must be 'gemm' or 'math', not {command.op!r}; use one of these, or another "

@@ -180,13 +180,17 @@ def generate_math_plan(
     dtype_out: str | None = None,
     operands: Sequence[str] = ("a",),
     pinned: Sequence[str] = (),
+    epilogue_specs: Iterable[object] = (),
 ) -> PipelinePlan:
     """Tile an element-wise op over (M, N): DMA_READ FETCH MATH STORE DMA_WRITE per tile, in M -> N order.
 
     There is one DMA_READ for each of `operands` that is not in `pinned`, all of shape (M, N). `src_addr` and `dst_addr`
     are the first bytes of the (one) operand and the output; the DMA stages carry them along when they are given.
+    Epilogue specs, as those of a GEMM, add a MATH each after the op: every tile is an output tile and its only k tile.
     Raises ShapeError when a size is below 1.
     """
+    specs = tuple(epilogue_specs)
+    chain = (math_op, *_kinds(specs, K_TILE), *_kinds(specs, OUTPUT_TILE))
     units = _Units.of(pe_prefix)
     width, width_out = itemsize(dtype), itemsize(dtype_out or dtype)
     read = [operand for operand in operands if operand not in pinned]
@@ -198,7 +202,7 @@ def generate_math_plan(
                 units.transfer(StageType.DMA_READ, operand, m, n, width, src_addr=src_addr) for operand in read
             ]
             stages.append(units.move(StageType.FETCH, len(operands) * elements * width))
-            stages.append(units.compute(math_op, elements))
+            stages += [units.compute(kind, elements) for kind in chain]
             stages += _write_back(units, m, n, width_out, dst_addr)
             tiles.append(TilePlan(tuple(stages), m.index, n.index))
     return PipelinePlan(tuple(tiles))

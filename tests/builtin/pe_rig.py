@@ -39,7 +39,7 @@ class Composite(Command):
         self.op = "gemm"
         self.m = self.k = self.n = self.tile_m = self.tile_k = self.tile_n = 16
         self.a_pinned = self.b_pinned = False
-        self.dtype = self.dtype_out = "f16"
+        self.layouts = {operand: SimpleNamespace(dtype="f16") for operand in ("a", "b", "out")}
         self.epilogue: Sequence[object] = ()
         self.math_op = "exp"
         self.__dict__.update(fields)

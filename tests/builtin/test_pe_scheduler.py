@@ -194,6 +194,22 @@ def test_a_math_composite_goes_read_fetch_math_store_write() -> None:
     assert [name for name, _, _ in pe.stages] == ["DMA_READ", "FETCH", "MATH", "STORE", "DMA_WRITE"]
 
 
+def test_a_math_composite_chains_its_epilogue_and_skips_a_pinned_read() -> None:
+    pe = Pe(PARAMS)
+    pe.issue(Composite(op="math", m=8, n=16, tile_m=8, tile_n=16, a_pinned=True, epilogue=[spec("relu", "output_tile")]))
+    pe.run()
+    assert [name for name, _, _ in pe.stages] == ["FETCH", "MATH", "MATH", "STORE", "DMA_WRITE"]
+
+
+def test_each_operand_moves_in_its_own_dtype() -> None:
+    """Bytes of a plan follow the dtypes of the three layouts."""
+    command = gemm(1)
+    for operand, dtype in (("a", "f32"), ("b", "int8"), ("out", "bf16")):
+        command.layouts[operand].dtype = dtype
+    (tile,) = plan_of(command, PREFIX).tiles
+    assert [stage.params.get("nbytes") for stage in tile.stages] == [1024, 256, 1280, None, 512, 512]
+
+
 def test_an_op_that_is_no_composite_is_refused() -> None:
     with pytest.raises(ComponentError) as raised:
         plan_of(Composite(op="sort"), PREFIX)

@@ -185,6 +185,13 @@ def test_math_plan_reads_every_operand_that_is_not_pinned() -> None:
     assert of_type(tile, StageType.STORE) == [{"nbytes": 4 * 4 * 2}]
 
 
+def test_math_plan_chains_its_epilogue_after_the_op() -> None:
+    """Every tile is an output tile and its only k tile, so specs of both scopes apply to each."""
+    specs = epilogue(("relu", "output_tile"), ("scale", "k_tile"))
+    plan = generate_math_plan(4, 4, 2, 4, math_op="exp", pe_prefix=P, epilogue_specs=specs)
+    assert [[p["op_kind"] for p in of_type(tile, StageType.MATH)] for tile in plan.tiles] == [["exp", "scale", "relu"]] * 2
+
+
 def test_addresses_of_a_math_plan_travel_with_its_transfers() -> None:
     plan = generate_math_plan(4, 4, 2, 4, math_op="exp", pe_prefix=P, src_addr=64, dst_addr=4096)
     assert [of_type(tile, StageType.DMA_READ)[0]["src_addr"] for tile in plan.tiles] == [64, 64]
