@@ -120,11 +120,11 @@ class OpLog(Sequence[OpRecord]):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"An op log of {len(self)} records has no record {index}.")
-        return self._record(int(self.columns.order()[index]))
+        return self.at_row(int(self.columns.order()[index]))
 
     def __iter__(self) -> Iterator[OpRecord]:
         for row in self.columns.order().tolist():
-            yield self._record(row)
+            yield self.at_row(row)
 
     def __repr__(self) -> str:
         return f"OpLog({len(self)} records)"
@@ -149,7 +149,8 @@ class OpLog(Sequence[OpRecord]):
         found = {r.op_id for a in record.reads if a.value is not None for r in a.value.results()}
         return sorted(makers[op] for op in found if op in makers and op != record.op_id)
 
-    def _record(self, row: int) -> OpRecord:
+    def at_row(self, row: int) -> OpRecord:
+        """Rebuild the record that was appended as number `row`."""
         t_start, t_end, component, head, params, accesses = self.columns.row(row)
         kind, name, function, op_id, stage_of, writes_last = head
         made = [Access(space, regions, value) for space, regions, value in accesses]

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from kernbench_core.canonical import canonical
 from kernbench_core.regions import Region
-from kernbench_core.values import OpId, Value
+from kernbench_core.values import OpId, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.oplog import OpDescription
@@ -137,6 +137,26 @@ class Columns:
         stages = np.array(self.stage_pe, np.int64)[order]
         for pe, issue, stage in zip(pes.tolist(), issues.tolist(), stages.tolist(), strict=True):
             yield (pe, issue) if pe >= 0 and stage < 0 else None
+
+    def example_rows(self, first: int) -> list[int]:
+        """Return one row of each template among the rows from `first` on; stages are left out."""
+        template = np.array(self.template, np.int64)[first:]
+        rows = np.flatnonzero(np.array(self.stage_pe, np.int64)[first:] < 0)
+        _, at = np.unique(template[rows], return_index=True)
+        return (rows[at] + first).tolist()  # type: ignore[no-any-return]
+
+    def makers(self, first: int) -> Iterator[tuple[int, float, ResultValue, tuple[Value, ...]]]:
+        """Yield row, start, result and input values of every row from `first` on that computes its own result."""
+        starts = self._row_starts()[2].tolist()
+        for row in range(first, len(self)):
+            if self.stage_pe[row] >= 0 or self.op_pe[row] < 0 or not self.templates[self.template[row]].sig[3]:
+                continue
+            begin, end = starts[row], starts[row + 1]
+            if begin == end:
+                continue
+            result = self.values[end - 1]
+            if type(result) is ResultValue and result.op_id == (self.op_pe[row], self.op_issue[row]):
+                yield row, self.t_start[row], result, tuple(self.values[begin : end - 1])
 
     def row(self, row: int) -> tuple[float, float, str, Head, dict[str, Any], list[RawAccess]]:
         """Rebuild one row: times, component, head, parameters, accesses (the written one last)."""

@@ -1,0 +1,289 @@
+"""Phase 2: compute what the op log says, outside the simulation, and check the results.
+
+The executor follows the values: an op can be computed once the results it reads are there. It takes ready ops in
+windows of the log, computes them in groups (see `batches`), and drops each result after its last reader unless memory
+holds it. Nothing here knows the engine or a component.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from attrs import define, field
+
+from kernbench_core.batches import Batch, Job
+from kernbench_core.compute import function_of
+from kernbench_core.errors import ExecutionError, NoDataError
+from kernbench_core.foreign import bind, in_execution_order, names_only_addresses
+from kernbench_core.oplog import Access, OpLog, OpRecord
+from kernbench_core.store import MemoryStore
+from kernbench_core.values import Array, AssemblyValue, LoadedValue, OpId, ResultValue, Value
+from kernbench_core.verification import Expected, Verification, verify_ops, verify_regions
+
+__all__ = ["DataExecutor", "Expected", "Verification"]
+
+_WINDOW_OPS = 1024
+_WINDOW_BYTES = 64 << 20
+
+
+@define(eq=False)
+class _Op:
+    """An op to compute: where its record is, the values it reads, and the results that these are made of."""
+
+    row: int
+    t_start: float
+    result: ResultValue
+    inputs: tuple[Value, ...]
+    record: OpRecord | None = None
+    done: bool = False
+    needs: tuple[ResultValue, ...] | None = None
+
+    def reads(self) -> tuple[ResultValue, ...]:
+        """Return the results that the op reads, each once."""
+        if self.needs is None:
+            self.needs = tuple(dict.fromkeys(r for value in self.inputs for r in value.results()))
+        return self.needs
+
+
+@define(eq=False)
+class DataExecutor:
+    """Execute an op log on a memory store.
+
+    `op_log` is an `OpLog`, or any sequence of `OpRecord`s (of another program, say); `store` is phase 1's memory, which
+    is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
+    `keep_all` no result is dropped: that is the debug mode, for `verify_ops`.
+    """
+
+    op_log: OpLog | Sequence[OpRecord]
+    memory: MemoryStore
+    functions: Mapping[str, str] | None = None
+    keep_all: bool = False
+    computed: int = field(default=0, init=False)
+    _ops: dict[OpId, _Op] = field(factory=dict, init=False)
+    _readers: dict[ResultValue, int] = field(factory=dict, init=False)
+    _fork: MemoryStore | None = field(default=None, init=False)
+    _seen: int = field(default=0, init=False)
+    _imported: dict[str, Any] = field(factory=dict, init=False)
+
+    @property
+    def store(self) -> MemoryStore:
+        """Memory after the log: phase 1's own, or a fork of it where records that name only addresses wrote to it."""
+        self._sync()
+        return self.memory if self._fork is None else self._fork
+
+    def run(self) -> None:
+        """Compute every op of the log that has not been computed yet."""
+        self._need_data()
+        self._sync()
+        self._execute([op for op in self._ops.values() if not op.done], ())
+
+    def materialize(self, value: Value) -> Array:
+        """Return the data of a value, computing just the ops that it needs; what is computed stays computed."""
+        if value.pending:
+            self._need_data()
+            self._sync()
+            wanted = value.results()
+            self._execute([self._maker(r) for r in wanted if r.pending], wanted)
+        return value.array()
+
+    def verify(self, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
+        """Compare regions of memory with arrays, after computing what they need; nothing is raised.
+
+        `expected` gives, by a name that failures are reported under, an `Expected` or a sequence (access, array[, rtol[,
+        atol]]) whose access is an `Access` or (space, where). Tolerances default to those of the dtype.
+        """
+        return verify_regions(self, expected)
+
+    def verify_ops(self, expected: Mapping[OpId, Array] | None = None) -> Verification:
+        """Compare every op's result with `expected`, or else with the op computed anew by itself (GEMMs in f64).
+
+        Needs `keep_all`, as results are dropped otherwise.
+        """
+        if not self.keep_all:
+            raise ExecutionError("Comparing single ops must be done with keep_all=True; make the executor with it.")
+        self.run()
+        return verify_ops(self, expected)
+
+    def record_of(self, result: ResultValue) -> OpRecord | None:
+        """Return the record that computes a result, if the log has it."""
+        self._sync()
+        op = self._ops.get(result.op_id)
+        return None if op is None else self._record(op)
+
+    def results(self) -> Iterable[tuple[OpRecord, ResultValue]]:
+        """Yield every op with the value that it computes, in no particular order."""
+        self._sync()
+        for op in self._ops.values():
+            yield self._record(op), op.result
+
+    def function(self, record: OpRecord) -> tuple[str, Any]:
+        """Return the name and the function that computes a record."""
+        name = record.function or function_of(record.op_name, self.functions)
+        if name is None:
+            raise ExecutionError(
+                f"{record} must be computed by some function, and none is registered for {record.op_name!r}; "
+                "let the plug-in register one."
+            )
+        if name not in self._imported:
+            module, _, attribute = name.partition(":")
+            try:
+                self._imported[name] = getattr(import_module(module), attribute)
+            except (ImportError, AttributeError) as error:
+                raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {error}.") from error
+        return name, self._imported[name]
+
+    def _need_data(self) -> None:
+        if not self.memory.data:
+            raise NoDataError("Phase 2 must have data, and this run kept shapes only; run with data to compute.")
+
+    def _sync(self) -> None:
+        """Take in the records that the log got since the last time."""
+        if self._seen == len(self.op_log):
+            return
+        first, self._seen = self._seen, len(self.op_log)
+        if isinstance(self.op_log, OpLog):
+            columns = self.op_log.columns
+            if self._fork is None and not any(
+                names_only_addresses(self.op_log.at_row(row)) for row in columns.example_rows(first)
+            ):
+                for row, t_start, result, inputs in columns.makers(first):
+                    self._add(_Op(row, t_start, result, inputs))
+                return
+            rows = [row for row in columns.order().tolist() if row >= first]
+            records = [self.op_log.at_row(row) for row in rows]
+            order: Iterable[int] = range(len(rows))
+        else:
+            rows = list(range(first, len(self.op_log)))
+            records = list(self.op_log[first:])
+            order = in_execution_order(records)
+        self._bind(rows, records, order)
+
+    def _bind(self, rows: Sequence[int], records: Sequence[OpRecord], order: Iterable[int]) -> None:
+        """Replay records on a fork of memory, so that those that name only addresses get values."""
+        if self._fork is None:
+            self._fork = self.memory.snapshot()
+        for at in order:
+            row, record = rows[at], records[at]
+            if record.stage_of is not None:
+                continue
+            bound = bind(record, record.op_id or (-1, row), self._fork)
+            result = None if bound.writes is None else bound.writes.value
+            if isinstance(result, ResultValue) and result.op_id == bound.op_id:
+                inputs = tuple(a.value for a in bound.reads if a.value is not None)
+                self._add(_Op(row, bound.t_start, result, inputs, bound))
+
+    def _add(self, op: _Op) -> None:
+        op.done = op.result.computed
+        self._ops[op.result.op_id] = op
+        if not op.done:
+            for result in op.reads():
+                self._readers[result] = self._readers.get(result, 0) + 1
+
+    def _record(self, op: _Op) -> OpRecord:
+        if op.record is not None:
+            return op.record
+        assert isinstance(self.op_log, OpLog)
+        return self.op_log.at_row(op.row)
+
+    def _maker(self, result: ResultValue) -> _Op:
+        op = self._ops.get(result.op_id)
+        if op is None or op.result is not result:
+            pe, issue = result.op_id
+            raise ExecutionError(
+                f"The result of op {issue} of PE {pe} must be made by a record of the log, and none makes it; "
+                "let the run end before computing."
+            )
+        return op
+
+    def _execute(self, targets: Sequence[_Op], wanted: Iterable[ResultValue]) -> None:
+        """Compute `targets` and what they need; keep what memory or an op of the log to come still reads."""
+        waits, dependents = self._plan(targets)
+        kept = set(wanted)
+        if not self.keep_all:
+            self.memory.compact()
+            kept.update(self.store.results())
+        ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
+        heapq.heapify(ready)
+        left = len(waits)
+        while ready:
+            window = self._window(ready)
+            self._compute(window)
+            left -= len(window)
+            for op in window:
+                self._finish(op, kept)
+                for later in dependents.pop(op.result, ()):
+                    waits[later] -= 1
+                    if not waits[later]:
+                        heapq.heappush(ready, (later.t_start, later.row, later))
+        if left:
+            stuck = self._record(next(op for op, count in waits.items() if count))
+            raise ExecutionError(f"{stuck} must not read its own result, through other ops or directly.")
+
+    def _plan(self, targets: Sequence[_Op]) -> tuple[dict[_Op, int], dict[ResultValue, list[_Op]]]:
+        """Return, for the ops to compute, how many pending results each waits for, and who waits for each result."""
+        waits: dict[_Op, int] = {}
+        dependents: dict[ResultValue, list[_Op]] = {}
+        stack = list(targets)
+        while stack:
+            op = stack.pop()
+            if op in waits:
+                continue
+            pending = [r for r in op.reads() if r.pending]
+            waits[op] = len(pending)
+            for result in pending:
+                dependents.setdefault(result, []).append(op)
+                stack.append(self._maker(result))
+        return waits, dependents
+
+    def _window(self, ready: list[tuple[float, int, _Op]]) -> list[_Op]:
+        """Take ready ops in log order, up to a number of them and of result bytes."""
+        window: list[_Op] = []
+        nbytes = 0
+        while ready and len(window) < _WINDOW_OPS and nbytes < _WINDOW_BYTES:
+            window.append(heapq.heappop(ready)[2])
+            nbytes += window[-1].result.nbytes
+        return window
+
+    def _compute(self, window: list[_Op]) -> None:
+        jobs = []
+        for op in window:
+            record = self._record(op)
+            name, function = self.function(record)
+            self._check_inputs(record, op.inputs)
+            jobs.append(Job(record, name, function, op.result, op.inputs))
+        Batch(jobs).run()
+        self.computed += len(jobs)
+
+    def _check_inputs(self, record: OpRecord, inputs: Iterable[Value]) -> None:
+        for value in inputs:
+            if isinstance(value, LoadedValue) and not value.bound:
+                raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
+            if isinstance(value, AssemblyValue) and any(
+                isinstance(p.source, LoadedValue) and not p.source.bound for p in value.parts()
+            ):
+                raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
+
+    def _finish(self, op: _Op, kept: set[ResultValue]) -> None:
+        """Drop what nobody reads any more."""
+        if not op.done:
+            op.done = True
+            for result in op.reads():
+                self._readers[result] -= 1
+                if not self._readers[result]:
+                    del self._readers[result]
+        if self.keep_all:
+            return
+        for result in (*op.reads(), op.result):
+            if result not in self._readers and result not in kept:
+                result.release()
+
+
+def access_of(where: Access | Sequence[Any]) -> Access:
+    """Return an access given as such, or as (space, address | region | regions)."""
+    if isinstance(where, Access):
+        return where
+    space, place = where
+    return Access(space, place if isinstance(place, tuple) else (place,))
