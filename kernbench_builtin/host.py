@@ -55,6 +55,8 @@ Driver software beyond one fixed latency per request is not modelled.
     def _transfer(self, request: MemoryWriteMsg, op: str, time: float) -> None:
         pieces = list(chunks(request.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
         waiting = len(pieces)
+        if not pieces:
+            self.env.inject(MsgBase(), lambda _: request.complete(time), time)
 
         def answered(transaction: Transaction) -> None:
             nonlocal waiting

@@ -13,6 +13,7 @@ from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.regions import Region
+from kernbench_core.units import grid_ceil
 
 
 class Descriptor(Protocol):
@@ -61,15 +62,15 @@ with its last chunk.
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Serve one chunk: translate, set up, send, and wait for the answer."""
         job: _Job = msg.job
-        if not job.started:
-            job.started = True
+        if job.began is None:
+            job.began = env.now
             self._on_process_start(job.msg, env.now)
         chunk: Chunk | None = msg.chunk
         if chunk is None:
             yield env.timeout(self._overhead)
             return
         setup = self._overhead + (self._mmu.translation_ns(chunk.regions) if self._mmu is not None else 0.0)
-        out = self._left = max(env.now + setup, self._left)
+        out = self._left = max(env.now + grid_ceil(setup), self._left)
         path = self.ctx.memory_path(self.id, chunk.node)
         sent = Transaction(job.msg.dma_op, chunk.regions, chunk.nbytes, path, self._answered)
         sent.born = sent.head = sent.tail = out
@@ -81,11 +82,17 @@ with its last chunk.
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """End the descriptor with its last chunk; only then is there anything to send on."""
-        job: _Job = msg.job
+        if not isinstance(msg, _ChunkMsg):
+            super().emit(msg, head, tail)
+            return
+        job = msg.job
         job.waiting -= 1
         if not job.waiting:
-            self._on_process_end(job.msg, tail)
-            super().emit(job.msg, head, tail)
+            asked, began = job.msg, tail if job.began is None else job.began
+            asked.queueing += began - asked.tail
+            asked.service += tail - began
+            self._on_process_end(asked, tail)
+            super().emit(asked, head, tail)
 
     def awaiting(self) -> tuple[MsgBase, ...]:
         """Return the chunks that are out on the fabric."""
@@ -98,14 +105,14 @@ with its last chunk.
 
 
 class _Job:
-    """Keep how many chunks of a descriptor are still to end, and whether the first has begun."""
+    """Keep how many chunks of a descriptor are still to end, and when (ns) service of the first began."""
 
-    __slots__ = ("msg", "started", "waiting")
+    __slots__ = ("began", "msg", "waiting")
 
     def __init__(self, msg: Any, waiting: int) -> None:
         self.msg = msg
         self.waiting = waiting
-        self.started = False
+        self.began: float | None = None
 
 
 class _ChunkMsg(MsgBase):

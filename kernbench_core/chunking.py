@@ -22,10 +22,12 @@ def chunks(regions: Iterable[Region], chunk_bytes: int, owner: Callable[[int], s
     """Yield the chunks of a transfer of physical `regions`, in order.
 
     Consecutive rows that `owner(address)` places in one memory are gathered until `chunk_bytes` (bytes)
-    are reached; a longer row is cut.
+    are reached; a longer row is cut. Regions without bytes are passed over.
     """
     node, held, room = "", list[Region](), chunk_bytes
     for region in regions:
+        if not region.nbytes:
+            continue
         found = owner(region.base)
         if held and found != node:
             yield Chunk(node, tuple(held), chunk_bytes - room)
