@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from kernbench_builtin.tiling import Stage, StageType, TilePlan
@@ -85,7 +86,7 @@ class TileToken(MsgBase):
         self.command = stream.command
         self.index = index
         self.stage_idx = -1
-        self.params: dict[str, Any] = {}
+        self.params: Mapping[str, Any] = {}
         self.regions: tuple[Region, ...] = ()
         self.advance()
 
@@ -129,7 +130,7 @@ class TileToken(MsgBase):
         if self.stage_idx + 1 == len(self.plan.stages):
             return False
         self.stage_idx += 1
-        params = self.params = dict(self.stage.params)
+        params = self.params = self.stage.params
         self.regions = ()
         if self.stage.stage_type in _DMA_OPS:
             block = params["row0"], params["rows"], params["col0"], params["cols"]

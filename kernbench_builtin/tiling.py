@@ -82,42 +82,41 @@ class _Extent:
     size: int
 
 
-@frozen
 class _Units:
-    """The ids of the units of one PE, and the stages that they serve."""
+    """Make the stages that the units of one PE serve; within a plan, equal stages are one object."""
 
-    dma: str
-    fetch_store: str
-    gemm: str
-    math: str
-
-    @classmethod
-    def of(cls, pe_prefix: str) -> _Units:
-        kinds = ("pe_dma", "pe_fetch_store", "pe_gemm", "pe_math")
-        return cls(*(pe_unit(pe_prefix, kind) for kind in kinds))
+    def __init__(self, pe_prefix: str) -> None:
+        self._dma, self._fetch_store, self._gemm, self._math = (
+            pe_unit(pe_prefix, kind) for kind in ("pe_dma", "pe_fetch_store", "pe_gemm", "pe_math")
+        )
+        self._made: dict[tuple[object, ...], Stage] = {}
 
     def transfer(
         self, kind: StageType, operand: str, rows: _Extent, cols: _Extent, width: int, **address: int | None
     ) -> Stage:
-        params = {
-            "operand": operand,
-            "row0": rows.start,
-            "rows": rows.size,
-            "col0": cols.start,
-            "cols": cols.size,
-            "nbytes": rows.size * cols.size * width,
-            **{name: value for name, value in address.items() if value is not None},
-        }
-        return Stage(kind, self.dma, params)
+        params: dict[str, Any] = {"operand": operand, "row0": rows.start, "rows": rows.size}
+        params |= {"col0": cols.start, "cols": cols.size, "nbytes": rows.size * cols.size * width}
+        params |= {name: value for name, value in address.items() if value is not None}
+        return self._stage(kind, self._dma, params)
 
     def move(self, kind: StageType, nbytes: int) -> Stage:
-        return Stage(kind, self.fetch_store, {"nbytes": nbytes})
+        return self._stage(kind, self._fetch_store, {"nbytes": nbytes})
 
     def multiply(self, m: int, k: int, n: int) -> Stage:
-        return Stage(StageType.GEMM, self.gemm, {"m": m, "k": k, "n": n})
+        return self._stage(StageType.GEMM, self._gemm, {"m": m, "k": k, "n": n})
 
     def compute(self, op: str, elements: int) -> Stage:
-        return Stage(StageType.MATH, self.math, {"op_kind": op, "elements": elements})
+        return self._stage(StageType.MATH, self._math, {"op_kind": op, "elements": elements})
+
+    def write_back(
+        self, rows: _Extent, cols: _Extent, width: int, dst_addr: int | None = None
+    ) -> tuple[Stage, Stage]:
+        """Return the two last stages of an output tile."""
+        write = self.transfer(StageType.DMA_WRITE, "out", rows, cols, width, dst_addr=dst_addr)
+        return self.move(StageType.STORE, rows.size * cols.size * width), write
+
+    def _stage(self, kind: StageType, component: str, params: dict[str, Any]) -> Stage:
+        return self._made.setdefault((kind, *params.values()), Stage(kind, component, params))
 
 
 def generate_gemm_plan(
@@ -142,7 +141,7 @@ def generate_gemm_plan(
     op, and `scope`, "k_tile" or "output_tile" (or an enum with these values); a spec of any other scope takes no part:
     filling in a default is up to the caller. Raises ShapeError when a size is below 1.
     """
-    units = _Units.of(pe_prefix)
+    units = _Units(pe_prefix)
     rows, depth, cols = _extents("M", M, tile_m), _extents("K", K, tile_k), _extents("N", N, tile_n)
     width_a, width_b, width_out = itemsize(dtype), itemsize(dtype_b or dtype), itemsize(dtype_out or dtype)
     specs = tuple(epilogue_specs)
@@ -161,7 +160,7 @@ def generate_gemm_plan(
                 stages += [units.compute(kind, m.size * n.size) for kind in after_gemm]
                 if k is depth[-1]:
                     stages += [units.compute(kind, m.size * n.size) for kind in before_store]
-                    stages += _write_back(units, m, n, width_out)
+                    stages += units.write_back(m, n, width_out)
                 tiles.append(TilePlan(tuple(stages), m.index, n.index, k.index))
     return PipelinePlan(tuple(tiles))
 
@@ -191,7 +190,7 @@ def generate_math_plan(
     """
     specs = tuple(epilogue_specs)
     chain = (math_op, *_kinds(specs, K_TILE), *_kinds(specs, OUTPUT_TILE))
-    units = _Units.of(pe_prefix)
+    units = _Units(pe_prefix)
     width, width_out = itemsize(dtype), itemsize(dtype_out or dtype)
     read = [operand for operand in operands if operand not in pinned]
     tiles: list[TilePlan] = []
@@ -203,17 +202,9 @@ def generate_math_plan(
             ]
             stages.append(units.move(StageType.FETCH, len(operands) * elements * width))
             stages += [units.compute(kind, elements) for kind in chain]
-            stages += _write_back(units, m, n, width_out, dst_addr)
+            stages += units.write_back(m, n, width_out, dst_addr)
             tiles.append(TilePlan(tuple(stages), m.index, n.index))
     return PipelinePlan(tuple(tiles))
-
-
-def _write_back(
-    units: _Units, rows: _Extent, cols: _Extent, width: int, dst_addr: int | None = None
-) -> tuple[Stage, Stage]:
-    """Return the two last stages of an output tile."""
-    write = units.transfer(StageType.DMA_WRITE, "out", rows, cols, width, dst_addr=dst_addr)
-    return units.move(StageType.STORE, rows.size * cols.size * width), write
 
 
 def _extents(axis: str, size: int, tile: int) -> tuple[_Extent, ...]:

@@ -174,6 +174,15 @@ def test_commands_are_served_in_order_one_at_a_time() -> None:
     assert spans[2][1] == spans[1][2]
 
 
+def test_waiting_for_tiles_is_not_work() -> None:
+    """Only taking commands apart keeps the scheduler busy, so that it never looks like the bottleneck."""
+    pe = Pe(PARAMS)
+    for issue in range(3):
+        pe.issue(gemm(2, issue=issue))
+    pe.run()
+    assert pe.component(SCHEDULER).busy_ns == 3 * DECODE
+
+
 def test_several_commands_are_in_flight_with_several_servers() -> None:
     """Two commands overlap, both end, and each has its own stages."""
     pe = Pe(params(pe_scheduler={"servers": 2, "tiles_in_flight": 2}))
@@ -196,7 +205,8 @@ def test_a_math_composite_goes_read_fetch_math_store_write() -> None:
 
 def test_a_math_composite_chains_its_epilogue_and_skips_a_pinned_read() -> None:
     pe = Pe(PARAMS)
-    pe.issue(Composite(op="math", m=8, n=16, tile_m=8, tile_n=16, a_pinned=True, epilogue=[spec("relu", "output_tile")]))
+    relu = spec("relu", "output_tile")
+    pe.issue(Composite(op="math", m=8, n=16, tile_m=8, tile_n=16, a_pinned=True, epilogue=[relu]))
     pe.run()
     assert [name for name, _, _ in pe.stages] == ["FETCH", "MATH", "MATH", "STORE", "DMA_WRITE"]
 

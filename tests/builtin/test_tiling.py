@@ -189,7 +189,8 @@ def test_math_plan_chains_its_epilogue_after_the_op() -> None:
     """Every tile is an output tile and its only k tile, so specs of both scopes apply to each."""
     specs = epilogue(("relu", "output_tile"), ("scale", "k_tile"))
     plan = generate_math_plan(4, 4, 2, 4, math_op="exp", pe_prefix=P, epilogue_specs=specs)
-    assert [[p["op_kind"] for p in of_type(tile, StageType.MATH)] for tile in plan.tiles] == [["exp", "scale", "relu"]] * 2
+    chains = [[params["op_kind"] for params in of_type(tile, StageType.MATH)] for tile in plan.tiles]
+    assert chains == [["exp", "scale", "relu"]] * 2
 
 
 def test_addresses_of_a_math_plan_travel_with_its_transfers() -> None:
