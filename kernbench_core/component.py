@@ -82,7 +82,7 @@ class ComponentBase:
         self.servers = int(node.params.get("servers", 1))
         self._op_logger = ctx.op_logger
         self._previous_out = -math.inf
-        self._raw: float | None = None
+        self._raw = math.nan
         self._rounded = 0.0
         self._queue: deque[MsgBase] = deque()
         self._idle: list[Signal] = []

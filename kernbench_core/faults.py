@@ -32,9 +32,9 @@ def component_error(ctx: RunContext, error: Exception) -> ComponentError:
         )
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
     if "Invalid yield value" in str(error):
-        value = str(error).rpartition("Invalid yield value ")[2]
         return ComponentError(
-            f"{model}.run must yield SimPy events, not {value}; write `yield env.timeout(ns)` to wait."
+            f"{model}.run must yield SimPy events, not {_yielded(error.__traceback__)!r}; "
+            "write `yield env.timeout(ns)` to wait."
         )
     return ComponentError(
         f"{model} raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}.\n"
@@ -63,3 +63,12 @@ def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
             found = owner
         traceback = traceback.tb_next
     return found
+
+
+def _yielded(traceback: TracebackType | None) -> object:
+    """Return what a process yielded that is no event: SimPy only puts its text into the message."""
+    value = None
+    while traceback is not None:
+        value = traceback.tb_frame.f_locals.get("event", value)
+        traceback = traceback.tb_next
+    return value

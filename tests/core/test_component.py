@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 import attrs
 import pytest
@@ -12,9 +14,12 @@ from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import ComponentError
 from kernbench_core.graph import Edge
-from kernbench_core.messages import MsgBase
-from kernbench_core.testing import Machine, Probe, edge
+from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.params import Param
+from kernbench_core.testing import Feed, Machine, Probe, Rig, assert_ready_at, assert_same_log, edge, line
+from kernbench_core.units import grid_ceil
 from tests.core.reference_model import Behaviour, ReferenceMachine
 
 SIZES = (0, 1, 64, 100, 256, 4096)
@@ -156,3 +161,268 @@ def test_equals_the_naive_model_over_many_completions(servers: int) -> None:
         middle = rng.sample(names, rng.randint(1, 4))
         feeds.append(((rng.choice(sources), *middle, rng.choice(sinks)), float(rng.randint(0, 40000)), rng.choice(SIZES)))
     assert compare(services, edges, feeds) == 15000
+
+
+WORKLOADS = st.lists(
+    st.builds(Feed, st.integers(0, 12).map(float), st.sampled_from(SIZES), st.integers(0, 2)), min_size=1, max_size=30
+)
+
+
+class Pipelined(ComponentBase):
+    """Take 3.3 ns for each message, any number at a time."""
+
+    ON_HEAD = False
+
+    def overhead(self, msg: MsgBase) -> float:
+        return 3.3
+
+
+class Unbounded(ComponentBase):
+    """Be `Pipelined`, written as a process with more workers than there are messages."""
+
+    PARAMS = (Param("servers", "int", 64, "Messages at a time.", minimum=1),)
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        yield env.timeout(3.3)
+
+
+class Serial(ComponentBase):
+    """Take a time that depends on size, one message after another."""
+
+    def overhead(self, msg: MsgBase) -> float:
+        return 1.1 + msg.nbytes / 300
+
+    def interval(self, msg: MsgBase) -> float:
+        return self.overhead(msg)
+
+
+class OneServer(ComponentBase):
+    """Be `Serial`, written as a process."""
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        yield env.timeout(1.1 + msg.nbytes / 300)
+
+
+@pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
+@settings(max_examples=60, deadline=None)
+@given(workload=WORKLOADS)
+def test_interval_0_equals_unbounded_servers(on_head: bool, workload: list[Feed]) -> None:
+    """The same pipelined model in both styles gives the same log, bit for bit."""
+    styles = [type(cls.__name__, (cls,), {"ON_HEAD": on_head}) for cls in (Pipelined, Unbounded)]
+    assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
+
+
+@pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
+@settings(max_examples=60, deadline=None)
+@given(workload=WORKLOADS)
+def test_interval_equal_to_overhead_equals_one_server(on_head: bool, workload: list[Feed]) -> None:
+    """The same serial model in both styles gives the same log, bit for bit."""
+    styles = [type(cls.__name__, (cls,), {"ON_HEAD": on_head}) for cls in (Serial, OneServer)]
+    assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
+
+
+def test_departures_keep_the_order_of_arrivals() -> None:
+    """A short latency does not overtake a long one: `previous_out` is one per component."""
+
+    class Sized(ComponentBase):
+        def overhead(self, msg: MsgBase) -> float:
+            return float(msg.nbytes)
+
+    rig = Rig(Sized, inputs=2, bandwidth=1000.0).feed(0, 50).feed(1, 1, port=1).run()
+    assert [a.label for a in rig.arrivals] == ["Ping1", "Ping2"]
+    assert [entry.t_end for entry in rig.log if entry.label == "Ping2"] == [
+        entry.t_end for entry in rig.log if entry.label == "Ping1"
+    ]
+
+
+def test_pick_chooses_among_those_that_wait_at_that_time() -> None:
+    """A worker that becomes free sees every delivery of that instant before it picks."""
+
+    class Smallest(ComponentBase):
+        def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+            yield env.timeout(10.0)
+
+        def pick(self, queue: deque[MsgBase]) -> MsgBase:
+            found = min(queue, key=lambda msg: msg.nbytes)
+            queue.remove(found)
+            return found
+
+    rig = Rig(Smallest, inputs=4, bandwidth=100.0)
+    # the first is taken at 2 ns; the others are there when it ends at 12 ns, the last at that very instant
+    rig.feed(0, 100).feed(1, 300, port=1).feed(1, 200, port=2).feed(10.5, 50, port=3).run()
+    assert [entry.label for entry in rig.log] == ["Ping1", "Ping4", "Ping3", "Ping2"]
+
+
+def test_idle_worker_takes_the_first_delivery_of_an_instant() -> None:
+    """Of two deliveries at one time the one with the smaller edge id is served first."""
+    rig = Rig(OneServer, inputs=2).feed(0, 0, port=1).feed(0, 0, port=0).run()
+    assert [entry.label for entry in rig.log] == ["Ping2", "Ping1"]
+
+
+def test_acting_on_the_head_sends_head_and_tail_after_service() -> None:
+    """A run-style model that acts on the head sends head = end and tail = tail_in + service."""
+    cut_through = type("CutThrough", (OneServer,), {"ON_HEAD": True})
+    rig = Rig(cut_through, bandwidth=1.0, latency=1.0).feed(0, 30).run()
+    service = grid_ceil(1.1 + 30 / 300)
+    # head at 1, tail at 31; then service; then a wire of the same bandwidth, which follows the tail
+    (arrival,) = rig.arrivals
+    assert rig.log[0].t_start == 1.0
+    assert rig.log[0].t_end == 1.0 + service
+    assert arrival.tail == 31.0 + service + 1.0
+
+
+def test_split_serves_pieces_side_by_side_and_ends_once() -> None:
+    """Pieces of one message go to the workers one by one; `emit` decides what follows."""
+
+    class Halves(ComponentBase):
+        PARAMS = (Param("servers", "int", 2, "Pieces at a time.", minimum=1),)
+
+        def split(self, msg: MsgBase) -> Iterable[MsgBase]:
+            self.left, self.whole = 4, msg
+            for _ in range(4):
+                piece = MsgBase(msg.nbytes // 4)
+                piece.head = piece.tail = piece.born = self.env.now
+                yield piece
+
+        def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+            yield env.timeout(5.0)
+
+        def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+            self.left -= 1
+            if not self.left:
+                super().emit(self.whole, head, tail)
+
+    rig = Rig(Halves, bandwidth=100.0).feed(0, 100)
+    assert_ready_at(rig, 1 + 1 + 2 * 5.0 + 1 + 1)
+    assert rig.under_test.served == 4
+
+
+@pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
+def test_answer_is_taken_at_its_last_byte(on_head: bool) -> None:
+    """An overhead-style sender takes note of an answer when its own latency is over, not on arrival."""
+
+    class Sender(ComponentBase):
+        ON_HEAD = on_head
+
+        def overhead(self, msg: MsgBase) -> float:
+            return 7.0
+
+    taken: list[float] = []
+    machine = Machine({"a": Sender, "b": Pipelined}, line("a", "b", bandwidth=10.0, latency=2.0))
+    sent = Transaction("read", (), 100, ("a", "b"), lambda back: taken.append(machine.env.now))
+    machine.send(("a", "b"), 0.0, msg=sent)
+    machine.run()
+    # out: 7 of overhead, an empty message over 2 ns, 3.3 of overhead; back: 100 B at 10 B/ns, 2 ns, 7 of overhead
+    assert taken == [7 + 2 + grid_ceil(3.3) + 10 + 2 + 7]
+    assert sent.tail == taken[0]
+
+
+def bad_overhead(value: object) -> type[ComponentBase]:
+    """Return a model whose overhead is `value`."""
+
+    class Bad(ComponentBase):
+        def overhead(self, msg: MsgBase) -> float:
+            return value  # type: ignore[return-value]
+
+    return Bad
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, "5 ns", None], ids=repr)
+def test_wrong_overhead_is_a_sentence(value: object) -> None:
+    """A latency that is negative, no number or no time stops the run, naming the model and what to do."""
+    model = bad_overhead(value)
+    with pytest.raises(ComponentError) as caught:
+        Rig(model).feed(0, 8).run()
+    assert str(caught.value) == (
+        f"under_test: {model.__module__}.{model.__qualname__}.overhead must return a finite time in ns, at least 0, "
+        f"not {value!r}; correct the component or choose another one for kind 'under_test'."
+    )
+    assert caught.value.exit_code == 6
+
+
+def test_wrong_interval_is_a_sentence() -> None:
+    """The same holds for the interval."""
+
+    class Bad(ComponentBase):
+        def interval(self, msg: MsgBase) -> float:
+            return -2.0
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Bad).feed(0, 8).run()
+    assert str(caught.value) == (
+        f"under_test: {Bad.__module__}.{Bad.__qualname__}.interval must return a finite time in ns, at least 0, "
+        "not -2.0; correct the component or choose another one for kind 'under_test'."
+    )
+
+
+@pytest.mark.parametrize("garbage", [42, None, "soon"], ids=repr)
+def test_garbage_from_run_is_a_sentence(garbage: object) -> None:
+    """A run that yields something that is no event is named, with what to write instead."""
+
+    class Bad(ComponentBase):
+        def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+            yield garbage  # type: ignore[misc]
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Bad).feed(0, 8).run()
+    assert str(caught.value) == (
+        f"under_test: {Bad.__module__}.{Bad.__qualname__}.run must yield SimPy events, not {garbage!r}; "
+        "write `yield env.timeout(ns)` to wait."
+    )
+
+
+def test_negative_delay_in_run_is_a_sentence() -> None:
+    """A timeout that is no time is named with the line that made it."""
+
+    class Bad(ComponentBase):
+        def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+            yield env.timeout(-1.0)
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Bad).feed(0, 8).run()
+    first, _, rest = str(caught.value).partition("\n")
+    assert first == (
+        f"under_test: {Bad.__module__}.{Bad.__qualname__} raised ValueError: a delay must be a finite time in ns, "
+        "at least 0, not -1.0 at simulated time 1.08 ns."
+    )
+    assert "yield env.timeout(-1.0)" in rest
+
+
+def test_exception_in_a_component_names_it_the_time_and_the_line() -> None:
+    """What a model raises comes out with the model's name, the simulated time and its own lines only."""
+
+    class Bad(ComponentBase):
+        def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+            yield env.timeout(5.0)
+            raise RuntimeError("no such bank")
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Bad).feed(0, 100).run()
+    first, _, rest = str(caught.value).partition("\n")
+    assert first == (
+        f"under_test: {Bad.__module__}.{Bad.__qualname__} raised RuntimeError: no such bank at simulated time 7 ns."
+    )
+    assert rest.count("File ") == 1
+    assert 'raise RuntimeError("no such bank")' in rest
+
+
+def test_internal_wire_needs_on_internal() -> None:
+    """A model that makes an internal wire and does not say what its delivery means is told so."""
+
+    class Bad(ComponentBase):
+        def connect(self) -> None:
+            self.channel = self.internal_wire("pc0", 10.0, 1.0)
+
+        def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+            self.channel.send(msg, head, tail)
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Bad).feed(0, 8).run()
+    assert str(caught.value) == "under_test: Bad has an internal wire, so it must define on_internal."
+
+
+def test_repr_shows_the_state() -> None:
+    """A component says its style, its queue and what it has served."""
+    rig = Rig(OneServer).feed(0, 100).feed(0, 100).run()
+    assert repr(rig.under_test) == "<OneServer under_test (run, 1 servers, 0 waiting), 2 served>"
+    assert repr(Rig(Pipelined).under_test) == "<Pipelined under_test (overhead), 0 served>"
