@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernbench_core.compute_math import FUNCTIONS
 from kernbench_core.errors import ShapeError
 
 Number: TypeAlias = int | float | bool
@@ -221,7 +222,11 @@ def _install() -> None:
     def plain(op: Callable[[Any, Any], Any], swap: bool) -> Callable[[IndexTensor, Any], Any]:
         return lambda self, other: self._dense(other, op, swap)
 
-    for name in ("truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+    for name in ("floordiv", "mod"):  # integers as in C and Triton: towards zero
+        function = FUNCTIONS[name]
+        setattr(IndexTensor, f"__{name}__", plain(lambda a, b, f=function: f({}, np.asarray(a), np.asarray(b)), False))
+        setattr(IndexTensor, f"__r{name}__", plain(lambda a, b, f=function: f({}, np.asarray(a), np.asarray(b)), True))
+    for name in ("truediv", "pow", "and", "or", "xor", "lshift", "rshift"):
         op = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(IndexTensor, f"__{name}__", plain(op, False))
         setattr(IndexTensor, f"__r{name}__", plain(op, True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -245,6 +246,8 @@ class DeviceMemory:
         self._virtual = FirstFit(VIRTUAL_BASE, VIRTUAL_BYTES, design.page_bytes)
         self._slices: dict[int, FirstFit] = {}
         self._live: dict[int, TensorAllocation] = {}
+        #: What a kernel runner keeps for each PE over the whole run, by PE index.
+        self.kept: dict[int, Any] = {}
 
     def allocate(self, shape: Sequence[int], dtype: str, name: str, pes: Sequence[PeSite]) -> TensorAllocation:
         """Reserve a tensor: equal contiguous blocks of rows (elements, if it has one dimension) over `pes` in order.

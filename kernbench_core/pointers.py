@@ -22,11 +22,15 @@ from kernbench_core.memory import TensorAllocation
 from kernbench_core.regions import Region
 
 
-@frozen
-class PointerType:
-    """The type of a pointer, spelled as in Triton: `ptr.dtype.element_ty` is the dtype of what it points to."""
+class PointerType(str):
+    """The type of a pointer: equal to its element dtype's name, and, as in Triton, with an `element_ty`."""
 
-    element_ty: str
+    __slots__ = ()
+
+    @property
+    def element_ty(self) -> str:
+        """The dtype of what the pointer points to."""
+        return str(self)
 
 
 class Pointer:
@@ -42,7 +46,7 @@ class Pointer:
 
     @property
     def dtype(self) -> PointerType:
-        """The pointer type; its `element_ty` is the element dtype."""
+        """The pointer's type: the element dtype, and its `element_ty`."""
         return PointerType(self.element)
 
     @property

@@ -18,9 +18,12 @@ TCM_ALIGNMENT = 64
 
 
 class TcmBlock:
-    """Space in a scratchpad for one tensor, `nbytes` at physical address `address`."""
+    """Space in a scratchpad for one tensor, `nbytes` at physical address `address`.
 
-    __slots__ = ("_table", "address", "dtype", "freed_at", "nbytes", "op", "shape", "site", "users")
+    `users` counts the commands in flight that use it; they also hold a reference until they are complete.
+    """
+
+    __slots__ = ("_table", "address", "dtype", "freed_at", "nbytes", "op", "region", "shape", "site", "users")
 
     def __init__(
         self, table: TcmTable, address: int, nbytes: int, op: str, shape: tuple[int, ...], dtype: str, site: CallSite
@@ -28,17 +31,13 @@ class TcmBlock:
         self._table: TcmTable | None = table
         self.address = address
         self.nbytes = nbytes
+        self.region = Region(address, nbytes)
         self.op = op
         self.shape = shape
         self.dtype = dtype
         self.site = site
         self.users = 0
         self.freed_at: CallSite | None = None
-
-    @property
-    def region(self) -> Region:
-        """The bytes of the tensor, as one physical region."""
-        return Region(self.address, self.nbytes)
 
     def free(self, site: CallSite) -> None:
         """Give the space back as soon as no command in flight uses it; called by `tl.free` only."""
@@ -50,10 +49,6 @@ class TcmBlock:
         self.freed_at = site
         if not self.users:
             self._release()
-
-    def acquire(self) -> None:
-        """Note that a command in flight uses the block."""
-        self.users += 1
 
     def done(self) -> None:
         """Note that a command in flight is complete."""

@@ -46,7 +46,7 @@ def test_affine_arithmetic_equals_numpy(left: Any, right: Any, op: Any) -> None:
     assert mine.bounds() == (theirs.min(), theirs.max())
 
 
-OTHER = [operator.floordiv, operator.mod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+OTHER = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
          operator.and_, operator.or_, operator.xor, operator.mul]  # fmt: skip
 
 
@@ -55,6 +55,13 @@ def test_other_arithmetic_equals_numpy(drawn: Any, number: int, op: Any) -> None
     """Division, comparison and bit operations become arrays with numpy's elements."""
     np.testing.assert_array_equal(op(drawn[0], number).numpy(), op(drawn[1], number))
     np.testing.assert_array_equal(op(drawn[0], drawn[0] * 0 + number).numpy(), op(drawn[1], drawn[1] * 0 + number))
+
+
+@given(pairs(), st.integers(1, 9))
+def test_division_cuts_towards_zero(drawn: Any, number: int) -> None:
+    """Quotients and remainders of integers are those of C and of Triton."""
+    np.testing.assert_array_equal((drawn[0] // number).numpy(), np.trunc(drawn[1] / number))
+    np.testing.assert_array_equal((drawn[0] % number).numpy(), np.fmod(drawn[1], number))
 
 
 def test_scalars_read_out_are_python_numbers() -> None:

@@ -1,0 +1,261 @@
+"""What a kernel asks the units of its PE to do: one executable op record for each command.
+
+A command knows its operands (values and where they lie), describes itself for the op log, and has two
+moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its completion is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from math import prod
+from typing import ClassVar
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.dtypes import is_float
+from kernbench_core.errors import KernbenchError
+from kernbench_core.messages import Command
+from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.regions import Region
+from kernbench_core.store import MemoryStore
+from kernbench_core.tcm import TcmBlock
+from kernbench_core.values import Value
+
+IMMEDIATE = "immediate"
+"""The space of operands that come with the command: Python numbers, and index tensors."""
+
+NO_ADDRESS = -1
+"""What a record's address fields hold for an immediate operand."""
+
+COMMAND_BYTES = 64
+"""What a command occupies on the wire from the PE's CPU to a unit, beside its descriptors."""
+
+OpId = tuple[int, int]
+
+
+class Scope(StrEnum):
+    """When an epilogue step of a composite GEMM runs."""
+
+    K_TILE = "k_tile"
+    """After the GEMM of every tile along K, on the accumulator."""
+    OUTPUT_TILE = "output_tile"
+    """Once for each output tile, before it is stored."""
+
+
+class KernelCommand(Command):
+    """A command of the kernel language. `blocks` are the scratchpad blocks that it keeps alive while in flight.
+
+    `call` names the call in messages (`tl.load`), `site` is the kernel line. `error` is what went wrong when it
+    landed; the runner raises it at the line that waits for the command.
+    """
+
+    __slots__ = ("blocking", "blocks", "call", "error", "site", "store")
+
+    def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
+        super().__init__(op_id, nbytes)
+        self.call = call
+        self.site = site
+        self.blocks = blocks
+        self.blocking = True
+        self.error: KernbenchError | None = None
+        self.store: MemoryStore
+
+    @property
+    def complete(self) -> bool:
+        """Whether the completion has come back."""
+        return self.done.fired
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Take effect at `now` ns, when the CPU sends the command; called once, by the runner."""
+        self.store = store
+        for block in self.blocks:
+            block.users += 1
+
+    def land(self, now: float) -> None:
+        """Take effect at `now` ns, when the completion is back; called once, inside its delivery."""
+
+    def answered(self) -> None:
+        """Land, give up the scratchpad blocks, and resume whoever waits."""
+        try:
+            self.land(self.tail)
+        except KernbenchError as error:
+            self.error = error
+        for block in self.blocks:
+            block.done()
+        self.blocks = ()
+        super().answered()
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else "in flight"
+        return f"<{type(self).__name__} {self.call} at {describe_site(self.site)}, {state}>"
+
+
+class Operand:
+    """A value as a unit reads it: from `region` of the scratchpad, or (None) with the command itself."""
+
+    __slots__ = ("region", "value")
+
+    def __init__(self, value: Value, region: Region | None) -> None:
+        self.value = value
+        self.region = region
+
+    @property
+    def access(self) -> Access:
+        """Where it is read, and what."""
+        if self.region is None:
+            return Access(IMMEDIATE, (), self.value)
+        return Access("tcm", (self.region,), self.value)
+
+    @property
+    def address(self) -> int:
+        """Physical address of its first byte, or `NO_ADDRESS`."""
+        return NO_ADDRESS if self.region is None else self.region.base
+
+    @property
+    def space(self) -> str:
+        """The space that holds it."""
+        return IMMEDIATE if self.region is None else "tcm"
+
+
+class ComputeCommand(KernelCommand):
+    """Compute one tensor of the scratchpad from others. `out` is where it goes: the last of `blocks`."""
+
+    __slots__ = ("out", "reads", "value")
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        blocks: tuple[TcmBlock, ...],
+        reads: tuple[Operand, ...],
+        value: Value,
+    ) -> None:
+        super().__init__(op_id, call, site, blocks, COMMAND_BYTES)
+        self.reads = reads
+        self.out = blocks[-1].region
+        self.value = value
+
+    @property
+    def _writes(self) -> Access:
+        return Access("tcm", (self.out,), self.value)
+
+
+class GemmCmd(ComputeCommand):
+    """Multiply two tiles: (m, k) by (k, n), with an optional third operand that the product is added to.
+
+    Floats are accumulated in f32, integers in int32, and rounded once to the output's dtype.
+    """
+
+    __slots__ = ("dtype_in", "k", "m", "n")
+
+    serves: ClassVar[str] = "pe_gemm"
+
+    def __init__(
+        self, op_id: OpId, site: CallSite, blocks: tuple[TcmBlock, ...], reads: tuple[Operand, ...], value: Value
+    ) -> None:
+        super().__init__(op_id, "tl.dot", site, blocks, reads, value)
+        self.m, self.k = reads[0].value.shape
+        self.n = reads[1].value.shape[1]
+        self.dtype_in = reads[0].value.dtype
+
+    def describe(self) -> OpDescription:
+        """Describe the product for the op log."""
+        a, b = self.reads[0], self.reads[1]
+        params: dict[str, object] = {
+            **gemm_params(a.value, b.value, self.value),
+            "src_a_addr": a.address,
+            "src_b_addr": b.address,
+            "src_a_space": a.space,
+            "src_b_space": b.space,
+            "dst_addr": self.out.base,
+            "dst_space": "tcm",
+            "addr_space": "tcm",
+            "accumulate": len(self.reads) > 2,
+        }
+        reads = tuple(read.access for read in self.reads)
+        return OpDescription("gemm", f"gemm_{self.dtype_in}", params, reads, self._writes, op_id=self.op_id)
+
+
+class MathCmd(ComputeCommand):
+    """Compute one elementwise, reducing or moving op. `elements` is the work: outputs, or inputs of a reduction."""
+
+    __slots__ = ("extra", "op", "reduce")
+
+    serves: ClassVar[str] = "pe_math"
+
+    def __init__(
+        self,
+        op_id: OpId,
+        op: str,
+        site: CallSite,
+        blocks: tuple[TcmBlock, ...],
+        reads: tuple[Operand, ...],
+        value: Value,
+        extra: Mapping[str, object],
+        reduce: bool,
+    ) -> None:
+        super().__init__(op_id, f"tl.{op}", site, blocks, reads, value)
+        self.op = op
+        self.extra = extra
+        self.reduce = reduce
+
+    @property
+    def elements(self) -> int:
+        """Work items: elements of the input of a reduction, of the output otherwise."""
+        return prod(self.reads[0].value.shape) if self.reduce else prod(self.value.shape)
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the result."""
+        return self.value.dtype
+
+    def describe(self) -> OpDescription:
+        """Describe the op for the op log."""
+        params: dict[str, object] = {
+            "op": self.op,
+            **math_inputs(self.reads),
+            "dst_addr": self.out.base,
+            "dst_space": "tcm",
+            "shape_out": self.value.shape,
+            "dtype": self.value.dtype,
+            "axis": None,
+            "keepdims": False,
+            "addr_space": "tcm",
+            "mask": False,
+            **self.extra,
+        }
+        reads = tuple(read.access for read in self.reads)
+        return OpDescription("math", self.op, params, reads, self._writes, op_id=self.op_id)
+
+
+def gemm_params(a: Value, b: Value, out: Value) -> dict[str, object]:
+    """Give the shape, dtype and layout fields that every GEMM record has."""
+    return {
+        "shape_a": a.shape,
+        "shape_b": b.shape,
+        "shape_out": out.shape,
+        "dtype_in": a.dtype,
+        "dtype_acc": "f32" if is_float(a.dtype) else "int32",
+        "dtype_out": out.dtype,
+        "transpose_a": False,
+        "transpose_b": False,
+        "layout_a": "row_major",
+        "layout_b": "row_major",
+        "layout_out": "row_major",
+        "m": a.shape[0],
+        "k": a.shape[1],
+        "n": b.shape[1],
+    }
+
+
+def math_inputs(reads: Sequence[Operand]) -> dict[str, object]:
+    """Give the operand fields that every math record has."""
+    dtypes = tuple(read.value.dtype for read in reads)
+    return {
+        "input_addrs": [read.address for read in reads],
+        "input_shapes": tuple(read.value.shape for read in reads),
+        "input_spaces": tuple(read.space for read in reads),
+        "input_dtypes": dtypes,
+        "in_dtypes": dtypes,
+    }

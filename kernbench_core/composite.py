@@ -1,0 +1,228 @@
+"""Composites: one command for a whole tiled GEMM or elementwise op, run by the PE's scheduler tile by tile."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import field, frozen
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.commands import KernelCommand, Operand, Scope, gemm_params
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import UninitializedReadError
+from kernbench_core.memory import DeviceMemory
+from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.pointers import Ref
+from kernbench_core.regions import Region
+from kernbench_core.store import MemoryStore, WriteTicket
+from kernbench_core.tcm import TcmBlock
+from kernbench_core.values import ResultValue, Value
+
+_COMMAND_BYTES = 128
+
+
+@frozen(eq=False)
+class EpilogueSpec:
+    """One step of an epilogue: its kind (`bias`, `scale`, `relu`, any unary math op…), scope, and operands."""
+
+    kind: str
+    scope: Scope
+    operands: tuple[Operand, ...] = ()
+
+
+@frozen(eq=False)
+class Layout:
+    """Where a matrix operand lies: rows `pitch` bytes apart, in HBM (`memory` translates) or in the scratchpad."""
+
+    base: int
+    pitch: int
+    rows: int
+    cols: int
+    dtype: str
+    memory: DeviceMemory | None = None
+    tensor: str = ""
+
+    @property
+    def space(self) -> str:
+        """The space that holds it."""
+        return "tcm" if self.memory is None else "hbm"
+
+    def regions(self, row: int = 0, rows: int | None = None, col: int = 0, cols: int | None = None) -> tuple[Region, ...]:
+        """Give the physical regions of a tile, cut at the edges of the matrix."""
+        rows = min(self.rows - row, self.rows if rows is None else rows)
+        cols = min(self.cols - col, self.cols if cols is None else cols)
+        item = itemsize(self.dtype)
+        base = self.base + row * self.pitch + col * item
+        contiguous = cols * item == self.pitch
+        tile = Region(base, rows * cols * item) if contiguous else Region(base, cols * item, rows, self.pitch)
+        return (tile,) if self.memory is None else self.memory.translate((tile,))
+
+    @classmethod
+    def of_ref(cls, ref: Ref, memory: DeviceMemory) -> Layout:
+        """Give the layout of a tile of a tensor; its last dimension is contiguous."""
+        rows, cols = ref.shape
+        pitch = ref.strides[0] * itemsize(ref.dtype)
+        return cls(ref.base, pitch, rows, cols, ref.dtype, memory, ref.pointer.tensor.name)
+
+    @classmethod
+    def of_operand(cls, operand: Operand) -> Layout:
+        """Give the layout of a tile in the scratchpad."""
+        rows, cols = operand.value.shape
+        return cls(operand.address, cols * itemsize(operand.value.dtype), rows, cols, operand.value.dtype)
+
+
+@frozen(eq=False)
+class Work:
+    """What a composite computes: (m, k) x (k, n) with op "gemm", or a `math_op` on (m, n) with op "math" and k 0."""
+
+    op: str
+    m: int
+    k: int
+    n: int
+    tile_m: int
+    tile_k: int
+    tile_n: int
+    math_op: str = ""
+    epilogue: tuple[EpilogueSpec, ...] = field(default=())
+
+
+class CompositeCmd(KernelCommand):
+    """Run a tiled pipeline: read tiles, compute, epilogue, write tiles. One executable record; its stages are timing.
+
+    `op` is "gemm" (operands a, b, out) or "math" (a, out; `k` is 0). Operands in `pinned` are in the scratchpad already,
+    their reads are skipped; the others stay in HBM. Inputs are sampled, and the output is visible, at issue.
+    """
+
+    __slots__ = (
+        "_inputs", "_ticket", "epilogue", "k", "layouts", "m", "math_op", "n", "op", "out", "pinned", "tile_k",
+        "tile_m", "tile_n",
+    )  # fmt: skip
+
+    serves: ClassVar[str] = "pe_scheduler"
+
+    def __init__(
+        self,
+        op_id: tuple[int, int],
+        site: CallSite,
+        blocks: tuple[TcmBlock, ...],
+        work: Work,
+        layouts: dict[str, Layout],
+        pinned: dict[str, Operand],
+    ) -> None:
+        super().__init__(op_id, "tl.composite", site, blocks, _COMMAND_BYTES)
+        self.op, self.math_op, self.epilogue = work.op, work.math_op, work.epilogue
+        self.m, self.k, self.n = work.m, work.k, work.n
+        self.tile_m, self.tile_k, self.tile_n = work.tile_m, work.tile_k, work.tile_n
+        self.layouts = layouts
+        self.pinned = pinned
+        out = layouts["out"]
+        self.out: Value = ResultValue(op_id, (out.rows, out.cols), out.dtype)
+        self._inputs: tuple[Access, ...] = ()
+        self._ticket: WriteTicket | None = None
+
+    @property
+    def a_pinned(self) -> bool:
+        """Whether the first operand is in the scratchpad already."""
+        return "a" in self.pinned
+
+    @property
+    def b_pinned(self) -> bool:
+        """Whether the second operand is in the scratchpad already."""
+        return "b" in self.pinned
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the inputs."""
+        return self.layouts["a"].dtype
+
+    @property
+    def dtype_out(self) -> str:
+        """The dtype of the output."""
+        return self.out.dtype
+
+    def tile_regions(self, operand: str, row: int, rows: int, col: int, cols: int) -> tuple[Region, ...]:
+        """Give the physical regions of a tile of operand "a", "b" or "out", cut at its edges. For the scheduler."""
+        return self.layouts[operand].regions(row, rows, col, cols)
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
+        self._inputs = tuple(self._input(name, store) for name in self.layouts if name != "out")
+        super().at_issue(store, now)
+        self._ticket = store.write("hbm", self.layouts["out"].regions(), self.out, writer=self.op_id)
+
+    def _input(self, name: str, store: MemoryStore) -> Access:
+        if name in self.pinned:
+            return self.pinned[name].access
+        layout = self.layouts[name]
+        regions = layout.regions()
+        try:
+            value = store.value("hbm", regions, (layout.rows, layout.cols), layout.dtype)
+        except UninitializedReadError as error:
+            raise UninitializedReadError(
+                f"tl.composite at {describe_site(self.site)} must read memory that was written, and part of tensor "
+                f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros. {error}"
+            ) from None
+        return Access("hbm", regions, value)
+
+    def land(self, now: float) -> None:
+        """Note when the last byte was really there."""
+        if self._ticket is not None:
+            self._ticket.lands_at = now
+
+    def describe(self) -> OpDescription:
+        """Describe the whole computation for the op log."""
+        out = self.layouts["out"]
+        regions = out.regions()
+        reads = [*self._inputs]
+        steps = []
+        for spec in self.epilogue:
+            steps.append((spec.kind, spec.scope.value, tuple(range(len(reads), len(reads) + len(spec.operands)))))
+            reads.extend(operand.access for operand in spec.operands)
+        params: dict[str, object] = {
+            "op": self.op,
+            "out_addr": regions[0].base,
+            "out_nbytes": self.out.nbytes,
+            "dst_space": "hbm",
+            "dst_addr": regions[0].base,
+            "tile_m": self.tile_m,
+            "tile_k": self.tile_k,
+            "tile_n": self.tile_n,
+            "epilogue": tuple(steps),
+            **(self._gemm_params() if self.op == "gemm" else self._math_params()),
+        }
+        kind = "gemm" if self.op == "gemm" else "math"
+        writes = Access("hbm", regions, self.out)
+        return OpDescription(kind, f"composite_{self.op}", params, tuple(reads), writes, op_id=self.op_id)
+
+    def _gemm_params(self) -> dict[str, object]:
+        a, b = self._inputs[0], self._inputs[1]
+        assert a.value is not None
+        assert b.value is not None
+        return {
+            **gemm_params(a.value, b.value, self.out),
+            "src_a_addr": a.regions[0].base,
+            "src_b_addr": b.regions[0].base,
+            "src_a_space": a.space,
+            "src_b_space": b.space,
+            "a_pinned": self.a_pinned,
+            "b_pinned": self.b_pinned,
+        }
+
+    def _math_params(self) -> dict[str, object]:
+        a = self._inputs[0]
+        assert a.value is not None
+        return {
+            "math_op": self.math_op,
+            "input_addrs": [a.regions[0].base],
+            "input_shapes": (a.value.shape,),
+            "input_spaces": (a.space,),
+            "input_dtypes": (a.value.dtype,),
+            "in_dtypes": (a.value.dtype,),
+            "shape_out": self.out.shape,
+            "dtype": self.out.dtype,
+            "axis": None,
+            "keepdims": False,
+            "mask": False,
+        }
+
+

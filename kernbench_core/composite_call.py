@@ -1,0 +1,200 @@
+"""`tl.ref`, `tl.epilogue` and `tl.composite`: how a kernel hands a whole tiled pipeline to its PE's scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.commands import Operand, Scope
+from kernbench_core.composite import CompositeCmd, EpilogueSpec, Layout, Work
+from kernbench_core.compute_math import FLOAT_UNARY, UNARY
+from kernbench_core.errors import ShapeError, UnsupportedError
+from kernbench_core.index import broadcast_shapes
+from kernbench_core.language_math import MathLanguage
+from kernbench_core.pointers import Pointer, Ref, direct_transfer, make_ref
+from kernbench_core.tcm import TcmBlock
+from kernbench_core.tensor import CompositeHandle, Tensor
+from kernbench_core.typenames import dtype_of
+
+WITH_OPERAND = ("bias", "add", "scale", "mul", "dequant", "sub", "div", "maximum", "minimum")
+"""Kinds of epilogue steps that take one operand."""
+
+ALONE = tuple(sorted({*UNARY, *FLOAT_UNARY} - {"copy"}))
+"""Kinds of epilogue steps that take none, and math ops of a math composite."""
+
+DEFAULT_TILE = 128
+"""Extent of a composite's tiles along each dimension when none is given."""
+
+
+@frozen(eq=False)
+class Step:
+    """One step of an epilogue as the kernel wrote it."""
+
+    kind: str
+    operand: Any = None
+    scope: str = "output_tile"
+
+
+class CompositeLanguage(MathLanguage):
+    """The part of `tl` that makes composite commands."""
+
+    def ref(
+        self, pointer: Pointer, shape: Sequence[int], strides: Sequence[int] | None = None, dtype: Any = None
+    ) -> Ref:
+        """Refer to a tile of a tensor that stays in HBM: an operand of a composite. `strides` count elements.
+
+        OutOfBoundsError when the tile reaches outside its tensor.
+        """
+        found = make_ref(pointer, shape, strides, None if dtype is None else dtype_of(dtype), "tl.ref")
+        direct_transfer(found, "tl.ref")
+        return found
+
+    def epilogue(self, kind: str, operand: Any = None, scope: str = "output_tile") -> Step:
+        """Describe one step of a composite's epilogue.
+
+        `kind` is `bias`, `add`, `scale`, `mul`, `dequant`, … with an operand (a number, or a tile in the scratchpad that
+        broadcasts to the output), or a unary op such as `relu`. With scope `k_tile` it runs on the product of each tile
+        along k, with `output_tile` once per output tile.
+        """
+        return Step(kind, operand, scope)
+
+    def composite(
+        self,
+        op: str,
+        a: Ref | Tensor,
+        b: Ref | Tensor | None = None,
+        out: Ref | Pointer | None = None,
+        *,
+        math_op: str | None = None,
+        epilogue: Sequence[Any] = (),
+        tile_m: int = DEFAULT_TILE,
+        tile_k: int = DEFAULT_TILE,
+        tile_n: int = DEFAULT_TILE,
+        wait: bool = False,
+    ) -> CompositeHandle:
+        """Run a tiled pipeline on the PE's scheduler: `gemm` of a (m, k) and b (k, n), or `math` with `math_op` on a.
+
+        Operands are refs, left in HBM and read tile by tile, or tiles in the scratchpad, which are not read again. The
+        output goes to HBM and is visible at once; its data exists after phase 2. Returns at once unless `wait`.
+        """
+        here = f"tl.composite at {describe_site(call_site())}" if op not in ("gemm", "math") or out is None else ""
+        if here:
+            raise UnsupportedError(f"{here} must be given op 'gemm' or 'math' and out=, not op {op!r} and out={out!r}.")
+        given = {"a": a} if op == "math" else {"a": a, "b": b}
+        sources = {name: self._matrix(name, thing) for name, thing in given.items()}
+        shape = self._shape_of(op, sources, math_op)
+        target = self._target(out, shape)
+        specs, blocks = self._epilogue(epilogue, shape)
+        tensors = [thing for thing in sources.values() if isinstance(thing, Tensor)]
+        pinned = {name: self.operand(t, t.dtype, "composite") for name, t in sources.items() if isinstance(t, Tensor)}
+        layouts = {name: self._layout(thing, pinned.get(name)) for name, thing in sources.items()}
+        layouts["out"] = self._layout(target, None)
+        k = 0 if op == "math" else sources["a"].shape[1]
+        for name, extent in (("tile_m", tile_m), ("tile_k", tile_k), ("tile_n", tile_n)):
+            if not isinstance(extent, int) or extent < 1:
+                where = describe_site(call_site())
+                raise ShapeError(f"tl.composite at {where}: {name} must be a positive integer, not {extent!r}.")
+        work = Work(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
+        held = (*(tensor.block for tensor in tensors), *blocks)
+        site = call_site()
+        command = CompositeCmd(self.op_id(), site, held, work, layouts, pinned)
+        self.issue(command, wait)
+        return CompositeHandle(self, command.out, "tl.composite", site, None if wait else command)
+
+    def _matrix(self, name: str, thing: Any) -> Ref | Tensor:
+        """Check one input: a matrix in HBM or in the scratchpad."""
+        if not isinstance(thing, Ref | Tensor) or len(thing.shape) != 2:
+            shown = f"shape {thing.shape}" if isinstance(thing, Ref | Tensor) else repr(thing)
+            raise ShapeError(
+                f"tl.composite at {describe_site(call_site())}: operand {name} must be a matrix, given as "
+                f"tl.ref(ptr, shape=…) or a loaded tile, not {shown}; give it two dimensions."
+            )
+        if isinstance(thing, Ref):
+            self._check_rows(name, thing)
+        return thing
+
+    def _check_rows(self, name: str, ref: Ref) -> None:
+        if ref.strides[1] != 1 and ref.shape[1] > 1:
+            raise UnsupportedError(
+                f"tl.composite at {describe_site(call_site())}: operand {name} must have contiguous rows (last stride 1), "
+                f"not strides {ref.strides}; transpose it on the host."
+            )
+        if ref.strides[0] < ref.shape[1] and ref.shape[0] > 1:
+            raise UnsupportedError(
+                f"tl.composite at {describe_site(call_site())}: the rows of operand {name} must not overlap, and "
+                f"strides {ref.strides} make rows of {ref.shape[1]} elements do so; correct the strides."
+            )
+
+    def _shape_of(self, op: str, sources: dict[str, Ref | Tensor], math_op: str | None) -> tuple[int, int]:
+        """Give the shape of the output; ShapeError when the inputs do not fit each other."""
+        here = f"tl.composite at {describe_site(call_site())}"
+        a = sources["a"]
+        if op == "math":
+            if math_op not in ALONE:
+                raise UnsupportedError(f"{here}: math_op must be one of {', '.join(ALONE)}, not {math_op!r}.")
+            return a.shape[0], a.shape[1]
+        b = sources["b"]
+        if a.shape[1] != b.shape[0]:
+            raise ShapeError(
+                f"{here} must be given shapes (m, k) and (k, n), not {a.shape} and {b.shape}; "
+                f"{a.shape[1]} and {b.shape[0]} must be equal."
+            )
+        if a.dtype != b.dtype:
+            raise ShapeError(f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one first.")
+        return a.shape[0], b.shape[1]
+
+    def _target(self, out: Any, shape: tuple[int, int]) -> Ref:
+        """Give where the output goes; a plain pointer means a row-major matrix there."""
+        target = out if isinstance(out, Ref) else make_ref(out, shape, None, None, "tl.composite")
+        if target.shape != shape:
+            raise ShapeError(
+                f"tl.composite at {describe_site(call_site())} must be given an output of shape {shape}, not "
+                f"{target.shape}; correct the shape of out."
+            )
+        direct_transfer(target, "tl.composite")
+        self._check_rows("out", target)
+        return target
+
+    def _layout(self, thing: Ref | Tensor, pinned: Operand | None) -> Layout:
+        if isinstance(thing, Ref):
+            return Layout.of_ref(thing, self._state.memory)
+        assert pinned is not None
+        return Layout.of_operand(pinned)
+
+    def _epilogue(
+        self, steps: Sequence[Any], shape: tuple[int, int]
+    ) -> tuple[tuple[EpilogueSpec, ...], tuple[TcmBlock, ...]]:
+        """Check the steps of an epilogue; give them, and the scratchpad blocks that they read."""
+        found, blocks = [], []
+        for given in steps:
+            step = given if isinstance(given, Step) else Step(*((given,) if isinstance(given, str) else given))
+            self._check_step(step, shape)
+            operands: tuple[Operand, ...] = ()
+            if step.operand is not None:
+                kind = step.operand.dtype if isinstance(step.operand, Tensor) else "f32"
+                operands = (self.operand(step.operand, kind, "composite"),)
+            if isinstance(step.operand, Tensor):
+                blocks.append(step.operand.block)
+            found.append(EpilogueSpec(step.kind, Scope(step.scope), operands))
+        return tuple(found), tuple(blocks)
+
+    def _check_step(self, step: Step, shape: tuple[int, int]) -> None:
+        here = f"tl.composite at {describe_site(call_site())}: epilogue step {step.kind!r}"
+        if step.kind not in (*WITH_OPERAND, *ALONE):
+            raise UnsupportedError(f"{here} must be one of {', '.join((*WITH_OPERAND, *ALONE))}; use one of these.")
+        if step.scope not in tuple(Scope):
+            raise UnsupportedError(f"{here} must have scope 'k_tile' or 'output_tile', not {step.scope!r}.")
+        if (step.operand is not None) != (step.kind in WITH_OPERAND):
+            needs = "an operand" if step.kind in WITH_OPERAND else "no operand"
+            raise ShapeError(f"{here} must be given {needs}, not {step.operand!r}; correct the step.")
+        if isinstance(step.operand, Ref | Pointer):
+            raise UnsupportedError(f"{here} must have its operand in the scratchpad, not in HBM; tl.load it first.")
+        if isinstance(step.operand, Tensor):
+            given = step.operand.shape
+            if step.scope == Scope.OUTPUT_TILE and broadcast_shapes(given, shape, here) != shape:
+                raise ShapeError(f"{here} must have an operand that broadcasts to {shape}, not {given}; reshape it.")
+        elif step.operand is not None and not isinstance(step.operand, int | float):
+            raise ShapeError(f"{here} must have a number or a tile as its operand, not {step.operand!r}; load it first.")

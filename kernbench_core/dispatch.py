@@ -1,0 +1,207 @@
+"""How a call of the kernel language becomes a command of a unit, and its result a handle.
+
+`PeState` is what one PE keeps over a run; `Dispatcher` is the part of `tl` that issues and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernbench_core import compute
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.commands import GemmCmd, KernelCommand, MathCmd, Operand
+from kernbench_core.dtypes import cast, is_float, numpy_dtype
+from kernbench_core.errors import KernelError, ShapeError
+from kernbench_core.index import IndexTensor
+from kernbench_core.memory import DeviceMemory
+from kernbench_core.pointers import Pointer
+from kernbench_core.store import MemoryStore
+from kernbench_core.tcm import TcmBlock, TcmTable
+from kernbench_core.tensor import CompositeHandle, Handle, Tensor
+from kernbench_core.values import AbstractValue, ArrayValue, ResultValue, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.bridge import Bridge
+    from kernbench_core.graph import PeSite
+    from kernbench_core.language_math import MathLanguage
+
+
+class PeState:
+    """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter."""
+
+    __slots__ = ("data", "issued", "memory", "pe", "site", "store", "tcm")
+
+    def __init__(self, site: PeSite, memory: DeviceMemory, store: MemoryStore, data: bool) -> None:
+        self.site = site
+        self.pe = site.index
+        self.memory = memory
+        self.store = store
+        self.data = data
+        self.tcm = TcmTable(site.prefix, *memory.tcm_range(site))
+        self.issued = 0
+
+
+class Dispatcher:
+    """Issue commands for one program and keep those that nobody has waited for."""
+
+    def __init__(self, state: PeState, bridge: Bridge) -> None:
+        self._state = state
+        self._bridge = bridge
+        self._in_flight: list[KernelCommand] = []
+        self._immediates: dict[tuple[type, Any, str], ArrayValue] = {}
+
+    # Issue and wait ---------------------------------------------------------------------------------
+
+    def op_id(self) -> tuple[int, int]:
+        """Give the identity of the next command: (PE index, issue number)."""
+        number = self._state.issued
+        self._state.issued = number + 1
+        return self._state.pe, number
+
+    def issue(self, command: KernelCommand, wait: bool = True) -> None:
+        """Send a command to the unit that serves it; with `wait`, come back when it is complete.
+
+        Plug-ins call this with commands of their own. What went wrong when the command landed is raised here, or
+        where an un-waited command is waited on.
+        """
+        command.blocking = wait
+        if not wait:
+            self._in_flight.append(command)
+        self._bridge.suspend(command)
+
+    def wait_for(self, commands: Sequence[KernelCommand]) -> None:
+        """Come back, in simulated time, when all of `commands` are complete."""
+        done = set(map(id, commands))
+        self._in_flight = [command for command in self._in_flight if id(command) not in done]
+        self._bridge.suspend(tuple(commands))
+
+    def wait(self, *handles: Handle) -> None:
+        """Wait, in simulated time, for the given handles, or without any for everything in flight.
+
+        This synchronises time only: a pending result stays pending.
+        """
+        if not handles:
+            if self._in_flight:
+                self.wait_for(tuple(self._in_flight))
+            return
+        for handle in handles:
+            if not isinstance(handle, Handle):
+                raise KernelError(
+                    f"tl.wait at {describe_site(call_site())} must be given handles of this kernel, not "
+                    f"{type(handle).__name__}; pass what tl.load(…, wait=False) or tl.composite returned."
+                )
+            handle.settle()
+
+    # Operands ---------------------------------------------------------------------------------------
+
+    def operand(self, thing: Any, dtype: str, op: str) -> Operand:
+        """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
+        kind = type(thing)
+        if kind is Tensor:
+            if thing.command is not None:
+                thing.settle()
+            thing.check_live(f"tl.{op}")
+            return Operand(thing.value, thing.block.region)
+        if kind is IndexTensor:
+            return Operand(ArrayValue(cast(thing.numpy(), thing.dtype)), None)
+        return Operand(self._immediate(thing, dtype), None)
+
+    def _immediate(self, number: Any, dtype: str) -> ArrayValue:
+        """Make a 0-d value of a number, once per number; ints that do not fit wrap as in hardware."""
+        key = (type(number), number, dtype)
+        found = self._immediates.get(key)
+        if found is None:
+            found = self._immediates[key] = ArrayValue(cast(np.asarray(number), dtype))
+        return found
+
+    def check_operand(self, thing: Any, op: str) -> None:
+        """Raise a sentence when `thing` cannot be an operand of `op`."""
+        if isinstance(thing, Tensor | IndexTensor | int | float | np.number | np.bool_):
+            return
+        if isinstance(thing, Pointer):
+            hint = "a pointer; load it first"
+        elif isinstance(thing, CompositeHandle):
+            hint = "the result of a composite, which is in HBM; tl.load it first"
+        else:
+            hint = f"{type(thing).__name__} {thing!r}; load it, or make it with tl.arange or tl.full"
+        raise ShapeError(f"tl.{op} at {describe_site(call_site())} must be given tensors and numbers, not {hint}.")
+
+    @property
+    def in_flight(self) -> tuple[KernelCommand, ...]:
+        """The commands that were issued without waiting and have not been waited for since."""
+        return tuple(self._in_flight)
+
+    # Unit commands ----------------------------------------------------------------------------------
+
+    def math(
+        self,
+        op: str,
+        things: Sequence[Any],
+        shape: tuple[int, ...],
+        dtype: str,
+        *,
+        operand_dtype: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        reduce: bool = False,
+    ) -> Tensor:
+        """Run one math command and give its result: ready if every operand is a ready integer, else pending.
+
+        `operand_dtype` is what numbers among `things` become, the result's dtype by default.
+        """
+        reads = tuple(self.operand(thing, operand_dtype or dtype, op) for thing in things)
+        site = call_site()
+        block = self._allocate(op, shape, dtype, site)
+        op_id = self.op_id()
+        params = dict(extra or ())
+        for position, thing in enumerate(things):
+            if isinstance(thing, int | float):
+                params[f"immediate{position}"] = thing
+        value = self._result(op, reads, op_id, shape, dtype, params)
+        self.issue(MathCmd(op_id, op, site, _blocks(things, block), reads, value, params, reduce))
+        return Tensor(self._self, value, block, f"tl.{op}", site)
+
+    def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str) -> Tensor:
+        """Run one GEMM command on (a, b[, accumulator]); its result is pending."""
+        reads = tuple(self.operand(thing, dtype, "dot") for thing in things)
+        site = call_site()
+        block = self._allocate("dot", shape, dtype, site)
+        op_id = self.op_id()
+        value = ResultValue(op_id, shape, dtype)
+        self.issue(GemmCmd(op_id, site, _blocks(things, block), reads, value))
+        return Tensor(self._self, value, block, "tl.dot", site)
+
+    def _allocate(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
+        nbytes = numpy_dtype(dtype).itemsize
+        for extent in shape:
+            nbytes *= extent
+        return self._state.tcm.allocate(f"tl.{op}", shape, dtype, nbytes, site)
+
+    def _result(
+        self,
+        op: str,
+        reads: Sequence[Operand],
+        op_id: tuple[int, int],
+        shape: tuple[int, ...],
+        dtype: str,
+        params: Mapping[str, object],
+    ) -> Value:
+        """Compute integer results at once, so that they can index and branch; leave all others to phase 2."""
+        if is_float(dtype) or any(is_float(read.value.dtype) or read.value.pending for read in reads):
+            return ResultValue(op_id, shape, dtype)
+        if not self._state.data:
+            return AbstractValue(shape, dtype)
+        known = {"shape_out": shape, "dtype": dtype, **params}
+        return ArrayValue(compute.evaluate(op, known, [read.value.array() for read in reads]))
+
+    @property
+    def _self(self) -> MathLanguage:
+        """This object as the type that handles need; the language is the only subclass."""
+        return self  # type: ignore[return-value]
+
+
+def _blocks(things: Sequence[Any], out: TcmBlock) -> tuple[TcmBlock, ...]:
+    """Give the scratchpad blocks that a command uses, the one that it writes last."""
+    return (*[thing.block for thing in things if type(thing) is Tensor], out)

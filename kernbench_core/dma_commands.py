@@ -1,0 +1,238 @@
+"""The commands that move tiles between HBM and the scratchpad."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, Operand, OpId, math_inputs
+from kernbench_core.descriptors import pages_touched
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import UninitializedReadError
+from kernbench_core.memory import DeviceMemory
+from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.pointers import Transfer
+from kernbench_core.regions import Region
+from kernbench_core.store import MemoryStore, WriteTicket
+from kernbench_core.tcm import TcmBlock
+from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, Value
+
+_DESCRIPTOR_BYTES = 16
+
+
+class DmaCommand(KernelCommand):
+    """Move bytes between HBM and the scratchpad.
+
+    `regions` are the physical ranges in HBM, in order, `total` their bytes, `local` the scratchpad side;
+    `virtual` are the ranges as the kernel named them. `dma_op` is "read" or "write", seen from HBM.
+    """
+
+    __slots__ = ("_page_bytes", "local", "regions", "total", "value", "virtual")
+
+    serves: ClassVar[str] = "pe_dma"
+    dma_op: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        value: Value,
+    ) -> None:
+        regions = memory.translate(transfer.regions)
+        super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
+        self.regions = regions
+        self.virtual = transfer.regions
+        self.total = transfer.nbytes
+        self.local = block.region
+        self.value = value
+        self._page_bytes = memory.page_bytes
+
+    @property
+    def descriptor_pages(self) -> int:
+        """How many distinct pages the command touches: each one is a look-up in the MMU."""
+        return pages_touched(self.virtual, self._page_bytes) if self.virtual else 0
+
+    def _hbm_address(self) -> int:
+        return self.regions[0].base if self.regions else NO_ADDRESS
+
+
+class DmaReadCmd(DmaCommand):
+    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes."""
+
+    __slots__ = ("_transfer", "fill", "tensor")
+
+    dma_op: ClassVar[str] = "read"
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        tensor: str,
+        fill: float | int = 0,
+    ) -> None:
+        super().__init__(op_id, call, site, transfer, memory, block, LoadedValue(transfer.shape, transfer.dtype))
+        self._transfer = transfer
+        self.fill = fill
+        self.tensor = tensor
+
+    def land(self, now: float) -> None:
+        """Bind the load to what memory holds now."""
+        assert isinstance(self.value, LoadedValue)
+        try:
+            self.value.bind(self._sample())
+        except UninitializedReadError as error:
+            raise UninitializedReadError(
+                f"{self.call} at {describe_site(self.site)} must read memory that was written, and part of tensor "
+                f"{self.tensor!r} was not; store to it first, or make the tensor with rt.zeros. {error}"
+            ) from None
+
+    def _sample(self) -> Value:
+        moved = self._transfer
+        if moved.inside is None or not self.store.data:
+            return self.store.value("hbm", self.regions, moved.shape, moved.dtype)
+        count = (moved.nbytes // itemsize(moved.dtype),)
+        source = self.store.value("hbm", self.regions, count, moved.dtype) if moved.nbytes else None
+        return scatter(source, moved, self.fill)
+
+    def describe(self) -> OpDescription:
+        """Describe the copy for the op log."""
+        source = self.value if self._transfer.inside is None else None
+        params: dict[str, object] = {
+            "src_addr": self._hbm_address(),
+            "src_space": "hbm",
+            "dst_addr": self.local.base,
+            "dst_space": "tcm",
+            "nbytes": self.total,
+            "shape": self.value.shape,
+            "dtype": self.value.dtype,
+            "handle_id": self.op_id[1],
+        }
+        reads = (Access("hbm", self.regions, source),)
+        writes = Access("tcm", (self.local,), self.value)
+        return OpDescription("memory", "dma_read", params, reads, writes, op_id=self.op_id)
+
+
+class DmaWriteCmd(DmaCommand):
+    """Bring a tile from the scratchpad to HBM. It is visible at issue; its time is simulated after."""
+
+    __slots__ = ("_ticket", "stored")
+
+    dma_op: ClassVar[str] = "write"
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        value: Value,
+    ) -> None:
+        super().__init__(op_id, call, site, transfer, memory, block, value)
+        self.stored = value if transfer.inside is None else compress(value, transfer)
+        self._ticket: WriteTicket | None = None
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Let the destination hold the value from now on."""
+        super().at_issue(store, now)
+        if self.total:
+            self._ticket = store.write("hbm", self.regions, self.stored, writer=self.op_id)
+
+    def land(self, now: float) -> None:
+        """Note when the bytes were really there."""
+        if self._ticket is not None:
+            self._ticket.lands_at = now
+
+    def describe(self) -> OpDescription:
+        """Describe the copy for the op log."""
+        params: dict[str, object] = {
+            "src_addr": self.local.base,
+            "src_space": "tcm",
+            "dst_addr": self._hbm_address(),
+            "dst_space": "hbm",
+            "nbytes": self.total,
+            "shape": self.value.shape,
+            "dtype": self.value.dtype,
+            "handle_id": self.op_id[1],
+        }
+        reads = (Access("tcm", (self.local,), self.value),)
+        writes = Access("hbm", self.regions, self.stored)
+        return OpDescription("memory", "dma_write", params, reads, writes, op_id=self.op_id)
+
+
+class MaskedStoreCmd(DmaWriteCmd):
+    """Store where a mask that only phase 2 knows is true: the old content is read, merged and written back."""
+
+    __slots__ = ("_mask", "_old")
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        value: Value,
+        mask: Operand,
+        mask_block: TcmBlock,
+    ) -> None:
+        super().__init__(op_id, call, site, transfer, memory, block, value)
+        self.stored = ResultValue(op_id, transfer.shape, transfer.dtype)
+        self._mask = mask
+        self._old: Value | None = None
+        self.blocks = (block, mask_block)
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Take the old content and let the destination hold the merged result, in one instant."""
+        self._old = store.value("hbm", self.regions, self.stored.shape, self.stored.dtype)
+        super().at_issue(store, now)
+
+    def describe(self) -> OpDescription:
+        """Describe the merge for the op log: inputs are the old content, the new one, and the mask."""
+        new = Operand(self.value, self.local)
+        reads = (Access("hbm", self.regions, self._old), new.access, self._mask.access)
+        params: dict[str, object] = {
+            "op": "masked_store",
+            **math_inputs((new, self._mask)),
+            "dst_addr": self._hbm_address(),
+            "dst_space": "hbm",
+            "shape_out": self.stored.shape,
+            "dtype": self.stored.dtype,
+            "axis": None,
+            "keepdims": False,
+            "mask": True,
+            "nbytes": self.total,
+        }
+        writes = Access("hbm", self.regions, self.stored)
+        return OpDescription("math", "masked_store", params, reads, writes, op_id=self.op_id)
+
+
+def scatter(source: Value | None, moved: Transfer, fill: float | int) -> Value:
+    """Put the moved elements where they belong in the tensor; `fill` is everywhere else."""
+    parts = []
+    offset = 0
+    for region in moved.inside or ():
+        assert source is not None
+        parts.append(Part(region, source, Region(offset, region.nbytes)))
+        offset += region.nbytes
+    return AssemblyValue(moved.shape, moved.dtype, tuple(parts), fill)
+
+
+def compress(value: Value, moved: Transfer) -> Value:
+    """Take the elements that a masked store moves out of its tensor, in order, as one flat value."""
+    parts = []
+    offset = 0
+    for region in moved.inside or ():
+        parts.append(Part(Region(offset, region.nbytes), value, region))
+        offset += region.nbytes
+    return AssemblyValue((moved.nbytes // itemsize(moved.dtype),), moved.dtype, tuple(parts))

@@ -1,0 +1,293 @@
+"""`tl`, as a kernel sees it: Triton's names beside `ref`, `composite`, `wait` and `free`.
+
+One object per program. What is eager, what is pending, what blocks and what takes scratchpad space is in
+docs/language.md.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import numpy as np
+
+from kernbench_core.bridge import Bridge
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.composite_call import CompositeLanguage
+from kernbench_core.dispatch import PeState
+from kernbench_core.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
+from kernbench_core.index import IndexTensor
+from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
+from kernbench_core.tensor import Tensor
+from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
+from kernbench_core.typenames import TRITON_DTYPES, dtype_of
+
+
+class constexpr:  # noqa: N801 - Triton's spelling
+    """Annotate a parameter that is known at compile time; called, it gives its argument back."""
+
+    def __new__(cls, value: Any) -> Any:
+        """Give `value` as it is: everything is known at run time here."""
+        return value
+
+
+class TLContext(CompositeLanguage):
+    """The kernel language for one program of a launch. See the module's documentation for the rules."""
+
+    constexpr = constexpr
+    static_range = staticmethod(builtins.range)
+    int1, int8, int32, int64 = (TRITON_DTYPES[name] for name in ("int1", "int8", "int32", "int64"))
+    float16, bfloat16, float32 = (TRITON_DTYPES[name] for name in ("float16", "bfloat16", "float32"))
+
+    def __init__(
+        self, state: PeState, bridge: Bridge, program: tuple[int, int, int], grid: tuple[int, int, int]
+    ) -> None:
+        super().__init__(state, bridge)
+        self._program = program
+        self._grid = grid
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in REFUSED:
+            where = describe_site(call_site())
+            raise UnsupportedError(f"tl.{name} at {where} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
+        close = get_close_matches(name, [*SAME, *DIFFERS, *OURS], n=1)
+        hint = f" Did you mean tl.{close[0]}?" if close else ""
+        raise AttributeError(f"tl has no name {name!r}.{hint}")
+
+    # Program and indices ------------------------------------------------------------------------------
+
+    def program_id(self, axis: int = 0) -> int:
+        """Give this program's position along `axis` (0, 1, 2) of the grid; a plain int."""
+        return self._program[axis]
+
+    def num_programs(self, axis: int = 0) -> int:
+        """Give the number of programs along `axis` (0, 1, 2) of the grid; a plain int."""
+        return self._grid[axis]
+
+    def arange(self, start: int, end: int) -> IndexTensor:
+        """Give the integers from `start` to `end`, `end` not included; free. ShapeError when there are none."""
+        first, last = int(start), int(end)
+        if last <= first:
+            raise ShapeError(
+                f"tl.arange at {describe_site(call_site())} must be given an end above its start, not "
+                f"({first}, {last}); skip the empty tile."
+            )
+        return IndexTensor((last - first,), first, (1,))
+
+    def range(self, start: int, end: int | None = None, step: int = 1, **hints: Any) -> builtins.range:
+        """Give Python's range; Triton's pipelining hints are accepted and change nothing."""
+        return builtins.range(0, start, step) if end is None else builtins.range(start, end, step)
+
+    # Load ---------------------------------------------------------------------------------------------
+
+    def load(
+        self,
+        pointer: Pointer | Ref,
+        mask: Any = None,
+        other: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        dtype: Any = None,
+        wait: bool = True,
+        cache_modifier: str = "",
+        eviction_policy: str = "",
+        volatile: bool = False,
+    ) -> Tensor:
+        """Bring a tile from HBM to the scratchpad: through a tensor of pointers, or `shape` from one pointer.
+
+        `strides` count elements, row-major by default. Elements that `mask` turns off are neither checked nor
+        transferred and hold `other` (default 0). With `wait=False` the tile is on its way, and is waited for when it is
+        used. Memory is sampled when the load completes. The cache hints are accepted and change nothing.
+        """
+        transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
+        fill = 0 if other is None or isinstance(other, Tensor | IndexTensor) else other
+        site = call_site()
+        state = self._state
+        count = itemsize(transfer.dtype)
+        for extent in transfer.shape:
+            count *= extent
+        block = state.tcm.allocate("tl.load", transfer.shape, transfer.dtype, count, site)
+        source = pointer.pointer if isinstance(pointer, Ref) else pointer
+        command = DmaReadCmd(
+            self.op_id(), "tl.load", site, transfer, state.memory, block, source.tensor.name, fill
+        )
+        loaded = Tensor(self, command.value, block, "tl.load", site, None if wait else command)
+        self.issue(command, wait)
+        if isinstance(other, Tensor | IndexTensor) and mask is not None:
+            return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
+        return loaded
+
+    def _transfer(
+        self, pointer: Any, mask: Any, shape: Sequence[int] | None, strides: Sequence[int] | None, dtype: Any, op: str
+    ) -> Transfer:
+        """Find out what an access moves."""
+        if isinstance(pointer, Ref):
+            ref = pointer
+        elif not isinstance(pointer, Pointer):
+            raise ShapeError(
+                f"{op} at {describe_site(call_site())} must be given a pointer, not {type(pointer).__name__}; pass a "
+                "tensor to the launch and use the argument."
+            )
+        elif shape is None:
+            if strides is not None or dtype is not None:
+                raise ShapeError(
+                    f"{op} at {describe_site(call_site())} must be given a shape when it is given strides or a dtype; "
+                    "add shape=."
+                )
+            return pointer_transfer(pointer, self._known_mask(mask, op), op)
+        else:
+            ref = make_ref(pointer, shape, strides, None if dtype is None else dtype_of(dtype), op)
+        return direct_transfer(ref, op) if mask is None else self._masked_direct(ref, mask, op)
+
+    def _masked_direct(self, ref: Ref, mask: Any, op: str) -> Transfer:
+        """Find out what a masked access to a tile moves: the same as through the tile's pointers."""
+        start, rest = divmod(ref.base - ref.pointer.tensor.va, itemsize(ref.dtype))
+        if rest:
+            raise ShapeError(
+                f"{op} at {describe_site(call_site())} must start at a multiple of {itemsize(ref.dtype)} B when it is "
+                f"masked, not {rest} B after one; align the pointer."
+            )
+        pointers = Pointer(ref.pointer.tensor, IndexTensor(ref.shape, start, ref.strides), ref.dtype)
+        return pointer_transfer(pointers, self._known_mask(mask, op), op)
+
+    def _known_mask(self, mask: Any, op: str) -> Any:
+        """Give a mask as a bool array, or None; PendingDataError when it is known only after phase 2."""
+        if mask is None or mask is True:
+            return None
+        if isinstance(mask, Tensor):
+            mask.settle()
+            if mask.value.pending:
+                raise PendingDataError(
+                    f"the mask of {op} at {describe_site(call_site())} must be known while the kernel runs, and the "
+                    f"result of {mask.op} made at {describe_site(mask.site)} exists only after it; load the whole tile and "
+                    "choose with tl.where."
+                )
+            return mask.numpy(f"the mask of {op}").astype(bool)
+        return np.asarray(mask.numpy() if isinstance(mask, IndexTensor) else mask, bool)
+
+    # Store --------------------------------------------------------------------------------------------
+
+    def store(
+        self,
+        pointer: Pointer | Ref,
+        value: Any,
+        mask: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        cache_modifier: str = "",
+        eviction_policy: str = "",
+    ) -> None:
+        """Bring a tile from the scratchpad to HBM, cast to the pointer's dtype; visible at once, timed after.
+
+        Through a tensor of pointers, or from one pointer with the value's shape (or `shape`) and `strides` in
+        elements. Elements that `mask` turns off are not written; a mask that only phase 2 knows makes the store read,
+        merge and write the whole tile.
+        """
+        self.check_operand(value, "store")
+        single = isinstance(pointer, Pointer) and isinstance(pointer.offset, int)
+        if single and shape is None and isinstance(value, Tensor | IndexTensor) and value.shape:
+            shape = value.shape
+        pending = self._pending_mask(mask)
+        transfer = self._transfer(pointer, None if pending else mask, shape, strides, None, "tl.store")
+        tile = self._as_tensor(value, transfer.dtype, transfer.shape)
+        site, memory = call_site(), self._state.memory
+        if pending is None:
+            self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value))
+            return
+        name = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor.name
+        old = self._state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
+        self.issue(DmaReadCmd(self.op_id(), "tl.store", site, transfer, memory, old, name))
+        choice = self.operand(pending, "bool", "store")
+        self.issue(
+            MaskedStoreCmd(
+                self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value, choice, pending.block
+            )
+        )
+
+    def _pending_mask(self, mask: Any) -> Tensor | None:
+        """Give the mask if only phase 2 knows it."""
+        if not isinstance(mask, Tensor):
+            return None
+        mask.settle()
+        return mask if mask.value.pending else None
+
+    def _as_tensor(self, value: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Tensor:
+        """Bring a value into the scratchpad with this dtype and shape, by timed commands where it is not there."""
+        if isinstance(value, IndexTensor):
+            value = self.math("copy", (value,), value.shape, dtype)
+        elif not isinstance(value, Tensor):
+            return self.full(shape or (), value, dtype)
+        value.check_live("tl.store")
+        value.settle()
+        tile: Tensor = self.cast(value, dtype)
+        return tile if shape is None or tile.shape == shape else self.broadcast_to(tile, shape)
+
+    # Ours ---------------------------------------------------------------------------------------------
+
+    def free(self, tensor: Tensor) -> None:
+        """Give a tile's scratchpad space back now, or when its last timed reader is complete.
+
+        Any later use of the tile, or of a view of it, is a KernelError.
+        """
+        if not isinstance(tensor, Tensor):
+            raise KernelError(
+                f"tl.free at {describe_site(call_site())} must be given a tensor of the scratchpad, not "
+                f"{type(tensor).__name__}; only those take space."
+            )
+        tensor.block.free(call_site())
+
+    # Hints, checks and prints -------------------------------------------------------------------------
+
+    def multiple_of(self, x: Any, values: Any) -> Any:
+        """Give `x`; the hint changes nothing."""
+        return x
+
+    def max_contiguous(self, x: Any, values: Any) -> Any:
+        """Give `x`; the hint changes nothing."""
+        return x
+
+    def max_constancy(self, x: Any, values: Any) -> Any:
+        """Give `x`; the hint changes nothing."""
+        return x
+
+    def assume(self, condition: Any) -> None:
+        """Do nothing: the hint is for a compiler."""
+
+    def debug_barrier(self) -> None:
+        """Do nothing: a program is one thread of control."""
+
+    def static_assert(self, condition: Any, message: str = "") -> None:
+        """Raise KernelError when the condition is false."""
+        if not condition:
+            raise KernelError(f"tl.static_assert at {describe_site(call_site())} must hold, and does not. {message}".rstrip())
+
+    def device_assert(self, condition: Any, message: str = "", mask: Any = None) -> None:
+        """Raise KernelError when any element of a known condition is false where `mask` is true."""
+        known = self._known_mask(condition, "tl.device_assert")
+        if known is None:
+            return
+        where = self._known_mask(mask, "tl.device_assert")
+        if not np.all(known if where is None else known | ~where):
+            raise KernelError(f"tl.device_assert at {describe_site(call_site())} must hold, and does not. {message}".rstrip())
+
+    def static_print(self, *values: Any) -> None:
+        """Print at once."""
+        print(*values)
+
+    def device_print(self, prefix: str, *values: Any, hex: bool = False) -> None:
+        """Print `prefix` and values at once; a pending tensor is printed as such."""
+        print(prefix, *[value.numpy() if isinstance(value, IndexTensor) else _shown(value) for value in values])
+
+
+def _shown(value: Any) -> Any:
+    """Give what device_print prints of a value."""
+    if not isinstance(value, Tensor):
+        return value
+    value.settle()
+    return repr(value) if value.value.pending else value.numpy("tl.device_print")

@@ -1,0 +1,173 @@
+"""Run a launch's programs on one PE: the bridge between a kernel's calls and simulated time.
+
+The runner dispatches commands to the PE's units and resumes the kernel when they are complete. It never
+writes the op log; components do, through their hooks.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernbench_core.bridge import Bridge, Finished
+from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
+from kernbench_core.commands import KernelCommand
+from kernbench_core.component import Waiting
+from kernbench_core.dispatch import PeState
+from kernbench_core.errors import ComponentError, KernbenchError, KernelError
+from kernbench_core.language import TLContext
+from kernbench_core.memory import TensorAllocation
+from kernbench_core.messages import Command, Launch
+from kernbench_core.pointers import Pointer
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+    from kernbench_core.environment import Environment
+    from kernbench_core.graph import Node
+
+Steps = Generator[Any, Any, None]
+
+
+class KernelHost(Protocol):
+    """What the runner needs of the component that calls it, a pe_cpu."""
+
+    ctx: RunContext
+    node: Node
+    dispatch_overhead_ns: float
+
+    def send_command(self, cmd: Command) -> None:
+        """Put `cmd` on the wire to the unit of this PE that serves it; called once per command, at its issue."""
+
+
+class KernelRunner:
+    """Run launches on the PE of `component`; what it keeps over a run (scratchpad, issue numbers) outlives it."""
+
+    def __init__(self, component: KernelHost) -> None:
+        self._component = component
+        self._bridge: Bridge | None = None
+        self._waiting_for: tuple[Command, ...] = ()
+        self._since = 0.0
+        self._kernel = ""
+
+    def run(self, env: Environment, launch: Launch) -> Steps:
+        """Run this PE's programs one after another; a SimPy generator, for `yield from` in the component's `run`.
+
+        Notes the start and end in ns in `launch`. A kernel that raises ends the run with a KernelError.
+        """
+        state = self._state()
+        self._kernel = getattr(launch.kernel, "__name__", repr(launch.kernel))
+        launch.started_ns[state.pe] = env.now
+        for program in launch.programs.get(state.pe, ()):
+            yield from self._run_program(env, launch, state, program)
+        launch.ended_ns[state.pe] = env.now
+
+    def where(self) -> str | None:
+        """Give `file.py:LINE` of the kernel line that is suspended, or None when no kernel is."""
+        site = None if self._bridge is None else site_of_frame(self._bridge.frame)
+        return None if site is None else describe_site(site)
+
+    def waits_in_words(self) -> Waiting | None:
+        """Say what the kernel waits for, for the deadlock report; None when it does not wait."""
+        open_commands = [command for command in self._waiting_for if not command.done.fired]
+        if not open_commands:
+            return None
+        units = ", ".join(sorted({command.serves for command in open_commands}))
+        calls = ", ".join(dict.fromkeys(getattr(c, "call", type(c).__name__) for c in open_commands))
+        return Waiting(f"kernel {self._kernel!r} at {self.where()} waits for {calls} from its {units}", self._since)
+
+    def _state(self) -> PeState:
+        ctx, cpu = self._component.ctx, self._component.node.id
+        kept = ctx.memory.kept
+        site = next((site for site in ctx.design.pes if site.pe_cpu == cpu), None)
+        if site is None:
+            raise ComponentError(f"{cpu}: a kernel must run on the pe_cpu of a PE, and the design has none of this id.")
+        state = kept.get(site.index)
+        if state is None:
+            state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data)
+        found: PeState = state
+        return found
+
+    def _run_program(self, env: Environment, launch: Launch, state: PeState, program: tuple[int, int, int]) -> Steps:
+        arguments = {name: _as_argument(value) for name, value in launch.arguments.items()}
+        holder: list[TLContext] = []
+
+        def body() -> None:
+            launch.kernel(**arguments, tl=holder[0])
+
+        bridge = self._bridge = Bridge(body)
+        tl = TLContext(state, bridge, program, launch.grid)
+        holder.append(tl)
+        try:
+            yield from self._serve(env, state, bridge, bridge.resume)
+            yield from self._await(env, tl.in_flight)
+            for command in tl.in_flight:
+                if command.error is not None:
+                    raise command.error
+        except Exception as error:
+            if isinstance(error, KernbenchError) and not isinstance(error, KernelError):
+                raise
+            raise self._spell(error, state, env.now, program) from error
+        finally:
+            holder.clear()
+            self._bridge = None
+            bridge.close()
+
+    def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> Steps:
+        """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for."""
+        overhead = self._component.dispatch_overhead_ns
+        send, store = self._component.send_command, state.store
+        request = step()
+        while type(request) is not Finished:
+            try:
+                if type(request) is tuple:
+                    yield from self._await(env, request)
+                    waited: Iterable[KernelCommand] = request
+                else:
+                    if overhead:
+                        yield env.timeout(overhead)
+                    request.at_issue(store, env.now)
+                    send(request)
+                    waited = ()
+                    if request.blocking:
+                        self._waiting_for, self._since = (request,), env.now
+                        yield request.done
+                        waited = (request,)
+                for command in waited:
+                    if command.error is not None:
+                        raise command.error
+            except KernelError as error:
+                request = bridge.throw(error)
+            else:
+                request = bridge.resume()
+
+    def _await(self, env: Environment, commands: Iterable[KernelCommand]) -> Steps:
+        self._waiting_for, self._since = tuple(commands), env.now
+        for command in self._waiting_for:
+            if not command.done.fired:
+                yield command.done
+
+    def _spell(self, error: Exception, state: PeState, now: float, program: tuple[int, int, int]) -> KernelError:
+        """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
+        line = describe_site(site_of_traceback(error.__traceback__))
+        place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"
+        frames = [
+            frame
+            for frame, _ in traceback.walk_tb(error.__traceback__)
+            if not frame.f_globals.get("__name__", "").startswith("kernbench_core.")
+        ]
+        if isinstance(error, KernelError):
+            return type(error)(f"{error}\n  in {place}")
+        told = "".join(traceback.format_exception_only(error)).strip()
+        stack = [
+            entry for entry in traceback.extract_tb(error.__traceback__)
+            if any(entry.filename == frame.f_code.co_filename and entry.name == frame.f_code.co_name for frame in frames)
+        ]
+        lines = "".join(traceback.format_list(stack)).rstrip()
+        return KernelError(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
+
+
+def _as_argument(value: object) -> object:
+    """Give what the kernel gets: a pointer for a tensor, anything else as it is."""
+    return Pointer(value, 0, value.dtype) if isinstance(value, TensorAllocation) else value

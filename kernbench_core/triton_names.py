@@ -1,0 +1,101 @@
+"""What became of each name of `triton.language`: the same, different in a stated way, or refused with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SAME: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("program_id", "num_programs", "arange", "cdiv", "constexpr", "static_range", "range", "static_assert", "static_print", "device_print", "where", "maximum", "minimum", "fma", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "floor", "ceil", "abs", "sum", "max", "min", "argmax", "argmin", "cumsum", "cumprod", "zeros_like", "expand_dims", "broadcast_to", "broadcast", "reshape", "view", "ravel", "trans", "permute", "cat", "cast", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int32", "int64", "float16", "bfloat16", "float32"), "")
+)  # fmt: skip
+"""Names that mean what Triton means; where data lives and what time they take is in the text."""
+
+DIFFERS: Mapping[str, str] = MappingProxyType(
+    {
+        "load": "Extents need not be powers of two. Also `shape=`, `strides=`, `dtype=` from one pointer, and `wait=False`. "
+        "Elements that the mask turns off hold `other`, or 0. Cache hints change nothing.",
+        "store": "Also `shape=`, `strides=` from one pointer. Visible at once; its time is simulated after.",
+        "dot": "Any extents; two matrices. Operands must have one dtype. Precision hints change nothing.",
+        "zeros": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
+        "full": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
+        "softmax": "Composed of max, sub, exp, sum and div, each a timed command.",
+        "clamp": "Two commands: maximum and minimum. NaN is not propagated.",
+        "device_assert": "Checked always, on data that is known while the kernel runs.",
+    }
+)
+"""Names that exist with a difference, and the difference."""
+
+_ATOMIC = "there are no atomic units; let each program write its own place, and combine in a second launch"
+_RANDOM = "there is no random number unit; make the numbers on the host and load them"
+_BLOCK = "use tl.load(ptr, shape=…, strides=…), which is the same tile"
+_FLOAT64 = "the units compute in f32 at most"
+_WIDTH = "the units have int8, int32 and int64"
+_F8 = "the units have no 8-bit floats; use float16 or bfloat16"
+_PARALLEL = "a combine function is not an op of a unit; use sum, max, min, cumsum or cumprod"
+_SORT = "the units cannot sort; sort on the host"
+
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        **{
+            f"atomic_{op}": _ATOMIC
+            for op in ("add", "and", "cas", "max", "min", "or", "xchg", "xor")
+        },
+        **dict.fromkeys(("rand", "randn", "randint", "randint4x", "rand4x", "randn4x", "philox"), _RANDOM),
+        **dict.fromkeys(
+            ("make_block_ptr", "advance", "make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
+            _BLOCK,
+        ),
+        **dict.fromkeys(("sort", "topk", "histogram", "bitonic_merge"), _SORT),
+        **dict.fromkeys(("reduce", "associative_scan", "map_elementwise"), _PARALLEL),
+        **dict.fromkeys(("float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16"), _F8),
+        **dict.fromkeys(("int16", "uint8", "uint16", "uint32", "uint64"), _WIDTH),
+        "float64": _FLOAT64,
+        "inline_asm_elementwise": "there is no assembly language; write the computation with tl's ops",
+        "dot_scaled": "the matrix unit has no scaled formats; dequantise first, or use a composite's epilogue",
+        "umulhi": "there is no wide multiply; use int64",
+        "div_rn": "division is rounded to nearest already; use /",
+        "sqrt_rn": "sqrt is rounded to nearest already; use tl.sqrt",
+        "fdiv": "use /",
+        "swizzle2d": "compute the program's tile with // and %",
+        "xor_sum": "there is no xor reduction; load the tile and combine halves with ^",
+        "join": "use tl.cat or store the parts side by side",
+        "split": "load the two parts separately",
+        "interleave": "store the parts with strides",
+        "flip": "load with a negative stride",
+        "gather": "load with a tensor of pointers",
+        "squeeze": "use tl.reshape",
+        "pointer_type": "pointers come from the tensors that a launch passes",
+        "tensor": "tensors come from tl.load, tl.full and arithmetic",
+        "dtype": "spell a dtype as tl.float16 or 'f16'",
+        "void": "no value has this type",
+        "condition": "write the loop in Python",
+        "to_tensor": "numbers are operands as they are",
+        "target_info": "branch on the kernel's own arguments",
+        "send": "PE-to-PE queues are not part of this machine yet; exchange data through HBM and a second launch",
+        "recv": "PE-to-PE queues are not part of this machine yet; exchange data through HBM and a second launch",
+    }
+)
+"""Names that are refused, and what to do instead."""
+
+OURS: Mapping[str, str] = MappingProxyType(
+    {
+        "ref": "A tile of a tensor that stays in HBM, as an operand of a composite.",
+        "composite": "A tiled GEMM or elementwise pipeline with an epilogue, run by the PE's scheduler.",
+        "epilogue": "One step of a composite's epilogue.",
+        "wait": "Wait, in simulated time, for handles, or for everything in flight.",
+        "free": "Give a tile's scratchpad space back before its last name is gone.",
+        "tanh": "The hyperbolic tangent, as a method of `tl` (Triton keeps it in libdevice).",
+        "issue": "Send a command that a plug-in defines.",
+    }
+)
+"""Names that Triton does not have."""
+
+
+def table() -> str:
+    """Give the Markdown table "Triton name | here | what differs, or what to do" that docs/language.md holds."""
+    rows = [("same", name, note) for name, note in SAME.items()]
+    rows += [("differs", name, note) for name, note in DIFFERS.items()]
+    rows += [("refused", name, note[0].upper() + note[1:] + ".") for name, note in REFUSED.items()]
+    lines = ["| `triton.language` | here | what differs, or what to do |", "|---|---|---|"]
+    lines += [f"| `{name}` | {status} | {note} |" for status, name, note in sorted(rows, key=lambda row: row[1])]
+    return "\n".join(lines) + "\n"
