@@ -32,6 +32,16 @@ def make_console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width)
 
 
+def show(renderable: RenderableType, console: Console) -> None:
+    """Print; without a terminal leave out the blanks that pad lines to the width."""
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    with console.capture() as captured:
+        console.print(renderable)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, and what was not modelled."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
@@ -39,7 +49,8 @@ def print_result(result: RunResult, console: Console, *, verbose: bool = False) 
     if uses:
         parts.append(_busiest(uses, console.is_terminal))
     parts.append(_facts(result, console.width, verbose))
-    console.print(Group(*(Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0)) for part in parts)))
+    apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
+    show(Group(*apart), console)
 
 
 def print_summary(result: RunResult, console: Console) -> None:
@@ -48,7 +59,7 @@ def print_summary(result: RunResult, console: Console) -> None:
         (result.bench, "bold"), f" on {result.topology}: ", (format_time(result.total_ns), "bold"), ", "
     )
     line.append_text(verdict(result))
-    console.print(line)
+    show(line, console)
 
 
 def verdict(result: RunResult) -> Text:
@@ -58,9 +69,11 @@ def verdict(result: RunResult) -> Text:
         return Text("interrupted: everything here covers only what ran", "bold yellow")
     if found is None:
         return Text("data not verified (--verify-data does)", "yellow")
+    if not found.checked:
+        return Text("data not verified: the bench checks no tensor (rt.check does)", "yellow")
     tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
-    error = "" if found.max_abs_error is None else f", largest error {found.max_abs_error:.3g}"
-    if found.verified:
+    error = f", largest error {found.max_abs_error:.3g}"
+    if found.ok:
         return Text.assemble(("data verified", "bold green"), f": {tensors}{error}")
     return Text.assemble(("DATA IS WRONG", "bold red"), f": {len(found.failures)} of {tensors}{error}")
 

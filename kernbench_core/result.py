@@ -15,31 +15,20 @@ if TYPE_CHECKING:
     from kernbench_core.oplog import OpLog
     from kernbench_core.store import MemoryStore
     from kernbench_core.timing import NotModelled, ResourceUse, TimingResult
+    from kernbench_core.verification import Verification
 
 SCHEMA = "kernbench.run/1"
 #: The phases of a run in the order in which a reader expects them; their times sum to the total.
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
 
 
-@attrs.frozen
-class Verification:
-    """What phase 2 answers: whether every checked tensor is right, the worst error, and the failures in words.
-
-    `max_abs_error` is None when nothing could be compared. `checked` counts tensors.
-    """
-
-    verified: bool
-    checked: int
-    max_abs_error: float | None
-    failures: tuple[str, ...] = ()
-
-
 @attrs.frozen(repr=False)
 class RunResult:
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
-    `verified` is None when the data was not verified. `op_log` and `store` are phase 1's own, so that a
-    notebook can go on from here. `hazards` is None: ordering hazards are not reported yet.
+    `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
+    are phase 1's own, so that a notebook can go on from here. `hazards` is None: ordering hazards are not
+    reported yet.
     """
 
     bench: str
@@ -88,13 +77,13 @@ class RunResult:
 
     @property
     def verified(self) -> bool | None:
-        """Whether every checked tensor is right; None when that was not asked for."""
-        return None if self.verification is None else self.verification.verified
+        """Whether every checked tensor is right; None when that was not asked for, or no tensor is checked."""
+        return self.verification.ok if self.verification is not None and self.verification.checked else None
 
     @property
     def max_abs_error(self) -> float | None:
         """The largest absolute difference from what was expected; None when nothing was compared."""
-        return None if self.verification is None else self.verification.max_abs_error
+        return self.verification.max_abs_error if self.verification is not None and self.verification.checked else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints: plain JSON types, times in ns."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.bench import Bench, open_bench
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchError, KernelError, UsageError
 from kernbench_core.files import whole_file, write_text
 from kernbench_core.manifest import (
     Manifest,
@@ -26,12 +26,14 @@ from kernbench_core.manifest import (
     write_npy,
 )
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.result import RunResult, Verification, json_text
+from kernbench_core.result import RunResult, json_text
 from kernbench_core.trace import TraceFile, open_trace
 
 if TYPE_CHECKING:
     from kernbench_core.config import Config
     from kernbench_core.engine import GraphEngine
+    from kernbench_core.runtime import Expectation
+    from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
 
 
@@ -215,8 +217,32 @@ def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None
 
 
 def _verify(engine: GraphEngine) -> Verification:
-    """Run phase 2 on what the checked tensors need and compare them."""
-    raise NotImplementedError
+    """Run phase 2 on what the checked tensors need, and compare them."""
+    from kernbench_core.executor import DataExecutor
+    from kernbench_core.oplog import Access
+    from kernbench_core.verification import Expected
+
+    expected: dict[str, Expected] = {}
+    for expectation in engine.expectations:
+        name = f"tensor {expectation.name!r}"
+        if name in expected:
+            name += f" (check {len(expected) + 1})"
+        expected[name] = Expected(
+            Access("", ()), _reference(expectation), expectation.rtol, expectation.atol, value=expectation.value
+        )
+    return DataExecutor(engine.op_log, engine.store, engine.functions).verify(expected)
+
+
+def _reference(expectation: Expectation) -> Any:
+    """Return the expected array; raise KernelError when the bench's own reference raises."""
+    try:
+        return expectation.array()
+    except KernbenchError:
+        raise
+    except Exception as error:
+        raise KernelError(
+            f"the reference of tensor {expectation.name!r} raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def _result(

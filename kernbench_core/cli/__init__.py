@@ -91,6 +91,9 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
     except (KeyboardInterrupt, click.Abort):
         shell.complain("interrupted.")
         return _INTERRUPTED
+    except SystemExit as stop:
+        # click exits by itself in two cases: help for a bare `kernbench` (2), and a closed pipe (1).
+        return 2 if stop.code == 2 else _BROKEN_PIPE
     except BrokenPipeError:
         # Whoever read our output has gone; point stdout at nothing, so that Python's exit does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

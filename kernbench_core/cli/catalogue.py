@@ -136,14 +136,14 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
 
     from rich.table import Table
 
-    from kernbench_core.report import make_console
+    from kernbench_core.report import make_console, show
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, title in enumerate(header):
         table.add_column(title, no_wrap=index == 0)
     for row in rows:
         table.add_row(*row)
-    make_console(sys.stdout).print(table)
+    show(table, make_console(sys.stdout))
 
 
 def _echo_json(schema: str, key: str, value: object) -> None:

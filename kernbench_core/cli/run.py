@@ -46,8 +46,8 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
 
     if options["quiet"] and options["verbose"]:
         raise UsageError("options -q and -v exclude each other; give one of them.")
-    max_sim_ns = _time("--max-sim-time", options["max_sim_time"])
-    timeout_ns = _time("--timeout", options["timeout"])
+    max_sim_ns = _time("--max-sim-time", options["max_sim_time"], "5 ms")
+    timeout_ns = _time("--timeout", options["timeout"], "60 s")
 
     def carry_out(on_progress: Callable[[Any], None]) -> RunResult:
         return run_bench(
@@ -137,7 +137,7 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
         print_result(result, make_console(sys.stdout), verbose=options["verbose"])
 
 
-def _time(option: str, text: str | None) -> float | None:
+def _time(option: str, text: str | None, example: str) -> float | None:
     """Read a time with its unit, in ns; raise UsageError naming the option."""
     from kernbench_core.units import parse_quantity
 
@@ -145,5 +145,7 @@ def _time(option: str, text: str | None) -> float | None:
         return None
     try:
         return float(parse_quantity(text, "time", positive=True))
-    except ValueError as error:
-        raise UsageError(f"option {option} {error}") from None
+    except ValueError:
+        raise UsageError(
+            f"option {option} must be a positive time with its unit, as {example!r}, not {text!r}."
+        ) from None

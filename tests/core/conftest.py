@@ -17,3 +17,18 @@ def samples() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> ModuleType:
+    """Replace compiler, engine and executor by ones that do nothing but call the bench; give what they saw.
+
+    The fake module has `plugins` with a bench "toy", a preset "one", an exporter for .txt and a command
+    "hello"; `engines` lists the engines made.
+    """
+    spec = importlib.util.spec_from_file_location("kernbench_test_toy", Path(__file__).parent / "toy.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.install(tmp_path, monkeypatch, samples)
+    return module

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kernbench_core.result import RunResult, Verification
+from kernbench_core.result import RunResult
 from kernbench_core.timing import LateStart, NotModelled, ResourceUse, TimingResult
+from kernbench_core.verification import Verification
 
 TIMING = TimingResult(
     total_ns=412_300.0,
@@ -26,9 +27,10 @@ TIMING = TimingResult(
         NotModelled("Refresh is left out.", "builtin.sram", 3),
     ),
 )
-RIGHT = Verification(verified=True, checked=1, max_abs_error=0.00012)
+RIGHT = Verification(ok=True, checked=1, max_abs_error=0.00012, failures=())
+NOTHING = Verification(ok=True, checked=0, max_abs_error=0.0, failures=())
 WRONG = Verification(
-    verified=False, checked=2, max_abs_error=3.0, failures=("tensor 'c' differs at (0, 1): 4.0 must be 1.0.",)
+    ok=False, checked=2, max_abs_error=3.0, failures=("tensor 'c' differs at (0, 1): 4.0 must be 1.0.",)
 )
 
 

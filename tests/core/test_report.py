@@ -16,7 +16,7 @@ def plain(samples: ModuleType, *, verbose: bool = False, verification: str | Non
     out = io.StringIO()
     result = samples.make_result(verification and getattr(samples, verification), **changed)
     print_result(result, make_console(out), verbose=verbose)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return out.getvalue().removesuffix("\n")
 
 
 def test_plain_report(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +53,7 @@ def test_a_failure_is_shown_where_it_is(samples: ModuleType) -> None:
 def test_not_verified_and_interrupted_are_said(samples: ModuleType) -> None:
     """Silence is never taken for a verdict."""
     assert "\ndata not verified (--verify-data does)\n" in plain(samples, verification=None)
+    assert "\ndata not verified: the bench checks no tensor (rt.check does)\n" in plain(samples, verification="NOTHING")
     assert "\ninterrupted: everything here covers only what ran\n" in plain(samples, interrupted=True)
 
 

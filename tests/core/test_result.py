@@ -8,7 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from kernbench_core.result import Verification, json_text
+from kernbench_core.result import json_text
+from kernbench_core.verification import Verification
 
 PROMISED = {
     "schema", "bench", "params", "topology", "total_ns", "phases", "ops", "events", "wall_s", "verified",
@@ -36,7 +37,7 @@ def test_phases_come_in_reading_order_and_sum_to_the_total(samples: ModuleType) 
 
 @pytest.mark.parametrize(
     ("verification", "verified", "error"),
-    [(None, None, None), ("RIGHT", True, 0.00012), ("WRONG", False, 3.0)],
+    [(None, None, None), ("NOTHING", None, None), ("RIGHT", True, 0.00012), ("WRONG", False, 3.0)],
 )
 def test_verified_has_three_states(
     samples: ModuleType, verification: str | None, verified: bool | None, error: float | None
@@ -50,7 +51,7 @@ def test_verified_has_three_states(
 
 def test_json_has_no_nan(samples: ModuleType) -> None:
     """An error that is no number is written as a word, as JSON has no NaN."""
-    result = samples.make_result(Verification(False, 1, math.nan))
+    result = samples.make_result(Verification(False, 1, math.nan, ()))
     assert json.loads(json_text(result.to_json()))["max_abs_error"] == "nan"
 
 

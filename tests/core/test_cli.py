@@ -1,0 +1,216 @@
+"""The command line: options, streams, exit codes, and nothing heavy for --help."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kernbench_core.cli import main
+
+REPO = Path(__file__).parents[2]
+HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.engine")
+
+
+def call(toy: ModuleType, *args: str) -> int:
+    return main(args, toy.plugins)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`kernbench --help` loads no library of the simulation, and takes under 0.3 s."""
+    program = (
+        "import sys; from kernbench_core.cli import main; code = main(['--help']); "
+        f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    walls = []
+    for _ in range(5):
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        walls.append(time.perf_counter() - start)
+    assert done.stdout.splitlines()[-1] == "0 []"
+    assert "Usage: kernbench [OPTIONS] COMMAND [ARGS]..." in done.stdout
+    assert min(walls) < 0.3
+
+
+def test_run_prints_a_report_on_stdout_only(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results go to stdout; without a terminal there is no progress on stderr."""
+    assert call(toy, "run", "toy", "--topology", "one", "--verify-data") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("the kernel says hello\ntoy on one   n=3")
+    assert "\ndata verified: 1 tensor, largest error 0.00012\n" in out
+    assert err == ""
+
+
+def test_json_is_one_object_whatever_kernels_print(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json a kernel's print goes to stderr."""
+    assert call(toy, "run", "toy", "--topology", "one", "--json", "-p", "n=2") == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert (found["schema"], found["bench"], found["params"]["n"]) == ("kernbench.run/1", "toy", 2)
+    assert err == "the kernel says hello\n"
+
+
+def test_quiet_prints_one_line(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """-q leaves the kernel's own prints and one line."""
+    assert call(toy, "run", "toy", "--topology", "one", "-q") == 0
+    assert capsys.readouterr().out == (
+        "the kernel says hello\ntoy on one: 412.3 us, data not verified (--verify-data does)\n"
+    )
+
+
+def test_options_reach_the_engine(toy: ModuleType, tmp_path: Path) -> None:
+    """Every option of `run` has its effect."""
+    overlay = tmp_path / "more.yaml"
+    overlay.write_text("cube: {pes: 2}\n")
+    code = call(
+        toy, "run", "toy", "--topology", "one", "--components", str(overlay), "--set", "system.sips=3",
+        "--device", "sip:1", "--no-data", "--seed", "9", "--max-events", "5", "--max-sim-time", "2 us",
+        "--timeout", "1.5 s", "--trace", str(tmp_path / "t.txt"), "--out", str(tmp_path / "o"), "-v",
+    )  # fmt: skip
+    engine = toy.engines[-1]
+    limits = engine.options["limits"]
+    assert code == 0
+    assert engine.graph.data == {"system": {"sips": 3}, "cube": {"pes": 2}}
+    assert (engine.options["device"], engine.options["data"], engine.options["seed"]) == ("sip:1", False, 9)
+    assert (limits.max_events, limits.max_sim_ns, limits.timeout_s) == (5, 2000.0, 1.5)
+    assert (tmp_path / "t.txt").exists() and (tmp_path / "o" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("fail", "code"),
+    [
+        ("UsageError", 2), ("ConfigError", 3), ("DeadlockError", 4), ("LimitError", 5), ("KernelError", 6),
+        ("ComponentError", 6), ("PluginError", 6), ("SanityError", 7),
+    ],
+)  # fmt: skip
+def test_errors_are_sentences_with_their_exit_codes(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], fail: str, code: int
+) -> None:
+    """Each error of the family is one sentence on stderr, nothing on stdout, and its own code."""
+    assert call(toy, "run", "toy", "--topology", "one", "-p", f"fail={fail}") == code
+    assert capsys.readouterr() == ("", "error: it failed.\n")
+
+
+def test_wrong_data_is_exit_one(toy: ModuleType, samples: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report is printed, and the code says that it is wrong."""
+    toy.verdict = samples.WRONG
+    assert call(toy, "run", "toy", "--topology", "one", "--verify-data") == 1
+    assert "DATA IS WRONG: 1 of 2 tensors, largest error 3" in capsys.readouterr().out
+
+
+def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C gives a partial summary and 130, in JSON too."""
+    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt") == 130
+    assert "interrupted: everything here covers only what ran" in capsys.readouterr().out
+    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt", "--json") == 130
+    assert json.loads(capsys.readouterr().out)["interrupted"] is True
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["run"], "Missing argument 'BENCH'. See 'kernbench run --help'."),
+        (["rum", "toy"], "kernbench must be followed by a command, not 'rum'. Did you mean 'run'?"),
+        (
+            ["run", "toy", "--toplogy", "1"],
+            "No such option '--toplogy'. Did you mean '--topology'? See 'kernbench run --help'.",
+        ),
+        (["run", "toy", "-p", "n"], "option -p must be followed by NAME=VALUE, not 'n'."),
+        (["run", "toy", "-q", "-v"], "options -q and -v exclude each other; give one of them."),
+        (
+            ["run", "toy", "--timeout", "60"],
+            "option --timeout must be a positive time with its unit, as '60 s', not '60'.",
+        ),
+        (["components", "x.y"], "component must be a registered name, not 'x.y'."),
+        (["rerun", "none.json"], "manifest 'none.json' must be a readable file: No such file or directory."),
+    ],
+)
+def test_usage_errors_are_sentences(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], args: list[str], sentence: str
+) -> None:
+    """Exit code 2, one sentence on stderr."""
+    assert call(toy, *args) == 2
+    assert capsys.readouterr() == ("", f"error: {sentence}\n")
+
+
+def test_a_fault_of_our_own_is_not_a_result(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anything else that raises shows its traceback and says not to trust the run."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr("kernbench_core.topology.compile_topology", broken)
+    assert call(toy, "run", "toy", "--topology", "one") == 7
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == "Traceback (most recent call last):"
+    assert err[-2:] == [
+        "RuntimeError: oops",
+        "error: kernbench itself failed; please report the lines above. Do not use any result of this run.",
+    ]
+
+
+def test_rerun_says_same_or_what_differs(toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0 for the same op log, 1 for another, in words and in JSON."""
+    out = tmp_path / "o"
+    call(toy, "run", "toy", "--topology", "one", "--out", str(out), "-q")
+    capsys.readouterr()
+    path = out / "manifest.json"
+    same = json.loads(path.read_text())["op_log_sha256"]
+    assert call(toy, "rerun", str(path)) == 0
+    assert capsys.readouterr().out == f"the kernel says hello\nsame op log: {same} (4,096 ops)\n"
+    path.write_text(path.read_text().replace('"n": 3', '"n": 4'))
+    assert call(toy, "rerun", str(path), "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["same"]) == ("kernbench.rerun/1", False)
+    assert found["differences"] == [f"op_log_sha256 was {same} and is {found['result']['op_log_sha256']}."]
+
+
+def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence and one line a parameter; a bench that cannot be imported is a warning."""
+    assert call(toy, "list") == 0
+    out, err = capsys.readouterr()
+    assert out == "toy  Do nothing, n times.\n    n: int = 3\n    fail: str = \n    a: .npy file\n"
+    assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from")
+    assert call(toy, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["benches"][0]["params"][0] == {
+        "name": "n", "type": "int", "required": False, "default": 3,
+    }  # fmt: skip
+
+
+def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is listed by its sentence without being imported, and called like ours."""
+    assert call(toy, "--help") == 0
+    assert "hello       Say hello." in capsys.readouterr().out
+    assert "toy_parts" not in sys.modules
+    assert call(toy, "hello", "you") == 0
+    assert capsys.readouterr().out == "hello you\n"
+
+
+def test_version(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """--version names program and version."""
+    assert call(toy, "--version") == 0
+    assert capsys.readouterr().out == "kernbench 0.1.0\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """`kernbench … | head` ends quietly."""
+    program = "import sys; from kernbench_core.cli import main; sys.exit(main(['--help']))"
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -1,0 +1,99 @@
+"""A machine that takes no time: stand-ins for compiler, engine and executor, and plug-ins made by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernbench_core.plugins import Plugins, load_plugins
+
+engines: list[FakeEngine] = []
+plugins: Plugins
+timing: Any
+verdict: Any
+
+PLUGIN = """
+from kernbench_core.registry import BenchEntry, CommandEntry, ExporterEntry, TopologyEntry
+def kernbench_benches():
+    return [BenchEntry("toy", "toy_parts:bench"), BenchEntry("lost", "toy_parts:nothing")]
+def kernbench_topologies():
+    return [TopologyEntry("one", "toy_parts:one.yaml", "One.")]
+def kernbench_exporters():
+    return [ExporterEntry("text", "toy_parts:export", (".txt",), "Text.")]
+def kernbench_commands():
+    return [CommandEntry("hello", "toy_parts:hello", "Say hello.")]
+"""
+PARTS = '''
+import numpy as np
+import rich_click as click
+def bench(rt, n: int = 3, fail: str = "", a: np.ndarray | None = None):
+    """Do nothing, n times."""
+    if fail == "interrupt":
+        raise KeyboardInterrupt
+    if fail:
+        import kernbench_core.errors as errors
+        raise (getattr(errors, fail, None) or ZeroDivisionError)("it failed.")
+    print("the kernel says hello")
+    rt.logged.append(n)
+def export(op_log, out):
+    out.write(repr(op_log.records).encode())
+@click.command()
+@click.argument("name")
+def hello(name):
+    click.echo(f"hello {name}")
+'''
+
+
+class FakeLog:
+    """An op log of plain objects."""
+
+    def __init__(self) -> None:
+        self.records: list[object] = []
+
+    def sha256(self) -> str:
+        return hashlib.sha256(repr(self.records).encode()).hexdigest()
+
+
+class FakeEngine:
+    """Calls the bench with an object that logs, and answers with the hand-made timing."""
+
+    def __init__(self, graph: object, components: object, **options: Any) -> None:
+        self.graph, self.options = graph, options
+        self.functions = options["functions"]
+        self.op_log, self.store = FakeLog(), SimpleNamespace()
+        self.expectations: list[Any] = []
+        engines.append(self)
+
+    def run(self, bench: Any, params: Any) -> None:
+        self.params = params
+        bench(SimpleNamespace(logged=self.op_log.records), **params)
+
+    def get_timing_result(self) -> Any:
+        return timing
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> None:
+    """Put the stand-ins in place for one test, and the plug-in's files into `folder`."""
+    global plugins, timing, verdict
+    package = folder / "site" / "toy_parts"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(PARTS)
+    (package / "one.yaml").write_text("system:\n  sips: 1\n")
+    (package.parent / "toy_plugin.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(package.parent)
+    for name in ("toy_plugin", "toy_parts"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    plugins = load_plugins(["toy = toy_plugin"], installed=False)
+    timing, verdict = samples.TIMING, samples.RIGHT
+    monkeypatch.setattr("kernbench_core.engine.GraphEngine", FakeEngine)
+    monkeypatch.setattr("kernbench_core.topology.compile_topology", lambda config, components: config)
+    executor = lambda log, store, functions: SimpleNamespace(verify=lambda expected: verdict)  # noqa: E731
+    monkeypatch.setattr("kernbench_core.executor.DataExecutor", executor)
+    saver = ModuleType("kernbench_core.oplog_file")
+    saver.save_run = lambda path, *_: path.write_text("log")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kernbench_core.oplog_file", saver)
