@@ -17,7 +17,8 @@ class PeMath(ComponentBase):
 
     Models: `lanes` elements per cycle, busy with one op at a time.
     Ignores: Every math op costs one cycle per `lanes` elements: an exp as much as an add, a reduction as much as its \
-input, and dtypes do not matter. A math command's operands come from the scratchpad for free.
+input, and dtypes do not matter. The operands of a math command, and those of an \
+epilogue step beside the tile, come from the scratchpad for free.
     Timing: overhead + ceil(elements / lanes) / clock.
     Source: PARAMETERS vector engine row: Trainium2, 128 lanes at 0.96 GHz; the overhead is an assumption.
     """
