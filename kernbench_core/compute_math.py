@@ -3,11 +3,11 @@
 Every function takes the op's params and its operands and returns an array that the caller rounds to the result's
 dtype. Floats are f32 here, whatever they were (see `compute`).
 
-Integer `floordiv` and `mod` are those of C and Triton: the quotient is cut towards zero and the remainder has the sign
-of the dividend. Division of an integer by zero gives 0 and leaves the dividend as remainder (masked-out lanes divide by
-zero all the time; hardware does not stop for them). Integers wrap. Float `mod` is C's fmod. `shr` of a signed integer
-keeps its sign. `gelu` is the tanh form, `gelu_erf` the exact one. `max` and `min` let NaN through; `argmax` and `argmin`
-give the first of equals.
+Integer `floordiv` and `mod` are those of C and Triton: the quotient is cut towards zero and the remainder has the
+sign of the dividend. Division of an integer by zero gives 0 and leaves the dividend as remainder (masked-out lanes
+divide by zero all the time, and hardware does not stop for them). Integers wrap. Float `mod` is C's fmod. `shr` of a
+signed integer keeps its sign. `gelu` is the tanh form, `gelu_erf` the exact one. `max` and `min` let NaN through;
+`argmax` and `argmin` give the first of equals.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def _erf(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    return 1.0 / (1.0 + np.exp(-x))  # type: ignore[no-any-return]
+    return 1.0 / (1.0 + np.exp(-x))
 
 
 def _gelu(x: Array) -> Array:
-    return 0.5 * x * (1.0 + np.tanh(_GELU * (x + 0.044715 * x * x * x)))  # type: ignore[no-any-return]
+    return 0.5 * x * (1.0 + np.tanh(_GELU * (x + 0.044715 * x * x * x)))
 
 
 def _gelu_erf(x: Array) -> Array:
-    return 0.5 * x * (1.0 + _erf(x * math.sqrt(0.5)))  # type: ignore[no-any-return]
+    return 0.5 * x * (1.0 + _erf(x * math.sqrt(0.5)))
 
 
 def _is_integer(x: Array) -> bool:
@@ -48,23 +48,23 @@ def _is_integer(x: Array) -> bool:
 
 def _floordiv(a: Array, b: Array) -> Array:
     if not _is_integer(a):
-        return np.floor(a / b)  # type: ignore[no-any-return]
+        return np.asarray(np.floor(a / b))
     a, b = np.broadcast_arrays(a, b)
     quotient = np.floor_divide(a, b, where=b != 0, out=np.zeros(a.shape, np.result_type(a, b)))
     inexact = quotient * b != a
-    return quotient + (inexact & ((a < 0) != (b < 0)) & (b != 0)).astype(quotient.dtype)  # type: ignore[no-any-return]
+    return np.asarray(quotient + (inexact & ((a < 0) != (b < 0)) & (b != 0)).astype(quotient.dtype))
 
 
 def _mod(a: Array, b: Array) -> Array:
     if not _is_integer(a):
-        return np.fmod(a, b)  # type: ignore[no-any-return]
-    return a - _floordiv(a, b) * b  # type: ignore[no-any-return]
+        return np.asarray(np.fmod(a, b))
+    return np.asarray(a - _floordiv(a, b) * b)
 
 
 def _softmax(params: Params, x: Array) -> Array:
     axis = _axis(params, x)
     shifted = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return shifted / np.sum(shifted, axis=axis, keepdims=True)  # type: ignore[no-any-return]
+    return np.asarray(shifted / np.sum(shifted, axis=axis, keepdims=True))
 
 
 def _axis(params: Params, x: Array) -> int | tuple[int, ...] | None:
@@ -84,7 +84,7 @@ def _cumulative(function: Callable[..., Any]) -> MathFunction:
         axis = params.get("axis") or 0
         if params.get("reverse", False):
             return np.flip(function(np.flip(x, axis), axis=axis, dtype=x.dtype), axis)
-        return function(x, axis=axis, dtype=x.dtype)  # type: ignore[no-any-return]
+        return np.asarray(function(x, axis=axis, dtype=x.dtype))
 
     return scan
 
@@ -118,9 +118,12 @@ def _plain(function: Callable[..., Any]) -> MathFunction:
     return apply
 
 
-FLOAT_UNARY: Final[Mapping[str, MathFunction]] = {
-    name: _plain(function)
-    for name, function in {
+def _plain_all(functions: Mapping[str, Callable[..., Any]]) -> dict[str, MathFunction]:
+    return {name: _plain(function) for name, function in functions.items()}
+
+
+FLOAT_UNARY: Final[Mapping[str, MathFunction]] = _plain_all(
+    {
         "exp": np.exp,
         "exp2": np.exp2,
         "log": np.log,
@@ -135,22 +138,20 @@ FLOAT_UNARY: Final[Mapping[str, MathFunction]] = {
         "silu": lambda x: x * _sigmoid(x),
         "gelu": _gelu,
         "gelu_erf": _gelu_erf,
-    }.items()
-}
-UNARY: Final[Mapping[str, MathFunction]] = {
-    name: _plain(function)
-    for name, function in {
+    }
+)
+UNARY: Final[Mapping[str, MathFunction]] = _plain_all(
+    {
         "abs": np.abs,
         "neg": np.negative,
         "relu": lambda x: np.maximum(x, x.dtype.type(0)),
         "floor": lambda x: x if _is_integer(x) else np.floor(x),
         "ceil": lambda x: x if _is_integer(x) else np.ceil(x),
         "copy": lambda x: x,
-    }.items()
-}
-BINARY: Final[Mapping[str, MathFunction]] = {
-    name: _plain(function)
-    for name, function in {
+    }
+)
+BINARY: Final[Mapping[str, MathFunction]] = _plain_all(
+    {
         "add": np.add,
         "sub": np.subtract,
         "mul": np.multiply,
@@ -159,39 +160,36 @@ BINARY: Final[Mapping[str, MathFunction]] = {
         "minimum": np.minimum,
         "maximum": np.maximum,
         "pow": np.power,
-    }.items()
-}
+    }
+)
 DIVISION: Final[Mapping[str, MathFunction]] = {"div": _plain(np.true_divide)}
-BITWISE: Final[Mapping[str, MathFunction]] = {
-    name: _plain(function)
-    for name, function in {
+BITWISE: Final[Mapping[str, MathFunction]] = _plain_all(
+    {
         "and": np.bitwise_and,
         "or": np.bitwise_or,
         "xor": np.bitwise_xor,
         "invert": np.invert,
         "shl": np.left_shift,
         "shr": np.right_shift,
-    }.items()
-}
-COMPARISONS: Final[Mapping[str, MathFunction]] = {
-    name: _plain(function)
-    for name, function in {
+    }
+)
+COMPARISONS: Final[Mapping[str, MathFunction]] = _plain_all(
+    {
         "eq": np.equal,
         "ne": np.not_equal,
         "lt": np.less,
         "le": np.less_equal,
         "gt": np.greater,
         "ge": np.greater_equal,
-    }.items()
-}
-LOGICAL: Final[Mapping[str, MathFunction]] = {
-    name: _plain(function)
-    for name, function in {
+    }
+)
+LOGICAL: Final[Mapping[str, MathFunction]] = _plain_all(
+    {
         "logical_and": np.logical_and,
         "logical_or": np.logical_or,
         "logical_not": np.logical_not,
-    }.items()
-}
+    }
+)
 TERNARY: Final[Mapping[str, MathFunction]] = {
     "fma": _plain(lambda a, b, c: a * b + c),
     "clamp": _plain(lambda x, low, high: np.minimum(np.maximum(x, low), high)),

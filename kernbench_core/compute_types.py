@@ -1,4 +1,4 @@
-"""What an op gives before it is computed: the dtype and the shape of its result, and errors when operands do not fit."""
+"""What an op will give, before it is computed: dtype and shape of its result, and errors when operands do not fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernbench_core import compute_math as ops
-from kernbench_core.dtypes import WeakType, is_float, is_int, promote
+from kernbench_core.dtypes import WeakType, is_float, promote
 from kernbench_core.errors import ShapeError
 
 Shape = tuple[int, ...]
@@ -26,11 +26,10 @@ def op_of(name: str) -> str:
 def result_type(op: str, dtypes: Sequence[str | WeakType], params: Mapping[str, Any] | None = None) -> str:
     """Return the dtype of the result of a math op or of `gemm`.
 
-    Operands are promoted as `dtypes.promote` says (Python scalars, given as `bool`, `int` or `float`, are weak). Then:
-    comparisons, logic and any/all give bool; argmax/argmin int32; `div` a float (f32 unless both sides are f32 already:
-    Triton divides f16 and bf16 in f32); sums of bool and int8 give int32; arithmetic on bool gives int32; gemm gives f32
-    for floats and int32 for integers; cast, full and zeros what `params["dtype"]` says. ShapeError where the op does not
-    exist for the dtype.
+    Operands are promoted as `dtypes.promote` says (Python scalars, given as `bool`, `int` or `float`, are weak). Then
+    comparisons, logic and any/all give bool; argmax/argmin int32; `div` gives f32, as Triton's does; sums of bool and
+    int8 give int32; arithmetic on bool gives int32; gemm gives f32 for floats and int32 for integers; cast, full and
+    zeros what `params["dtype"]` says. ShapeError where the op does not exist for the dtype.
     """
     if op == "gemm" or op.startswith("gemm_"):
         return "f32" if is_float(promote(dtypes[:2])) else "int32"
@@ -164,7 +163,3 @@ def _must(condition: bool, op: str, what: str, dtype: str) -> None:
 def _list(shapes: Sequence[Shape]) -> str:
     return " and ".join(map(str, shapes))
 
-
-def is_integral(dtype: str) -> bool:
-    """Tell whether the dtype is bool or an integer."""
-    return is_int(dtype) or dtype == "bool"

@@ -82,7 +82,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if numpy_name == "bfloat16":
         import ml_dtypes  # the only door; numpy knows the name once it is imported
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
     return np.dtype(numpy_name)
 
 
@@ -141,5 +141,7 @@ def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     with np.errstate(all="ignore"):
         if is_int(name) and array.dtype.kind not in "iub":
             wide = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=2.0**62, neginf=-(2.0**62))
-            return np.clip(wide, -(2.0**62), 2.0**62).astype(np.int64).astype(target)
-        return array.astype(target)
+            wide = np.clip(wide, -(2.0**62), 2.0**62).astype(np.int64)
+            return np.asarray(wide.astype(target))
+        out: np.ndarray[Any, Any] = array.astype(target)
+        return out

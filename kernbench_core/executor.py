@@ -92,8 +92,8 @@ class DataExecutor:
     def verify(self, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
         """Compare regions of memory with arrays, after computing what they need; nothing is raised.
 
-        `expected` gives, by a name that failures are reported under, an `Expected` or a sequence (access, array[, rtol[,
-        atol]]) whose access is an `Access` or (space, where). Tolerances default to those of the dtype.
+        `expected` gives, by the name that failures are reported under, an `Expected` or a sequence (access, array,
+        rtol, atol) whose access is an `Access` or (space, where). Tolerances may be left out: the dtype has some.
         """
         return verify_regions(self, expected)
 

@@ -94,14 +94,14 @@ def _bound(record: OpRecord, op_id: OpId, store: MemoryStore) -> OpRecord:
 
 def _bound_copy(record: OpRecord, store: MemoryStore) -> OpRecord:
     params = record.params
-    shape, dtype = (tuple(params["shape"]), params["dtype"]) if "shape" in params and "dtype" in params else (None, "")
-    nbytes = prod(shape) * dtypes.itemsize(dtype) if shape is not None else params.get("nbytes")
-    if record.writes is None and "dst_addr" not in params:
-        return record
-    writes = record.writes or Access(_space(params, "dst_space"), (Region(params["dst_addr"], int(nbytes)),))
-    reads = record.reads or (Access(_space(params, "src_space"), (Region(params["src_addr"], int(nbytes)),)),)
-    if shape is None:
-        shape, dtype = (total_bytes(writes.regions),), "int8"
+    if "shape" in params and "dtype" in params:
+        shape, dtype = tuple(params["shape"]), str(params["dtype"])
+    else:
+        nbytes = total_bytes(record.writes.regions) if record.writes is not None else int(params["nbytes"])
+        shape, dtype = (nbytes,), "int8"
+    typed = (shape, dtype)
+    writes = record.writes or _access(_space(params, "dst_space"), params["dst_addr"], typed)
+    reads = record.reads or (_access(_space(params, "src_space"), params["src_addr"], typed),)
     value = _value(store, reads[0], shape, dtype, params.get("snapshot"))
     store.write(writes.space, writes.regions, value, writer=record.op_id)
     return evolve(record, reads=(evolve(reads[0], value=value),), writes=evolve(writes, value=value))
@@ -126,6 +126,10 @@ def _math_accesses(params: Mapping[str, Any]) -> tuple[tuple[Access, ...], list[
     typed = list(zip(shapes, kinds, strict=True))
     reads = tuple(_access(s, a, t) for s, a, t in zip(spaces, params["input_addrs"], typed, strict=True))
     return reads, typed, (tuple(params["shape_out"]), params["dtype"])
+
+
+def _priority(record: OpRecord) -> tuple[float, bool]:
+    return record.t_start, record.op_kind != "memory"
 
 
 def _stated(given: tuple[Access, ...], inferred: tuple[Access, ...]) -> tuple[Access, ...]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import frozen
 
 from kernbench_core.canonical import canonical
+from kernbench_core.oplog_params import RawAccess, decode_accesses, decode_params, encode_params
 from kernbench_core.regions import Region
 from kernbench_core.values import OpId, ResultValue, Value
 
@@ -24,28 +24,8 @@ if TYPE_CHECKING:
     from kernbench_core.oplog import OpDescription
 
 
-@frozen(eq=False)
-class Mark:
-    """Stands in a template for what a record adds; compared by identity, so that no parameter can equal it."""
-
-    name: str
-
-
-_INT: Final = Mark("int")  # the next integer
-_FLOAT: Final = Mark("float")  # the next float
-_SIDE: Final = Mark("side")  # the next object of the side table
-_BASE: Final = Mark("base")  # (_BASE, j): the same integer as the base of the j-th access
-_INTS: Final = Mark("ints")  # (_INTS, n): a list of the next n integers
-_LIST: Final = Mark("list")  # (_LIST, items): a list
-_TUPLE: Final = Mark("tuple")  # (_TUPLE, n): a tuple of the next n integers
-_HANDLE: Final = Mark("handle")  # the name of the op: "pe3.17"
-_PLAIN: Final = (str, bool, type(None))
-_HEAD: Final = 5
-_SMALLEST_ADDRESS: Final = 1 << 12
-
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Head = tuple[str, str, str | None, OpId | None, OpId | None, bool]
-RawAccess = tuple[str, tuple[Region, ...], Value | None]
 
 
 @frozen(eq=False)
@@ -89,21 +69,20 @@ class Columns:
         floats: list[float] = []
         side: list[Any] = []
         sig = self._encode_accesses(described, ints, side)
-        _encode_params(described, sig, ints, floats, side)
+        encode_params(described, sig, ints, floats, side)
         try:
             packed = array("q", ints)
         except OverflowError:
             for column in (ints, floats, side):
-                column.clear()  # type: ignore[attr-defined]
+                column.clear()
             sig = self._encode_accesses(described, ints, side, huge=True)
-            _encode_params(described, sig, ints, floats, side, huge=True)
+            encode_params(described, sig, ints, floats, side, huge=True)
             packed = array("q", ints)
         key = tuple(sig)
         template = self._template_ids.get(key)
         if template is None:
             values = sum(a.value is not None for a in (*described.reads, described.writes) if a is not None)
-            template = self._template_ids[key] = len(self.templates)
-            self.templates.append(Template(key, len(ints), len(floats), values, len(side)))
+            template = self.add_template(Template(key, len(ints), len(floats), values, len(side)))
         self.ints.extend(packed)
         if floats:
             self.floats.extend(floats)
@@ -119,6 +98,12 @@ class Columns:
         self.t_end.append(t_end)
         self.t_start.append(t_start)
         self._order = self._starts = None
+
+    def add_template(self, template: Template) -> int:
+        """Add a template that is not there yet; return its number."""
+        number = self._template_ids[template.sig] = len(self.templates)
+        self.templates.append(template)
+        return number
 
     def order(self) -> Ints:
         """Return the rows in the order (t_start, component name, sequence)."""
@@ -169,9 +154,9 @@ class Columns:
         values = iter(self.values[start : start + template.values])
         side = iter(self.side.get(row, ()))
         sig = template.sig
-        accesses, at, used = _decode_accesses(sig, ints, values, side)
+        accesses, at, used = decode_accesses(sig, ints, values, side)
         op_id = _op_id(self.op_pe[row], self.op_issue[row])
-        params = _decode_params(sig, at, ints, used, floats, side, op_id)
+        params = decode_params(sig, at, ints, used, floats, side, op_id)
         head = (
             sig[0],
             sig[1],
@@ -204,7 +189,9 @@ class Columns:
                     digest.update(known[id(thing)])
         return digest.hexdigest()
 
-    def _encode_accesses(self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False) -> list[Any]:
+    def _encode_accesses(
+        self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False
+    ) -> list[Any]:
         writes = described.writes
         accesses = described.reads if writes is None else (*described.reads, writes)
         sig: list[Any] = [described.op_kind, described.op_name, described.function, writes is not None, len(accesses)]
@@ -274,143 +261,3 @@ def _gathered(column: np.ndarray[Any, Any], starts: Ints, order: Ints) -> np.nda
     ends = np.cumsum(counts)
     index = np.repeat(starts[:-1][order] - (ends - counts), counts) + np.arange(int(counts.sum()))
     return column[index]
-
-
-@cache
-def _all_plain(types: tuple[type, ...]) -> bool:
-    return all(t is int or t in _PLAIN for t in types)
-
-
-def _types(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the types inside a tuple of integers, strings and tuples, None if there is anything else.
-
-    Templates compare equal only with equal types: 1, True and 1.0 are equal to Python and different to a reader.
-    """
-    types = tuple(map(type, value))
-    if _all_plain(types):
-        return types
-    out: list[Any] = []
-    for item, t in zip(value, types, strict=True):
-        if t is tuple:
-            inner = _types(item)
-            if inner is None:
-                return None
-            out.append(inner)
-        elif t is int or t in _PLAIN:
-            out.append(t)
-        else:
-            return None
-    return tuple(out)
-
-
-def _encode_params(
-    described: OpDescription, sig: list[Any], ints: list[int], floats: list[float], side: list[Any], huge: bool = False
-) -> None:
-    """Append each parameter to the signature, and what varies of it to the columns."""
-    bases = tuple(ints)
-    params = described.params
-    handle = "pe{}.{}".format(*described.op_id) if "handle_id" in params and described.op_id is not None else None
-    types: list[Any] = []
-    add = sig.append
-    add(tuple(params))
-    for key, value in params.items():
-        kind = type(value)
-        if kind is str:
-            add(_HANDLE if value == handle else value)
-        elif kind is bool or value is None:
-            add(value)
-        elif kind is int and not huge:
-            if value in bases and value >= _SMALLEST_ADDRESS:  # type: ignore[operator]
-                add((_BASE, bases.index(value)))  # type: ignore[arg-type]
-            else:
-                ints.append(value)  # type: ignore[arg-type]
-                add(_INT)
-        elif kind is tuple and (inner := _types(value)) is not None:  # type: ignore[arg-type]
-            if not huge and key.endswith("addrs") and all(t is int for t in inner):
-                ints.extend(value)  # type: ignore[arg-type]
-                add((_TUPLE, len(value)))  # type: ignore[arg-type]
-            else:
-                add(value)
-                types.append(inner)
-        elif kind is float:
-            floats.append(value)  # type: ignore[arg-type]
-            add(_FLOAT)
-        elif kind is list:
-            _encode_list(value, sig, types, ints, side, huge)  # type: ignore[arg-type]
-        else:
-            side.append(value)
-            add(_SIDE)
-    sig.extend(types)
-
-
-def _encode_list(
-    value: list[Any], sig: list[Any], types: list[Any], ints: list[int], side: list[Any], huge: bool
-) -> None:
-    inner = _types(tuple(value))
-    if inner is None:
-        side.append(value)
-        sig.append(_SIDE)
-    elif not huge and all(t is int for t in inner):
-        ints.extend(value)
-        sig.append((_INTS, len(value)))
-    else:
-        types.append(inner)
-        sig.append((_LIST, tuple(value)))
-
-
-def _decode_accesses(
-    sig: tuple[Any, ...], ints: list[int], values: Iterator[Value], side: Iterator[Any]
-) -> tuple[list[RawAccess], int, int]:
-    """Return the accesses, where the parameters start in the signature, and how many integers were used."""
-    at, used = _HEAD, 0
-    accesses: list[RawAccess] = []
-    for _ in range(sig[4]):
-        space, no_value, row_bytes, rows, pitch = sig[at : at + 5]
-        at += 5
-        if row_bytes is None:
-            regions = next(side)
-        elif not rows:
-            regions = ()
-        else:
-            regions = (Region(ints[used], row_bytes, rows, pitch),)
-            used += 1
-        accesses.append((space, regions, None if no_value else next(values)))
-    return accesses, at, used
-
-
-def _decode_params(
-    sig: tuple[Any, ...],
-    at: int,
-    ints: list[int],
-    used: int,
-    floats: Iterator[float],
-    side: Iterator[Any],
-    op_id: OpId | None,
-) -> dict[str, Any]:
-    params: dict[str, Any] = {}
-    handle = None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
-    for i, key in enumerate(sig[at], at + 1):
-        item = sig[i]
-        mark = item[0] if type(item) is tuple and item else item
-        if mark is _INT:
-            params[key] = ints[used]
-            used += 1
-        elif mark is _FLOAT:
-            params[key] = next(floats)
-        elif mark is _SIDE:
-            params[key] = next(side)
-        elif mark is _BASE:
-            params[key] = ints[item[1]]
-        elif mark is _INTS:
-            params[key] = ints[used : used + item[1]]
-            used += item[1]
-        elif mark is _TUPLE:
-            params[key] = tuple(ints[used : used + item[1]])
-            used += item[1]
-        elif mark is _HANDLE:
-            params[key] = handle
-        elif mark is _LIST:
-            params[key] = list(item[1])
-        else:
-            params[key] = item
-    return params

@@ -65,6 +65,18 @@ class MemoryStore:
             self._spaces.setdefault(space, SpaceIndex()).insert(Write(regions, value, ticket))
         return ticket
 
+    def write_part(
+        self, space: str, region: Region, value: Value, offset: int, writer: OpId | None, lands_at: float | None
+    ) -> None:
+        """Let a region hold the bytes of `value` from `offset` on: how a saved memory is put back, entry by entry."""
+        if not self.data:
+            return
+        index = self._spaces.setdefault(space, SpaceIndex())
+        if offset == 0 and region.nbytes == value.nbytes:
+            index.insert(Write((normal(region),), value, WriteTicket(writer, lands_at)))
+            return
+        index.insert_part(Write((region,), value, WriteTicket(writer, lands_at)), region, offset)
+
     def read(self, space: str, where: Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
         """Return the bytes of `where` as a read-only array of `shape` and `dtype`; what was written there by default.
 

@@ -86,6 +86,11 @@ class SpaceIndex:
             self.compact()
             self._compact_at = 2 * len(self._hidden) + _COMPACT_AT
 
+    def insert_part(self, write: Write, region: Region, offset: int) -> None:
+        """File one ascending region of a write by itself; it is found by what it touches only."""
+        self._file(Entry(region, write, offset, self._sequence))
+        self._sequence += 1
+
     def touching(self, piece: Region) -> list[Entry]:
         """Return the entries that share a byte with an ascending region, newest first."""
         found: dict[Entry, None] = {}

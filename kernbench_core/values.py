@@ -16,7 +16,8 @@ from attrs import frozen
 
 from kernbench_core import dtypes
 from kernbench_core.errors import NoDataError, PendingDataError, ShapeError
-from kernbench_core.regions import Region, compose, covers, intersect, runs
+from kernbench_core.painting import paint, paint_converted, view_strides
+from kernbench_core.regions import Region, compose, intersect, runs
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -281,14 +282,14 @@ class AssemblyValue(Value):
         own = dtypes.numpy_dtype(self.dtype)
         target = own if dtype is None else dtype
         out: Array = np.empty(self.shape, target)
-        parts = self.parts()
         if self.fill is not None:
             out[...] = np.asarray(self.fill).astype(own).astype(target)
-        for part in parts:
-            if not (target is not own and _paint_converted(out, part, own, target)):
-                if target is not own:
-                    return self.gather().astype(target)
-                _paint(out.reshape(-1).view(np.uint8), part)
+        for part in self.parts():
+            data = _bytes_of(part.source)
+            if target == own:
+                paint(out.reshape(-1).view(np.uint8), part.dst, data, part.src)
+            elif not paint_converted(out, part.dst, data, part.src, own):
+                return self.gather().astype(target)
         return out
 
 
@@ -330,7 +331,7 @@ def sub_parts(source: Value, src: Region, dst: Region) -> list[Part]:
     for inner in content.parts():
         if inner.source is content:
             return [Part(dst, content, src)]
-        if covers(src, inner.dst) and src == inner.dst:
+        if src == inner.dst:
             out.append(Part(dst, inner.source, inner.src))
             continue
         for at_src, at_inner in intersect(src, inner.dst):
@@ -356,31 +357,12 @@ def view_of(source: ArrayValue, src: Region, shape: Shape, dtype: str) -> ArrayV
     return ArrayValue(array, source, src)
 
 
-def view_strides(src: Region, shape: Shape, size: int) -> tuple[int, ...] | None:
-    """Return the strides that lay `shape` over a region, or None if its rows do not fall on whole trailing axes."""
-    strides: list[int] = []
-    inner = size
-    outer = 0
-    for extent in reversed(shape):
-        if inner < src.row_bytes or src.rows == 1:
-            strides.append(inner)
-            inner *= extent
-        else:
-            outer = outer or src.pitch
-            strides.append(outer)
-            outer *= extent
-        if inner > src.row_bytes:
-            return None
-    return tuple(reversed(strides)) if inner == src.row_bytes or 0 in shape else None
-
-
 def _is_leaf(source: Value) -> bool:
-    kind = type(source)
-    if kind is ArrayValue:
-        return source.origin is None  # type: ignore[attr-defined, no-any-return]
-    if kind is LoadedValue:
-        return not source.bound  # type: ignore[attr-defined, no-any-return]
-    return kind is not AssemblyValue
+    if isinstance(source, ArrayValue):
+        return source.origin is None
+    if isinstance(source, LoadedValue):
+        return not source.bound
+    return not isinstance(source, AssemblyValue)
 
 
 def _link(dst: Region, at_dst: Region, source: Value, src: Region, at_src: Region) -> Iterator[Part]:
@@ -406,38 +388,3 @@ def _bytes_of(source: Value) -> Array:
     if isinstance(source, ArrayValue | ResultValue):
         return source.flat()
     return np.ascontiguousarray(source.array()).reshape(-1).view(np.uint8)
-
-
-def _strided(flat: Array, region: Region, dtype: np.dtype[Any], scale: int = 1) -> Array:
-    """View the bytes of a region as rows of elements; `scale` = bytes per element here over bytes in the region."""
-    size = dtype.itemsize
-    columns = region.row_bytes * scale // size
-    return np.ndarray(
-        (region.rows, columns), dtype, flat.data, region.base * scale, (region.pitch * scale, size)
-    )
-
-
-def _paint(out: Array, part: Part) -> None:
-    """Copy the bytes of one part."""
-    dst, src = part.dst, part.src
-    unit = np.dtype(np.uint8)
-    for size, wide in ((8, np.dtype("u8")), (4, np.dtype("u4")), (2, np.dtype("u2"))):
-        if not (dst.row_bytes % size or src.row_bytes % size) and min(dst.row_bytes, src.row_bytes) <= 64:
-            unit = wide
-            break
-    target = _strided(out, dst, unit)
-    data = _strided(_bytes_of(part.source), src, unit)
-    target[...] = data if data.shape == target.shape else np.ascontiguousarray(data).reshape(target.shape)
-
-
-def _paint_converted(out: Array, part: Part, own: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Copy one part converting its elements; False when a region cuts elements apart."""
-    size = own.itemsize
-    if any(r.base % size or r.row_bytes % size or r.pitch % size for r in (part.dst, part.src)):
-        return False
-    dst = part.dst
-    scaled = Region(dst.base // size, dst.row_bytes // size, dst.rows, dst.pitch // size)
-    to = _strided(out.reshape(-1).view(np.uint8), scaled, target, target.itemsize)
-    data = _strided(_bytes_of(part.source), part.src, own)
-    to[...] = data if data.shape == to.shape else np.ascontiguousarray(data).reshape(to.shape)
-    return True

@@ -1,8 +1,8 @@
 """Compare phase 2 of a tiled GEMM with the plain numpy computation: time and peak extra memory, side by side.
 
 The op log holds 64 composite GEMMs of 32 x 2048 x 2048 in f16. A and the shared B lie in 64 slabs each, as on a machine
-of 64 memory slices; the 64 results are stored to 64 regions and read back as one array. The plain computation casts both
-operands to f32, multiplies, and casts the product back. Run: python tools/bench_executor.py
+of 64 memory slices; the 64 results are stored to 64 regions and read back as one array. The plain computation casts
+both operands to f32, multiplies, and casts the product back. Run: python tools/bench_executor.py
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def replayed(log: OpLog, store: MemoryStore, where: tuple[Region, ...]) -> Array
     return executor.store.read("hbm", where, (SIZE, SIZE), "f16")
 
 
-def measure(function: Callable[[], Array]) -> tuple[float, int]:
-    """Return seconds and the peak of traced memory above the start, in bytes; each taken in a call of its own."""
+def seconds(function: Callable[[], Array]) -> float:
+    """Return how long one call takes."""
     began = time.perf_counter()
     function()
-    return time.perf_counter() - began, 0
+    return time.perf_counter() - began
 
 
 def peak(function: Callable[[], Array]) -> int:
@@ -93,9 +93,9 @@ def main() -> int:
     plain(a, b)
     plain_s, replay_s = [], []
     for _ in range(7):
-        plain_s.append(measure(lambda: plain(a, b))[0])
+        plain_s.append(seconds(lambda: plain(a, b)))
         fresh = recorded(a, b)
-        replay_s.append(measure(lambda fresh=fresh: replayed(*fresh))[0])
+        replay_s.append(seconds(lambda fresh=fresh: replayed(*fresh)))
     fresh = recorded(a, b)
     same = np.array_equal(replayed(*fresh), plain(a, b))
     fresh = recorded(a, b)

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.errors import PendingDataError, StoreError, UninitializedReadError
+from kernbench_core.errors import UninitializedReadError
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
-from kernbench_core.values import AbstractValue, AssemblyValue, ResultValue
 
 SPAN = 160
 
