@@ -216,7 +216,7 @@ def _read_setting(setting: str) -> Located:
     parts = key.split(".")
     if not equals or not all(part.strip() for part in parts):
         raise ConfigError(f"{place}: setting must be KEY=VALUE with a dotted key, not {setting!r}.")
-    tree = read_yaml(text, place, positions=False)
+    tree = read_yaml(text.strip() or "null", place, positions=False)
     for part in reversed(parts):
         tree = Located({part.strip(): tree}, place)
     return tree

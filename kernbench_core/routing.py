@@ -1,12 +1,13 @@
 """Paths through the machine: deterministic, found on first use, cached; nothing is computed for all pairs.
 
-A path is the one of least wire latency, then fewest hops. What is still equal is decided by a fixed order: columns
-before rows, and the lane in the same half of the mesh as the end of the path. Inside a router mesh every run of
-routers is then laid in dimension order, columns before rows, wherever both legs exist (the HBM zone may cut one off).
+A path crosses the fewest packages, then IO chiplets, then cube borders; of those it is the one of least wire latency,
+then fewest hops. What is still equal is decided by a fixed order: columns before rows, and the lane in the same half of
+the mesh as the end of the path. Inside a router mesh every run of routers is then laid in dimension order, columns
+before rows, wherever both legs exist (the HBM zone may cut one off). So traffic between cubes of one package stays in
+the cube mesh, and no UCIe port is a short cut between routers of its own cube.
 
 Endpoints (host, processors, memories, PE units) begin and end paths and are never passed through, except that a TCM is
-reached through the pe_dma of its own PE. A UCIe port is crossed, never turned in: it is no short cut between routers
-of a cube, nor the IO chiplet one between cubes. A direct edge is a path.
+reached through the pe_dma of its own PE. A direct edge is a path.
 """
 
 from __future__ import annotations
@@ -24,15 +25,12 @@ from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 ENDPOINT_KINDS = frozenset({"host", "io_cpu", "m_cpu", "hbm_ctrl", "sram"})
 """Kinds that no path passes through; neither does one pass through a unit of a PE."""
 
-GATEWAY_KINDS = frozenset({"ucie", "io_ucie"})
-"""Kinds that join two sides: a path leaves them by another kind of edge than it came by, and never turns in them."""
-
 Adjacency = Mapping[str, tuple[Edge, ...]]
 Path = tuple[str, ...]
-_State = tuple[str, str | None]
-"""A transit node and, for a gateway, the kind of edge that the path came by."""
 _Half = tuple[bool, bool]
-_NO_PATH = float("inf")
+_Cost = tuple[int, float, int]
+"""Rank of the borders that a path crosses, wire latency in ns, hops; smaller is better, left before right."""
+_RANK_OF_PACKAGE, _RANK_OF_IO_CHIPLET, _RANK_OF_CUBE = 10**8, 10**4, 1
 _ROUTER = re.compile(r"(.*\.)r(\d+)c(\d+)")
 
 VIEWS: Mapping[str, frozenset[EdgeKind]] = MappingProxyType(
@@ -142,14 +140,10 @@ class _View:
                 incoming[edge.dst].append(edge)
         self.outgoing: Adjacency = MappingProxyType({node: tuple(edges) for node, edges in outgoing.items()})
         self._incoming = incoming
+        self._nodes = graph.nodes
         self._transit = {node.id for node in graph.nodes.values() if is_transit(node)}
-        self._gateways = {
-            node.id
-            for node in graph.nodes.values()
-            if node.kind in GATEWAY_KINDS and len({edge.kind for edge in outgoing[node.id]}) > 1
-        }
         self._mesh = _Mesh(graph)
-        self._searches: dict[tuple[_State, _Half], _Search] = {}
+        self._searches: dict[tuple[str, _Half], _Search] = {}
 
     def path(self, src: str, dst: str) -> Path | None:
         """Return the path between two different nodes, or None."""
@@ -158,48 +152,49 @@ class _View:
         half = self._mesh.half(edge.src for edge in self._incoming[dst]) or self._mesh.half(
             edge.dst for edge in self.outgoing[src]
         )
-        best: tuple[float, int, Path] | None = None
+        best: tuple[_Cost, Path] | None = None
         for anchor, lead in self._ends(src, self.outgoing[src], lambda edge: edge.dst):
             search = self._search(anchor, half or (False, False))
             for goal, trail in self._ends(dst, self._incoming[dst], lambda edge: edge.src):
-                found = [(*search.cost(state), state) for state in self._states(goal[0], trail)]
-                cost, hops, state = min(found, key=lambda item: item[:2])
-                cost += (lead.latency if lead else 0.0) + (trail.latency if trail else 0.0)
-                if cost < _NO_PATH and (best is None or (cost, hops) < best[:2]):
-                    inner = self._mesh.dimension_ordered(search.path(state))
-                    best = (cost, hops, ((src,) if lead else ()) + inner + ((dst,) if trail else ()))
-        return None if best is None else best[2]
+                cost = search.cost(goal)
+                if cost is None:
+                    continue
+                for edge in (lead, trail):
+                    cost = _sum(cost, self._cost(edge)) if edge is not None else cost
+                if best is None or cost < best[0]:
+                    inner = self._mesh.dimension_ordered(search.path(goal))
+                    best = (cost, ((src,) if lead else ()) + inner + ((dst,) if trail else ()))
+        return None if best is None else best[1]
 
-    def _ends(
-        self, node: str, edges: Iterable[Edge], other: Callable[[Edge], str]
-    ) -> list[tuple[_State, Edge | None]]:
+    def _ends(self, node: str, edges: Iterable[Edge], other: Callable[[Edge], str]) -> list[tuple[str, Edge | None]]:
         """Return the transit nodes where a path from or to a node begins or ends, with the edge that leads there."""
         if node in self._transit:
-            return [((node, None), None)]
-        return [(self._state(other(edge), edge.kind), edge) for edge in edges if other(edge) in self._transit]
-
-    def _state(self, node: str, kind: EdgeKind) -> _State:
-        return (node, kind.value if node in self._gateways else None)
-
-    def _states(self, node: str, trail: Edge | None) -> list[_State]:
-        """Return the states in which a path may have come to a transit node, if it is to leave by `trail`."""
-        if node not in self._gateways:
             return [(node, None)]
-        kinds = {edge.kind.value for edge in self._incoming[node] if trail is None or edge.kind != trail.kind}
-        return [(node, kind) for kind in sorted(kinds)] + [(node, None)]
+        return [(other(edge), edge) for edge in edges if other(edge) in self._transit]
 
-    def _search(self, anchor: _State, half: _Half) -> _Search:
+    def _search(self, anchor: str, half: _Half) -> _Search:
         search = self._searches.get((anchor, half))
         if search is None:
-            search = self._searches[anchor, half] = _Search(anchor, lambda state: self._ways(state, half))
+            search = self._searches[anchor, half] = _Search(anchor, lambda node: self._ways(node, half))
         return search
 
-    def _ways(self, state: _State, half: _Half) -> Iterator[tuple[_State, float]]:
-        """Yield where a path may go from a state, in the order that decides ties."""
-        node, came_by = state
-        edges = [edge for edge in self.outgoing[node] if edge.dst in self._transit and edge.kind.value != came_by]
+    def _ways(self, node: str, half: _Half) -> Iterator[tuple[str, _Cost]]:
+        """Yield where a path may go from a node, in the order that decides ties, and what each step costs."""
+        edges = [edge for edge in self.outgoing[node] if edge.dst in self._transit]
         for edge in sorted(edges, key=lambda edge: self._mesh.order(node, edge.dst, half)):
-            yield self._state(edge.dst, edge.kind), edge.latency
+            yield edge.dst, self._cost(edge)
+
+    def _cost(self, edge: Edge) -> _Cost:
+        ends = {self._nodes[edge.src].kind, self._nodes[edge.dst].kind}
+        if edge.kind is EdgeKind.SCALE_UP:
+            return _RANK_OF_PACKAGE, edge.latency, 1
+        if edge.kind is EdgeKind.UCIE and "io_ucie" in ends:
+            return _RANK_OF_IO_CHIPLET, edge.latency, 1
+        return _RANK_OF_CUBE if "ucie" in ends else 0, edge.latency, 1
+
+
+def _sum(a: _Cost, b: _Cost) -> _Cost:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 class _Mesh:
@@ -281,34 +276,34 @@ class _Search:
 
     __slots__ = ("_came_from", "_costs", "_done", "_queue", "_sequence", "_ways")
 
-    def __init__(self, anchor: _State, ways: Callable[[_State], Iterable[tuple[_State, float]]]) -> None:
+    def __init__(self, anchor: str, ways: Callable[[str], Iterable[tuple[str, _Cost]]]) -> None:
         self._ways = ways
-        self._costs: dict[_State, tuple[float, int]] = {anchor: (0.0, 0)}
-        self._came_from: dict[_State, _State] = {}
-        self._done: set[_State] = set()
-        self._queue: list[tuple[float, int, int, _State]] = [(0.0, 0, 0, anchor)]
+        self._costs: dict[str, _Cost] = {anchor: (0, 0.0, 0)}
+        self._came_from: dict[str, str] = {}
+        self._done: set[str] = set()
+        self._queue: list[tuple[_Cost, int, str]] = [((0, 0.0, 0), 0, anchor)]
         self._sequence = 0
 
-    def cost(self, goal: _State) -> tuple[float, int]:
-        """Return (latency in ns, hops) to a state; the latency is infinite when there is no path."""
+    def cost(self, goal: str) -> _Cost | None:
+        """Return what the path to a transit node costs, or None when there is none."""
         while goal not in self._done and self._queue:
-            latency, hops, _, state = heappop(self._queue)
-            if state in self._done:
+            so_far, _, node = heappop(self._queue)
+            if node in self._done:
                 continue
-            self._done.add(state)
-            for neighbour, extra in self._ways(state):
-                cost = (latency + extra, hops + 1)
+            self._done.add(node)
+            for neighbour, step in self._ways(node):
+                cost = _sum(so_far, step)
                 known = self._costs.get(neighbour)
                 if known is None or cost < known:
                     self._costs[neighbour] = cost
-                    self._came_from[neighbour] = state
+                    self._came_from[neighbour] = node
                     self._sequence += 1
-                    heappush(self._queue, (*cost, self._sequence, neighbour))
-        return self._costs[goal] if goal in self._done else (_NO_PATH, 0)
+                    heappush(self._queue, (cost, self._sequence, neighbour))
+        return self._costs[goal] if goal in self._done else None
 
-    def path(self, goal: _State) -> Path:
-        """Return the nodes from the anchor to a state whose cost has been asked for."""
+    def path(self, goal: str) -> Path:
+        """Return the nodes from the anchor to a goal whose cost has been asked for."""
         path = [goal]
         while path[-1] in self._came_from:
             path.append(self._came_from[path[-1]])
-        return tuple(node for node, _ in reversed(path))
+        return tuple(reversed(path))
