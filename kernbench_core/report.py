@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -45,9 +46,9 @@ def show(renderable: RenderableType, console: Console) -> None:
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, and what was not modelled."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
-    uses = result.busiest if verbose else result.busiest[:_BUSIEST]
-    if uses:
-        parts.append(_busiest(uses, console.is_terminal))
+    rows = [(use, 1) for use in result.busiest] if verbose else alike(result.busiest)[:_BUSIEST]
+    if rows:
+        parts.append(_busiest(rows, console.is_terminal))
     parts.append(_facts(result, console.width, verbose))
     apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
     show(Group(*apart), console)
@@ -112,18 +113,41 @@ def _phases(result: RunResult, decorated: bool) -> Table:
     return table
 
 
-def _busiest(uses: Sequence[ResourceUse], decorated: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("busiest resources", no_wrap=True, overflow="ellipsis")
-    table.add_column("kind", no_wrap=True)
-    table.add_column("busy", justify="right", no_wrap=True)
-    if decorated:
-        table.add_column("", no_wrap=True, width=_BAR_CELLS // 2)
-    table.add_column("moved", justify="right", no_wrap=True)
+def alike(uses: Sequence[ResourceUse]) -> list[tuple[ResourceUse, int]]:
+    """Return the busiest of each group of resources whose names differ in numbers only, with the group's size."""
+    groups: dict[str, list[ResourceUse]] = {}
     for use in uses:
-        shown = [Text(bar(use.utilisation, _BAR_CELLS // 2), "magenta")] if decorated else []
-        moved = format_bytes(use.nbytes) if use.nbytes else "-"
-        table.add_row(use.name, use.kind, f"{use.utilisation:.1%}", *shown, moved)
+        groups.setdefault(re.sub(r"\d+", "0", use.name), []).append(use)
+    return [(group[0], len(group)) for group in groups.values()]
+
+
+def _busiest(rows: Sequence[tuple[ResourceUse, int]], decorated: bool) -> Table:
+    """Lay out resources, how busy and with what; "alike" counts those that the row stands for besides its own."""
+    cells = [
+        (
+            use.name,
+            use.kind,
+            f"{use.utilisation:.1%}",
+            *([bar(use.utilisation, _BAR_CELLS // 2)] if decorated else []),
+            format_bytes(use.nbytes) if use.nbytes else "-",
+            f"+{count - 1}" if count > 1 else "",
+        )
+        for use, count in rows
+    ]
+    titles = ("busiest resources", "kind", "busy", *([""] if decorated else []), "moved", "alike")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, title in enumerate(titles):
+        width = max(len(title), *(len(row[index]) for row in cells))
+        table.add_column(
+            title,
+            justify="right" if title in ("busy", "moved", "alike") else "left",
+            style="magenta" if not title else None,
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=0 if index == 0 else width,
+        )
+    for row in cells:
+        table.add_row(*row)
     return table
 
 
@@ -144,7 +168,7 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
 def _counts(result: RunResult) -> Text:
     rate = format_count(float(f"{result.events / result.timing.wall_s:.3g}")) if result.timing.wall_s > 0 else "-"
     return Text(
-        f"{result.ops:,} ops, {result.events:,} events, simulated in {result.timing.wall_s:.2f} s ({rate} events/s), "
+        f"{result.ops:,} ops, {result.events:,} events in {result.timing.wall_s:.2f} s ({rate} events/s), "
         f"{result.wall_s:.2f} s in all",
         "dim",
     )
