@@ -27,7 +27,7 @@ from kernbench_core.sanity import check
 from kernbench_core.store import MemoryStore
 from kernbench_core.timing import TimingResult, timing_result
 from kernbench_core.units import format_time
-from kernbench_core.watchdog import Limits, Progress, Watchdog, stop_at
+from kernbench_core.watchdog import Limits, Progress, Watchdog
 
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
@@ -89,8 +89,6 @@ class GraphEngine:
         """
         self._program = getattr(bench, "__name__", "the host program")
         runtime = self.runtime = Runtime(self)
-        if self.limits.max_sim_ns is not None:
-            stop_at(self.env, self.limits.max_sim_ns)
         bridge = Bridge(bench, (runtime,), params)
         runtime.bridge = bridge
         self.env.process(self._host_program(bridge))

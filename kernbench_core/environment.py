@@ -80,8 +80,8 @@ class Environment(simpy.Environment):
         self._injected += 1
         heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]
 
-    def advance(self, most: int) -> bool:
-        """Process up to `most` events; return whether any are left.
+    def advance(self, most: int, until: float = math.inf) -> bool:
+        """Process up to `most` events, none of them later than `until` ns; return whether any are left.
 
         An exception that no process handles is raised as it was, not as SimPy's copy of it.
         """
@@ -89,7 +89,11 @@ class Environment(simpy.Environment):
         done = 0
         try:
             while queue and done < most:
-                self._now, _, _, event = pop(queue)
+                entry = pop(queue)
+                if entry[0] > until:
+                    heappush(queue, entry)
+                    break
+                self._now, _, _, event = entry
                 done += 1
                 callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
                 for callback in callbacks:

@@ -13,7 +13,6 @@ both authoring styles, behave alike, bit for bit. The machinery is the engine's 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeAlias, cast
@@ -208,11 +207,11 @@ class Machine:
         return self
 
     def _step_to(self, until_ns: float) -> None:
-        most = math.inf if self._limits.max_events is None else self._limits.max_events
+        most = self._limits.max_events or MOST_EVENTS
         while self.env.peek() <= until_ns:
+            self.env.advance(max(1, most - self.env.events), until_ns)
             if self.env.events >= most:
                 raise LimitError(f"the machine must reach {until_ns!r} ns within {most} events; correct the model.")
-            self.env.advance(1)
 
     @property
     def arrivals(self) -> tuple[Arrival, ...]:

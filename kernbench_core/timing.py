@@ -148,7 +148,7 @@ def docstring_section(cls: type, name: str) -> str:
     """Return the text of one section (Models, Ignores, Timing, Source) of a docstring on one line."""
     text = inspect.getdoc(cls) or ""
     heads = list(_SECTION.finditer(text))
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
+    for head, following in zip(heads, [*heads[1:], None], strict=False):
         if head.group(1) == name:
             return " ".join(text[head.end() : following.start() if following else len(text)].split())
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -73,9 +74,15 @@ class Watchdog:
         env, limits = self._env, self._limits
         most = _FEWEST_EVENTS
         looked = time.perf_counter()
+        until = math.inf if limits.max_sim_ns is None else limits.max_sim_ns
         while not finished():
-            if not env.advance(self._next_slice(most)):
+            if not env.advance(self._next_slice(most), until):
                 return
+            if env.peek() > until:
+                raise LimitError(
+                    f"the run reached its limit of {format_time(until)} of simulated time after {env.events} events; "
+                    "raise --max-sim-time if it is only long."
+                )
             if limits.max_events is not None and env.events >= limits.max_events and not finished():
                 raise LimitError(
                     f"the run reached its limit of {limits.max_events} events at simulated time "
@@ -142,20 +149,3 @@ def _innermost_user_line(traceback: TracebackType | None) -> str | None:
             found = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
-
-
-def stop_at(env: Environment, limit_ns: float) -> None:
-    """Raise LimitError in `env` when simulated time reaches `limit_ns` and anything is left to happen."""
-    event = env.event()
-    event._ok, event._value = True, None
-    env.schedule(event, 2, limit_ns - env.now)
-
-    def stop(_: object) -> None:
-        if env._queue:
-            raise LimitError(
-                f"the run reached its limit of {format_time(limit_ns)} of simulated time after {env.events} events; "
-                "raise --max-sim-time if it is only long."
-            )
-
-    if event.callbacks is not None:
-        event.callbacks.append(stop)
