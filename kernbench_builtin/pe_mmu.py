@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from kernbench_core.component import ComponentBase
@@ -16,7 +16,7 @@ from kernbench_core.regions import Region
 class PeMmu(ComponentBase):
     """Charge the translation of the pages that a transfer touches.
 
-    Models: one fixed look-up time per page that a chunk touches.
+    Models: one fixed look-up time per page that a chunk touches, each page once.
     Ignores: The TLB never misses: every look-up takes the same time.
     Timing: pages touched x tlb_overhead, before the chunk leaves the DMA; the same for commands and tile tokens.
     Source: an estimate of a few cycles at 1 GHz, unverified.
@@ -37,16 +37,24 @@ class PeMmu(ComponentBase):
     def translation_ns(self, regions: Iterable[Region]) -> float:
         """Return the time in ns to translate every page that `regions` touch; called by pe_dma per chunk."""
         self.served += 1
-        page = self.ctx.page_bytes
-        return self._tlb_overhead * sum(_pages(region, page) for region in regions)
+        return self._tlb_overhead * pages_touched(regions, self.ctx.page_bytes)
 
 
-def _pages(region: Region, page: int) -> int:
-    """Return how many pages of `page` bytes a region touches."""
+def pages_touched(regions: Iterable[Region], page: int) -> int:
+    """Return how many different pages of `page` bytes hold bytes of `regions`."""
+    count, reached = 0, -1
+    for first, last in sorted(run for region in regions for run in _page_runs(region, page)):
+        if last > reached:
+            count += last - max(first, reached + 1) + 1
+            reached = last
+    return count
+
+
+def _page_runs(region: Region, page: int) -> Iterator[tuple[int, int]]:
+    """Yield the (first, last) pages of a region, row by row unless its rows leave no page out."""
     if region.rows == 1 or abs(region.pitch) <= page:
-        return (region.end - 1) // page - region.start // page + 1
-    touched = 0
+        yield region.start // page, (region.end - 1) // page
+        return
     for row in range(region.rows):
         at = region.base + row * region.pitch
-        touched += (at + region.row_bytes - 1) // page - at // page + 1
-    return touched
+        yield at // page, (at + region.row_bytes - 1) // page
