@@ -84,7 +84,7 @@ def load_config(
         UsageError: the source or an overlay is neither a preset nor a file.
     """
     reader = _Reader(presets or {})
-    layers = [reader.layer(name) for name in (source, *overlays)]
+    layers = [reader.layer(source), *(reader.layer(name, what="overlay") for name in overlays)]
     for setting in sets:
         layers.append(reader.attempt(lambda text=setting: _read_setting(text)))
     return reader.finish(layers)
@@ -117,11 +117,13 @@ class _Reader:
             self.problems.extend(fault.problems)
             return Located({}, "")
 
-    def layer(self, name: str | Path, seen: tuple[Path, ...] = (), folder: Path | None = None) -> Located:
+    def layer(
+        self, name: str | Path, seen: tuple[Path, ...] = (), folder: Path | None = None, what: str = "topology"
+    ) -> Located:
         path = self.presets.get(str(name)) or (folder or Path()) / name
         if not path.is_file():
             raise UsageError(
-                f"topology must be a preset or a file, not {str(name)!r}.{did_you_mean(str(name), self.presets)}"
+                f"{what} must be a preset or a file, not {str(name)!r}.{did_you_mean(str(name), self.presets)}"
             )
         if path in seen:
             self.problems.append(f"{path}: base must not lead back to {path.name!r}; drop it.")

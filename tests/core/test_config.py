@@ -136,6 +136,10 @@ def test_an_unknown_source_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load_config("tinny", presets={"tiny": tmp_path})
     assert str(caught.value) == "topology must be a preset or a file, not 'tinny'. Did you mean 'tiny'?"
+    (tmp_path / "f.yaml").write_text("a: 1")
+    with pytest.raises(UsageError) as caught:
+        load_config(tmp_path / "f.yaml", overlays=["lost.yaml"])
+    assert str(caught.value) == "overlay must be a preset or a file, not 'lost.yaml'."
 
 
 def test_faults_of_all_files_and_settings_are_reported_together(tmp_path: Path) -> None:
