@@ -18,7 +18,7 @@ class Forwarding(ComponentBase):
     Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 80 % of saturation. \
 Arbitration is first come first served over all ports, with no virtual channels.
     Timing: head_out = head_in + overhead, tail_out = tail_in + overhead; then the outgoing wire.
-    Source: PARAMETERS Wormhole NoC (router to router 9 cycles at 1 GHz) for routers, UCIe 1.1 for UCIe ports.
+    Source: tt-isa-documentation, Wormhole NoC (router to router 9 cycles at 1 GHz); UCIe 1.1 for UCIe ports.
     """
 
     ON_HEAD = True

@@ -20,7 +20,7 @@ reads and writes share a channel.
 Read-write turnaround is free. Requests of a channel are served first come first served.
     Timing: out = arrival + overhead; per channel start = max(out, free), free = start + bytes / channel_bandwidth, \
 then channel_latency.
-    Source: PARAMETERS HBM3 stack (25.6 GB/s per pseudo-channel) and HBM3-6400 timings (tRCD + tCL = 31.9 ns).
+    Source: JESD238 (25.6 GB/s per pseudo-channel); Ramulator 2 preset HBM3-6400 (tRCD + tCL = 31.9 ns).
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

@@ -18,7 +18,7 @@ class Host(LaunchFanOut):
     Ignores: Host memory is infinitely fast, and the number of outstanding PCIe requests is unbounded. \
 Driver software beyond one fixed latency per request is not modelled.
     Timing: a request's chunks leave overhead after the request, each as soon as the link takes it.
-    Source: PARAMETERS DMA row (0.3 to 1.3 us from a host's start to the first data).
+    Source: Neuron DMA guide (about 1.3 us from start to data); the default of 300 ns is an estimate, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

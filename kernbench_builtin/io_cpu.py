@@ -17,7 +17,7 @@ class IoCpu(LaunchFanOut):
     Ignores: Launches and answers do not contend for the processor.
     Timing: out = arrival + overhead; the stamp is out plus the largest lower bound from here to any of the launch's \
 PEs; the answer leaves when the last cube's answer has been served.
-    Source: PARAMETERS PCIe rows (an MMIO round trip takes hundreds of ns); the value is an estimate, unverified.
+    Source: an estimate of the order of a few hundred cycles at 1 to 2 GHz, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

@@ -32,7 +32,7 @@ serves one chunk: address translation and set-up, then the round trip over the f
 Reads and writes share the workers.
     Timing: per chunk out = max(start + overhead + translation, previous out), then the round trip; a descriptor ends \
 with its last chunk.
-    Source: PARAMETERS DMA row ("tens of ns for a PE's own" start); bandwidth = outstanding x chunk / round trip.
+    Source: bandwidth = outstanding x chunk / round trip (Little's law); the set-up time is an estimate, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

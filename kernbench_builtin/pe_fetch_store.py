@@ -22,7 +22,7 @@ class PeFetchStore(ComponentBase):
 back; each waits for the scratchpad's answer. `servers` moves are under way at once, so a fetch overlaps a store.
     Ignores: The register file has no size and no ports of its own: every tile fits, and units read it for free.
     Timing: overhead, then the round trip to pe_tcm: request wire, access, bytes over the narrower of channel and wire.
-    Source: record 0014 (scratchpad-centred data flow with a register file); the overhead is an assumption of two \
+    Source: the overhead is an assumption of two \
 cycles at 1 GHz.
     """
 

@@ -19,7 +19,7 @@ class PeGemm(ComponentBase):
     Ignores: The array's shape is not modelled: every m, k and n keeps it full, and it has no fill and drain. \
 All dtypes run at one rate. A GEMM command's operands come from the scratchpad for free (a tile's take a FETCH).
     Timing: overhead + ceil(m * k * n / macs_per_cycle) / clock.
-    Source: PARAMETERS GEMM engine row: Wormhole tile, 4.1 TFLOP/s at 1 GHz = 2048 MACs per cycle; the overhead is an \
+    Source: tt-isa-documentation, Wormhole tile: 4.1 TFLOP/s at 1 GHz = 2048 MACs per cycle; the overhead is an \
 assumption.
     """
 

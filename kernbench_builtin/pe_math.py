@@ -20,7 +20,7 @@ class PeMath(ComponentBase):
 input, and dtypes do not matter. The operands of a math command, and those of an \
 epilogue step beside the tile, come from the scratchpad for free.
     Timing: overhead + ceil(elements / lanes) / clock.
-    Source: PARAMETERS vector engine row: Trainium2, 128 lanes at 0.96 GHz; the overhead is an assumption.
+    Source: NKI guides, Trainium2 vector engine: 128 lanes at 0.96 GHz; the overhead is an assumption.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

@@ -24,7 +24,7 @@ issue, `servers` at a time.
     Ignores: Planning takes no time beyond the overhead, and feeding a tile none beyond the wire. The scratchpad room \
 of the tiles in flight is not accounted for.
     Timing: overhead, then until the last tile has come back over its wire.
-    Source: record 0014 (PE pipeline) and record 0042 (tile plans); the overhead and the depth are assumptions.
+    Source: the overhead and the depth are estimates, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

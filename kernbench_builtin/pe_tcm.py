@@ -36,7 +36,7 @@ first served; reads and writes do not disturb each other.
     Ignores: Scratchpad banks and their conflicts are not modelled.
     Timing: out = arrival + overhead; start = max(out, channel free), free = start + bytes / bandwidth of the channel, \
 then latency. A read's data leaves as it comes, a write is acknowledged when its last byte is in.
-    Source: PARAMETERS scratchpad row: Tensix L1, 16 banks x 16 B/cycle = 256 GB/s at 1 GHz; Graphcore GC2, 6 cycles \
+    Source: tt-isa-documentation, Tensix L1: 16 banks x 16 B/cycle = 256 GB/s at 1 GHz; Graphcore GC2, 6 cycles \
 per access (6 ns at 1 GHz).
     """
 

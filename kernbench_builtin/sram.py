@@ -17,7 +17,7 @@ class Sram(ChannelledMemory):
     Models: an access latency and one port that serialises reads and writes by bandwidth.
     Ignores: Bank conflicts are not modelled.
     Timing: out = arrival + overhead; start = max(out, free), free = start + bytes / bandwidth, then latency.
-    Source: PARAMETERS scratchpad row, Tensix L1 (16 banks x 16 B/cycle = 256 GB/s at 1 GHz).
+    Source: tt-isa-documentation, Tensix L1 (16 banks x 16 B/cycle = 256 GB/s at 1 GHz).
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

@@ -57,7 +57,7 @@ class OpDescription:
 
 @frozen(eq=False)
 class OpRecord:
-    """One op of the log: the seven fields of record 0052, then its identity, its accesses and its function.
+    """One op of the log: the seven fields that describe it, then its identity, its accesses and its function.
 
     Times are in ns: `t_start` when its service begins, `t_end` when it ends. `dependency_ids` are positions in the log
     of the ops that make what this one reads.
@@ -77,7 +77,7 @@ class OpRecord:
     function: str | None = None
 
     def __str__(self) -> str:
-        op = "" if self.op_id is None else f"op {self.op_id[1]} of PE {self.op_id[0]}, "
+        op = "" if self.op_id is None or self.op_id[0] < 0 else f"op {self.op_id[1]} of PE {self.op_id[0]}, "
         return f"{self.op_name} ({op}{self.component_id}, {self.t_start:.3f} ns)"
 
 
