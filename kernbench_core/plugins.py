@@ -93,7 +93,7 @@ class _HookManager(pluggy.PluginManager):
 def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = True) -> Plugins:
     """Load the installed plug-ins and `extra` ones; return their frozen registries.
 
-    `extra` holds entry points written as in a pyproject (`"builtin = kernbench_builtin.plugin"`), for a
+    `extra` holds entry points written as in a pyproject (`"acme = acme_models.plugin"`), for a
     source tree that is not installed. One that is also installed counts once. A plug-in that fails is in
     `.failures` of the result. Raise PluginError when two plug-ins register one name, when a hook is
     misspelt, or when an entry is badly named.

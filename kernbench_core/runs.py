@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -32,9 +33,14 @@ from kernbench_core.trace import TraceFile, open_trace
 if TYPE_CHECKING:
     from kernbench_core.config import Config
     from kernbench_core.engine import GraphEngine
+    from kernbench_core.oplog import OpLog
     from kernbench_core.runtime import Expectation
     from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
+
+
+#: The folder of the op log inside --out.
+_OP_LOG = "oplog"
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -169,7 +175,28 @@ def rerun(
     )
     result = _carry_out(request, on_progress)
     new = _manifest(request, result.op_log_sha256)
-    return Rerun(result, result.op_log_sha256 == old.op_log_sha256, differences(old, new))
+    same = new.op_log_sha256 == old.op_log_sha256
+    found = [*differences(old, new), *(() if same else _first_difference(path.parent / _OP_LOG, result.op_log))]
+    return Rerun(result, same, tuple(found))
+
+
+def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
+    """Yield a sentence about the first op that differs from the log saved in `saved`, if there is one."""
+    from kernbench_core.oplog_file import load_run
+
+    if not saved.is_dir():
+        return
+    before = load_run(saved).op_log
+    for index, (was, now) in enumerate(zip(before, op_log, strict=False)):
+        for name in ("t_start", "component_id", "op_name", "op_id", "stage_of", "t_end", "params"):
+            old, new = getattr(was, name), getattr(now, name)
+            if name == "params":
+                old, new = ({key: repr(value) for key, value in params.items()} for params in (old, new))
+            if old != new:
+                yield f"the first op that differs is number {index}: {name} was {old} and is {new}, in {now}."
+                return
+    if len(before) != len(op_log):
+        yield f"the log had {len(before)} ops and has {len(op_log)}, the first {min(len(before), len(op_log))} alike."
 
 
 def configure(
@@ -307,6 +334,7 @@ def _write_out(request: _Request, engine: GraphEngine, result: RunResult, out: P
     from kernbench_core.oplog_file import save_run
 
     out.mkdir(exist_ok=True)
+    (out / "manifest.json").unlink(missing_ok=True)
     _, arrays = describe_params(request.values, request.given, copied=True)
     for name, array in arrays.items():
         (out / name).parent.mkdir(exist_ok=True)
@@ -315,7 +343,11 @@ def _write_out(request: _Request, engine: GraphEngine, result: RunResult, out: P
     if request.bench.file is not None:
         with whole_file(out / request.bench.file.name) as file:
             file.write(request.bench.file.read_bytes())
-    save_run(out / "oplog", result.op_log, result.store, engine.functions)
+    unfinished = out / f".{_OP_LOG}.tmp"
+    for folder in (unfinished, out / _OP_LOG):
+        shutil.rmtree(folder, ignore_errors=True)
+    save_run(unfinished, result.op_log, result.store, engine.functions)
+    unfinished.rename(out / _OP_LOG)
     write_text(out / "result.json", json_text(result.to_json()))
     write_text(out / "manifest.json", json_text(result.manifest))
 

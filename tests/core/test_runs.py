@@ -47,7 +47,7 @@ def test_out_and_trace_are_written_after_the_run(toy: ModuleType, tmp_path: Path
     given = {"a": str(tmp_path / "in.npy")}
     result = run("toy", "one", given, out=out, trace=tmp_path / "t.txt", plugins=toy.plugins)
     files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
-    assert files == ["manifest.json", "oplog", "params/a.npy", "result.json"]
+    assert files == ["manifest.json", "oplog/log", "params/a.npy", "result.json"]
     assert json.loads((out / "result.json").read_text()) == json.loads(json.dumps(result.to_json()))
     assert str(tmp_path) not in (out / "manifest.json").read_text()
     np.testing.assert_array_equal(np.load(out / "params/a.npy"), array)
@@ -121,7 +121,21 @@ def test_a_rerun_says_what_differs(toy: ModuleType, tmp_path: Path) -> None:
     again = rerun(path, plugins=toy.plugins)
     assert not again.same
     assert again.differences[0].startswith("numpy was 1.0 and is ")
-    assert again.differences[1:] == (f"op_log_sha256 was {was} and is {again.result.op_log_sha256}.",)
+    assert again.differences[1:] == (
+        f"op_log_sha256 was {was} and is {again.result.op_log_sha256}.",
+        "the first op that differs is number 0: params was {'value': '3'} and is {'value': '4'}, "
+        "in log (op 1 of PE 0, sip0.cube0.pe0.pe_math, 0.000 ns).",
+    )
+
+
+def test_a_rerun_says_how_far_two_logs_are_alike(toy: ModuleType, tmp_path: Path) -> None:
+    """A log that is longer than the saved one differs in its length."""
+    path = tmp_path / "mine.py"
+    path.write_text("def bench(rt, n: int = 1):\n    rt.logged.extend([0] * n)\n")
+    run(path, "one", {"n": 2}, out=tmp_path / "out", plugins=toy.plugins)
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"n": 2', '"n": 3'))
+    assert rerun(manifest, plugins=toy.plugins).differences[-1] == "the log had 2 ops and has 3, the first 2 alike."
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kernbench_core.oplog import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
 
 engines: list[FakeEngine] = []
@@ -49,11 +52,28 @@ def hello(name):
 '''
 
 
+def op_record(value: object) -> OpRecord:
+    """Return a record that holds what the bench logged."""
+    return OpRecord(0.0, 1.0, "sip0.cube0.pe0.pe_math", "math", "log", {"value": value}, op_id=(0, 1))
+
+
+def save_run(path: Path, op_log: FakeLog, *_: object) -> None:
+    """Write one line for each op."""
+    path.mkdir()
+    (path / "log").write_text("".join(f"[{json.dumps(value)}]\n" for value in op_log.records))
+
+
 class FakeLog:
     """An op log of plain objects."""
 
     def __init__(self) -> None:
         self.records: list[object] = []
+
+    def __iter__(self) -> Iterator[OpRecord]:
+        return map(op_record, self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
 
     def sha256(self) -> str:
         return hashlib.sha256(repr(self.records).encode()).hexdigest()
@@ -95,5 +115,8 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     executor = lambda log, store, functions: SimpleNamespace(verify=lambda expected: verdict)  # noqa: E731
     monkeypatch.setattr("kernbench_core.executor.DataExecutor", executor)
     saver = ModuleType("kernbench_core.oplog_file")
-    saver.save_run = lambda path, *_: path.write_text("log")  # type: ignore[attr-defined]
+    saver.save_run = save_run  # type: ignore[attr-defined]
+    saver.load_run = lambda path: SimpleNamespace(  # type: ignore[attr-defined]
+        op_log=[op_record(*json.loads(line)) for line in (path / "log").read_text().splitlines()]
+    )
     monkeypatch.setitem(sys.modules, "kernbench_core.oplog_file", saver)

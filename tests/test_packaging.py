@@ -1,0 +1,153 @@
+"""What is shipped: the packages keep to themselves, and a stranger's plug-in works from a clean environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPO = Path(__file__).parents[1]
+OVERRIDE = "plugins_example/kernbench_example/slow_gemm.yaml"
+
+
+def project(path: Path = REPO) -> dict[str, Any]:
+    return tomllib.loads((path / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def python_files(package: str) -> list[Path]:
+    return sorted((REPO / package).rglob("*.py"))
+
+
+def test_core_names_nothing_of_the_packages_that_register_with_it() -> None:
+    """Core contains no `builtin.` and no `ccl.` name."""
+    pattern = re.compile(r"\b(builtin|ccl)\.|kernbench_(builtin|ccl)")
+    found = [path.name for path in python_files("kernbench_core") if pattern.search(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+def test_every_dependency_is_pinned() -> None:
+    """The constraints pin an exact version of everything that is declared, and name no registry."""
+    lines = (REPO / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines}
+    declared = [*project()["project"]["dependencies"]]
+    for extra in project()["project"]["optional-dependencies"].values():
+        declared += extra
+    names = {re.split(r"[<>=\[ ]", one)[0].lower().replace("_", "-") for one in declared} - {"kernbench"}
+    assert names <= pinned
+
+
+def test_every_package_says_that_it_is_typed_and_ships_its_data() -> None:
+    """py.typed and the YAML presets are inside the packages that are found."""
+    for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
+        assert (REPO / package / "py.typed").is_file()
+    assert project()["tool"]["setuptools"]["package-data"] == {"*": ["*.yaml", "py.typed"]}
+
+
+def test_make_knows_its_targets() -> None:
+    """The targets that the documentation names exist, and a dry run of the demo ends in the demo."""
+    for target in ("demo", "test", "test-all", "lint"):
+        subprocess.run(["make", "-n", target], cwd=REPO, check=True, capture_output=True)
+    done = subprocess.run(["make", "-n", "demo"], cwd=REPO, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == ".venv/bin/kernbench run gemm --verify-data"
+
+
+def test_every_hook_is_documented() -> None:
+    """docs/plugins.md has a row for every hook there is."""
+    from kernbench_core import hookspecs
+
+    text = (REPO / "docs/plugins.md").read_text(encoding="utf-8")
+    hooks = [name for name in vars(hookspecs) if name.startswith(hookspecs.PREFIX)]
+    assert [name for name in hooks if f"| `{name}` |" not in text] == []
+
+
+def test_every_option_of_run_is_documented() -> None:
+    """docs/cli.md names every option that `kernbench run` has."""
+    from kernbench_core.cli.run import run
+
+    text = (REPO / "docs/cli.md").read_text(encoding="utf-8")
+    options = [option for param in run.params for option in param.opts if option.startswith("-")]
+    short = {"--quiet": "-q", "--verbose": "-v"}
+    assert [option for option in options if f"`{short.get(option, option)}" not in text] == []
+
+
+@pytest.fixture(scope="session")
+def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install copies of kernbench and of the example into a new environment; give its folder of programs.
+
+    It borrows the libraries of the present environment through a .pth file, so that no registry is asked.
+    """
+    folder = tmp_path_factory.mktemp("clean")
+    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    for name in ("kernbench_core", "kernbench_builtin", "kernbench_ccl", "plugins_example"):
+        shutil.copytree(REPO / name, folder / "tree" / name, ignore=ignore)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(REPO / name, folder / "tree")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    python = folder / "env" / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    purelib = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True).stdout.strip()
+    (Path(purelib) / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-build-isolation"]
+    trees = [str(folder / "tree"), str(folder / "tree" / "plugins_example")]
+    done = subprocess.run(
+        [*install, "--ignore-installed", "--quiet", "--disable-pip-version-check", *trees],
+        env=outside(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "env" / "bin"
+
+
+def outside() -> dict[str, str]:
+    """Return an environment that leads to no source tree."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def kernbench(programs: Path, *args: str) -> Any:
+    """Run the installed command, far from the source tree, and return the JSON that it prints."""
+    done = subprocess.run(
+        [programs / "kernbench", *args], cwd=programs.parent, env=outside(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_the_example_is_listed_with_its_provider(clean_environment: Path) -> None:
+    """`kernbench components` shows the stranger's model beside ours, with distribution and version."""
+    listed = kernbench(clean_environment, "components", "--json")["components"]
+    providers = {entry["name"]: (entry["provider"], entry["version"]) for entry in listed}
+    assert providers["example.slow_gemm"] == ("kernbench-example", "0.1.0")
+    assert providers["builtin.pe_gemm"] == ("kernbench", "0.1.0")
+
+
+def test_the_example_is_used_by_configuration(clean_environment: Path) -> None:
+    """A YAML file puts the stranger's model into the machine: other times, the same right data."""
+    run = ["run", "gemm", "--topology", "tiny", "--verify-data", "--json"]
+    run += ["-p", "M=64", "-p", "N=64", "-p", "K=64"]
+    ours = kernbench(clean_environment, *run)
+    theirs = kernbench(clean_environment, *run, "--components", str(REPO / OVERRIDE))
+    assert ours["verified"] is theirs["verified"] is True
+    assert ours["phases"]["kernel"] < theirs["phases"]["kernel"]
+    sentence = "Operands are always there: the array never stalls for the scratchpad."
+    assert [entry["count"] for entry in theirs["not_modelled"] if entry["sentence"] == sentence] == [4]
+    assert {"plugin": "example", "distribution": "kernbench-example", "version": "0.1.0"} in theirs["manifest"][
+        "plugins"
+    ]
+
+
+def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
+    """A path pattern chooses it for one PE."""
+    pattern = '[{match: "sip0.cube0.pe1.pe_gemm", impl: example.slow_gemm, params: {rows: 8, cols: 8}}]'
+    args = ["run", "gemm", "--topology", "tiny", "--json", "-p", "M=64", "-p", "N=64", "-p", "K=64"]
+    found = kernbench(clean_environment, *args, "--set", f"overrides={pattern}")
+    counts = {entry["component"]: entry["count"] for entry in found["not_modelled"]}
+    assert (counts["example.slow_gemm"], counts["builtin.pe_gemm"]) == (1, 3)
