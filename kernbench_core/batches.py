@@ -35,6 +35,11 @@ class Job:
     inputs: tuple[Value, ...]
 
     @property
+    def params(self) -> dict[str, Any]:
+        """The record's parameters, with the op's name where they leave it out."""
+        return self.record.params if "op" in self.record.params else {"op": self.record.op_name, **self.record.params}
+
+    @property
     def is_product(self) -> bool:
         """Whether it is one of core's GEMMs without steps inside the product."""
         if self.name == compute.GEMM:
@@ -77,7 +82,7 @@ class Batch:
         for key, jobs in alike.items():
             self._run_alike(jobs, small=sum(map(_size, key[:2])) <= _SMALL)
         for job in rest:
-            self._finish(job, lambda job=job: job.function(job.record.params, self._all(job)))
+            self._finish(job, lambda job=job: job.function(job.params, self._all(job)))
 
     def _group(self, job: Job) -> tuple[Any, ...]:
         """Jobs with one key multiply by the same right operand in the same way."""

@@ -89,7 +89,8 @@ def _bound(record: OpRecord, op_id: OpId, store: MemoryStore) -> OpRecord:
     )
     result = ResultValue(op_id, *out)
     store.write(writes.space, writes.regions, result, writer=op_id)
-    return evolve(record, op_id=op_id, reads=bound, writes=evolve(writes, value=result))
+    named = {"op": record.op_name, "dtype_out": out[1], **params}
+    return evolve(record, params=named, op_id=op_id, reads=bound, writes=evolve(writes, value=result))
 
 
 def _bound_copy(record: OpRecord, store: MemoryStore) -> OpRecord:
