@@ -15,8 +15,8 @@ class Forwarding(ComponentBase):
     """Pass messages on along their path, first byte first.
 
     Models: a fixed latency for head and tail, cut-through; its wires limit the rate, per direction.
-    Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 80 % of saturation. \
-Arbitration is first come first served over all ports, with no virtual channels.
+    Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 80 % of \
+saturation. Arbitration is first come first served over all ports, with no virtual channels.
     Timing: head_out = head_in + overhead, tail_out = tail_in + overhead; then the outgoing wire.
     Source: tt-isa-documentation, Wormhole NoC (router to router 9 cycles at 1 GHz); UCIe 1.1 for UCIe ports.
     """

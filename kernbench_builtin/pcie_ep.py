@@ -15,8 +15,8 @@ class PcieEp(Forwarding):
     Ignores: Flow-control credits, completion reordering and retries are not modelled. \
 Posted and non-posted requests take the same path.
     Timing: head_out = head_in + overhead, tail_out = tail_in + overhead.
-    Source: tt-isa-documentation, latencies measured on a Gen4 x16 card (MMIO load 671 ns); the share of the endpoint is an \
-estimate, unverified.
+    Source: tt-isa-documentation, latencies measured on a Gen4 x16 card (MMIO load 671 ns); the share of the \
+endpoint is an estimate, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

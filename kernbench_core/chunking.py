@@ -42,7 +42,8 @@ def chunks(regions: Iterable[Region], chunk_bytes: int, owner: Callable[[int], s
                 if held:
                     yield Chunk(node, tuple(held), chunk_bytes - room)
                     held, room = [], chunk_bytes
-                piece = Region(piece.base + whole_rows * piece.pitch, piece.row_bytes, piece.rows - whole_rows, piece.pitch)
+                rest = piece.base + whole_rows * piece.pitch
+                piece = Region(rest, piece.row_bytes, piece.rows - whole_rows, piece.pitch)
             held.append(piece)
             room -= piece.nbytes
             if not room:

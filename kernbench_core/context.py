@@ -137,4 +137,5 @@ class RunContext:
         key = (path[-1], path[0], transaction.op, transaction.total)
         entry = self.round_trips.get(key)
         if entry is None or elapsed < entry.least_ns:
-            self.round_trips[key] = RoundTrip(elapsed, path[::-1], transaction.op, transaction.regions, transaction.total)
+            out, op = path[::-1], transaction.op
+            self.round_trips[key] = RoundTrip(elapsed, out, op, transaction.regions, transaction.total)

@@ -148,9 +148,12 @@ class Runtime:
         The first dimension is dealt in equal blocks over the memory slices of the device's PEs.
         """
         if placement is not None:
-            raise UnsupportedError("rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out.")
-        if _is_shape(source):
-            shape, kind = tuple(source), dtype or "f32"  # type: ignore[arg-type]
+            raise UnsupportedError(
+                "rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out."
+            )
+        shape = _as_shape(source)
+        if shape is not None:
+            kind = dtype or "f32"
             array = _random(self.rng, shape, kind) if self.data else None
         else:
             array = np.asarray(source)
@@ -201,7 +204,8 @@ class Runtime:
         self.wait_for(tensor)
         if not callable(expected) and np.shape(expected) != tensor.shape:
             raise ShapeError(
-                f"rt.check({tensor.name!r}): expected must have the tensor's shape {tensor.shape}, not {np.shape(expected)}."
+                f"rt.check({tensor.name!r}): expected must have the tensor's shape {tensor.shape}, "
+                f"not {np.shape(expected)}."
             )
         made = expected if callable(expected) else np.array(expected)
         self.expectations.append(Expectation(tensor.name, tensor.value(), made, rtol, atol))
@@ -311,8 +315,11 @@ def _bind(kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[
     return dict(bound.arguments)
 
 
-def _is_shape(source: object) -> bool:
-    return isinstance(source, tuple) and all(isinstance(extent, int) for extent in source)
+def _as_shape(source: object) -> tuple[int, ...] | None:
+    """Return `source` where it is a shape: a tuple of ints."""
+    if isinstance(source, tuple) and all(isinstance(extent, int) for extent in source):
+        return source
+    return None
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:

@@ -51,8 +51,8 @@ def _not_below_bound(ctx: RunContext) -> Iterator[str]:
         bound = formula_latency(ctx.graph, ctx.components, sent)
         if trip.least_ns < bound:
             yield (
-                f"a {trip.op} of {trip.total} B from {trip.path[0]} to {trip.path[-1]} took {format_time(trip.least_ns)}, "
-                f"below its lower bound of {format_time(bound)}."
+                f"a {trip.op} of {trip.total} B from {trip.path[0]} to {trip.path[-1]} took "
+                f"{format_time(trip.least_ns)}, below its lower bound of {format_time(bound)}."
             )
 
 

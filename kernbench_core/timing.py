@@ -95,7 +95,8 @@ def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
             spans["launch"].append((request.born, end))
             if launch.started_ns:
                 done = len(launch.ended_ns) == len(launch.programs)
-                spans["kernel"].append((min(launch.started_ns.values()), max(launch.ended_ns.values()) if done else total))
+                last = max(launch.ended_ns.values()) if done else total
+                spans["kernel"].append((min(launch.started_ns.values()), last))
         elif isinstance(request, MemoryReadMsg):
             spans["device_to_host"].append((request.born, end))
     split: dict[str, float] = {}
