@@ -68,11 +68,10 @@ class _Walk:
     def through_channels(self, memory: ComponentBase, transaction: Transaction, *, starts_leg: bool) -> None:
         if starts_leg:
             self.end_leg()
-        latency = 0.0
-        for nbytes, bandwidth, channel_latency in memory.channels(transaction):
-            self._slowest = max(self._slowest, _on_grid(nbytes / bandwidth))
-            latency = max(latency, _on_grid(channel_latency))
-        self.total += latency
+        used = list(memory.channels(transaction))
+        self._slowest = max([self._slowest, *(_on_grid(nbytes / bandwidth) for nbytes, bandwidth, _ in used)])
+        # the slowest channel need not be the one of the longest latency
+        self.total += min((_on_grid(latency) for _, _, latency in used), default=0.0)
 
     def end_leg(self) -> None:
         self.total += self._slowest
