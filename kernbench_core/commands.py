@@ -75,15 +75,19 @@ class KernelCommand(Command):
         """Take effect at `now` ns, when the completion is back; called once, inside its delivery."""
 
     def answered(self) -> None:
-        """Land, give up the scratchpad blocks, and resume whoever waits."""
+        """Land, give up the scratchpad blocks, and resume whoever waits: the kernel runs on inside this call."""
         try:
             self.land(self.tail)
         except KernbenchError as error:
             self.error = error
+        self._give_up_blocks()
+        super().answered()
+
+    def _give_up_blocks(self) -> None:
+        # a call of its own: a loop variable of `answered` would keep the last block while the kernel runs on
         for block in self.blocks:
             block.done()
         self.blocks = ()
-        super().answered()
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "in flight"

@@ -47,7 +47,9 @@ class Layout:
         """The space that holds it."""
         return "tcm" if self.memory is None else "hbm"
 
-    def regions(self, row: int = 0, rows: int | None = None, col: int = 0, cols: int | None = None) -> tuple[Region, ...]:
+    def regions(
+        self, row: int = 0, rows: int | None = None, col: int = 0, cols: int | None = None
+    ) -> tuple[Region, ...]:
         """Give the physical regions of a tile, cut at the edges of the matrix."""
         rows = min(self.rows - row, self.rows if rows is None else rows)
         cols = min(self.cols - col, self.cols if cols is None else cols)
@@ -89,8 +91,8 @@ class Work:
 class CompositeCmd(KernelCommand):
     """Run a tiled pipeline: read tiles, compute, epilogue, write tiles. One executable record; its stages are timing.
 
-    `op` is "gemm" (operands a, b, out) or "math" (a, out; `k` is 0). Operands in `pinned` are in the scratchpad already,
-    their reads are skipped; the others stay in HBM. Inputs are sampled, and the output is visible, at issue.
+    `op` is "gemm" (operands a, b, out) or "math" (a, out; `k` is 0). Operands in `pinned` are in the scratchpad
+    already, their reads are skipped; the others stay in HBM. Inputs are sampled, and the output is visible, at issue.
     """
 
     __slots__ = (
@@ -160,7 +162,8 @@ class CompositeCmd(KernelCommand):
         except UninitializedReadError as error:
             raise UninitializedReadError(
                 f"tl.composite at {describe_site(self.site)} must read memory that was written, and part of tensor "
-                f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros. {error}"
+                f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros. "
+                f"{error}"
             ) from None
         return Access("hbm", regions, value)
 

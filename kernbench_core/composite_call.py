@@ -55,9 +55,9 @@ class CompositeLanguage(MathLanguage):
     def epilogue(self, kind: str, operand: Any = None, scope: str = "output_tile") -> Step:
         """Describe one step of a composite's epilogue.
 
-        `kind` is `bias`, `add`, `scale`, `mul`, `dequant`, … with an operand (a number, or a tile in the scratchpad that
-        broadcasts to the output), or a unary op such as `relu`. With scope `k_tile` it runs on the product of each tile
-        along k, with `output_tile` once per output tile.
+        `kind` is `bias`, `add`, `scale`, `mul`, `dequant`, … with an operand (a number, or a tile in the scratchpad
+        that broadcasts to the output), or a unary op such as `relu`. With scope `k_tile` it runs on the product of each
+        tile along k, with `output_tile` once per output tile.
         """
         return Step(kind, operand, scope)
 
@@ -80,10 +80,10 @@ class CompositeLanguage(MathLanguage):
         Operands are refs, left in HBM and read tile by tile, or tiles in the scratchpad, which are not read again. The
         output goes to HBM and is visible at once; its data exists after phase 2. Returns at once unless `wait`.
         """
-        here = f"tl.composite at {describe_site(call_site())}" if op not in ("gemm", "math") or out is None else ""
-        if here:
+        if op not in ("gemm", "math") or out is None:
+            here = f"tl.composite at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} must be given op 'gemm' or 'math' and out=, not op {op!r} and out={out!r}.")
-        given = {"a": a} if op == "math" else {"a": a, "b": b}
+        given: dict[str, Any] = {"a": a} if op == "math" else {"a": a, "b": b}
         sources = {name: self._matrix(name, thing) for name, thing in given.items()}
         shape = self._shape_of(op, sources, math_op)
         target = self._target(out, shape)
@@ -119,8 +119,8 @@ class CompositeLanguage(MathLanguage):
     def _check_rows(self, name: str, ref: Ref) -> None:
         if ref.strides[1] != 1 and ref.shape[1] > 1:
             raise UnsupportedError(
-                f"tl.composite at {describe_site(call_site())}: operand {name} must have contiguous rows (last stride 1), "
-                f"not strides {ref.strides}; transpose it on the host."
+                f"tl.composite at {describe_site(call_site())}: operand {name} must have contiguous rows (last stride "
+                f"1), not strides {ref.strides}; transpose it on the host."
             )
         if ref.strides[0] < ref.shape[1] and ref.shape[0] > 1:
             raise UnsupportedError(
@@ -143,7 +143,9 @@ class CompositeLanguage(MathLanguage):
                 f"{a.shape[1]} and {b.shape[0]} must be equal."
             )
         if a.dtype != b.dtype:
-            raise ShapeError(f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one first.")
+            raise ShapeError(
+                f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one first."
+            )
         return a.shape[0], b.shape[1]
 
     def _target(self, out: Any, shape: tuple[int, int]) -> Ref:
@@ -194,7 +196,7 @@ class CompositeLanguage(MathLanguage):
             raise UnsupportedError(f"{here} must have its operand in the scratchpad, not in HBM; tl.load it first.")
         if isinstance(step.operand, Tensor):
             given = step.operand.shape
-            if step.scope == Scope.OUTPUT_TILE and broadcast_shapes(given, shape, here) != shape:
+            if step.scope == Scope.OUTPUT_TILE and broadcast_shapes(given, shape, "an epilogue operand") != shape:
                 raise ShapeError(f"{here} must have an operand that broadcasts to {shape}, not {given}; reshape it.")
         elif step.operand is not None and not isinstance(step.operand, int | float):
-            raise ShapeError(f"{here} must have a number or a tile as its operand, not {step.operand!r}; load it first.")
+            raise ShapeError(f"{here} must have a number or a tile as its operand, not {step.operand!r}; load it.")

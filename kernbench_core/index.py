@@ -13,22 +13,26 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute_math import FUNCTIONS
 from kernbench_core.errors import ShapeError
 
 Number: TypeAlias = int | float | bool
 
 
-def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], what: str) -> tuple[int, ...]:
-    """Give the numpy broadcast of two shapes; ShapeError naming `what` (an operation and its line)."""
-    if left == right:
+def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], op: str) -> tuple[int, ...]:
+    """Give the numpy broadcast of two shapes; ShapeError naming `op` and the kernel line."""
+    if left == right or not right:
         return left
     rank = max(len(left), len(right))
     wide_left, wide_right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
     found = []
     for a, b in zip(wide_left, wide_right, strict=True):
         if a != b and a != 1 and b != 1:
-            raise ShapeError(f"{what} must have operands that broadcast, not {left} and {right}; reshape one of them.")
+            raise ShapeError(
+                f"{op} at {describe_site(call_site())} must have operands that broadcast, not {left} and {right}; "
+                "reshape one of them."
+            )
         found.append(b if a == 1 else a)
     return tuple(found)
 
@@ -222,10 +226,13 @@ def _install() -> None:
     def plain(op: Callable[[Any, Any], Any], swap: bool) -> Callable[[IndexTensor, Any], Any]:
         return lambda self, other: self._dense(other, op, swap)
 
+    def cut(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+        return lambda a, b: function({}, np.asarray(a), np.asarray(b))
+
     for name in ("floordiv", "mod"):  # integers as in C and Triton: towards zero
-        function = FUNCTIONS[name]
-        setattr(IndexTensor, f"__{name}__", plain(lambda a, b, f=function: f({}, np.asarray(a), np.asarray(b)), False))
-        setattr(IndexTensor, f"__r{name}__", plain(lambda a, b, f=function: f({}, np.asarray(a), np.asarray(b)), True))
+        op = cut(FUNCTIONS[name])
+        setattr(IndexTensor, f"__{name}__", plain(op, False))
+        setattr(IndexTensor, f"__r{name}__", plain(op, True))
     for name in ("truediv", "pow", "and", "or", "xor", "lshift", "rshift"):
         op = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         setattr(IndexTensor, f"__{name}__", plain(op, False))

@@ -52,8 +52,8 @@ class TLContext(CompositeLanguage):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in REFUSED:
-            where = describe_site(call_site())
-            raise UnsupportedError(f"tl.{name} at {where} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
+            here = f"tl.{name} at {describe_site(call_site())}"
+            raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")
         close = get_close_matches(name, [*SAME, *DIFFERS, *OURS], n=1)
         hint = f" Did you mean tl.{close[0]}?" if close else ""
         raise AttributeError(f"tl has no name {name!r}.{hint}")
@@ -164,8 +164,8 @@ class TLContext(CompositeLanguage):
             if mask.value.pending:
                 raise PendingDataError(
                     f"the mask of {op} at {describe_site(call_site())} must be known while the kernel runs, and the "
-                    f"result of {mask.op} made at {describe_site(mask.site)} exists only after it; load the whole tile and "
-                    "choose with tl.where."
+                    f"result of {mask.op} made at {describe_site(mask.site)} exists only after it; load the whole tile "
+                    "and choose with tl.where."
                 )
             return mask.numpy(f"the mask of {op}").astype(bool)
         return np.asarray(mask.numpy() if isinstance(mask, IndexTensor) else mask, bool)
@@ -265,7 +265,7 @@ class TLContext(CompositeLanguage):
     def static_assert(self, condition: Any, message: str = "") -> None:
         """Raise KernelError when the condition is false."""
         if not condition:
-            raise KernelError(f"tl.static_assert at {describe_site(call_site())} must hold, and does not. {message}".rstrip())
+            raise KernelError(_broken("tl.static_assert", message))
 
     def device_assert(self, condition: Any, message: str = "", mask: Any = None) -> None:
         """Raise KernelError when any element of a known condition is false where `mask` is true."""
@@ -274,7 +274,7 @@ class TLContext(CompositeLanguage):
             return
         where = self._known_mask(mask, "tl.device_assert")
         if not np.all(known if where is None else known | ~where):
-            raise KernelError(f"tl.device_assert at {describe_site(call_site())} must hold, and does not. {message}".rstrip())
+            raise KernelError(_broken("tl.device_assert", message))
 
     def static_print(self, *values: Any) -> None:
         """Print at once."""
@@ -283,6 +283,10 @@ class TLContext(CompositeLanguage):
     def device_print(self, prefix: str, *values: Any, hex: bool = False) -> None:
         """Print `prefix` and values at once; a pending tensor is printed as such."""
         print(prefix, *[value.numpy() if isinstance(value, IndexTensor) else _shown(value) for value in values])
+
+
+def _broken(what: str, message: str) -> str:
+    return f"{what} at {describe_site(call_site())} must hold, and does not. {message}".rstrip()
 
 
 def _shown(value: Any) -> Any:

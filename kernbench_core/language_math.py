@@ -93,7 +93,7 @@ class MathLanguage(Dispatcher):
                 return _now(op, (left, right))
             return _ON_NUMBERS[op](left, right)
         a, b = _shape(left), _shape(right)
-        shape = a if a == b else broadcast_shapes(a, b, f"tl.{op} at {describe_site(call_site())}")
+        shape = a if a == b else broadcast_shapes(a, b, f"tl.{op}")
         kinds = (_kind(left), _kind(right))
         return self.math(op, (left, right), shape, _type(op, kinds), operand_dtype=promoted(kinds))
 
@@ -109,8 +109,7 @@ class MathLanguage(Dispatcher):
             self.check_operand(thing, "where")
         if _free(condition, x, y):
             return _now("where", (condition, x, y))
-        here = f"tl.where at {describe_site(call_site())}"
-        shape = broadcast_shapes(broadcast_shapes(_shape(condition), _shape(x), here), _shape(y), here)
+        shape = broadcast_shapes(broadcast_shapes(_shape(condition), _shape(x), "tl.where"), _shape(y), "tl.where")
         return self.math("where", (condition, x, y), shape, promoted((_kind(x), _kind(y))))
 
     def clamp(self, x: Any, min: Any, max: Any) -> Any:
@@ -219,8 +218,8 @@ class MathLanguage(Dispatcher):
         wanted = _extents(shape)
         if isinstance(x, IndexTensor):
             return x.broadcast_to(wanted)
-        here = f"tl.broadcast_to at {describe_site(call_site())}"
-        if broadcast_shapes(_shape(x), wanted, here) != wanted:
+        if broadcast_shapes(_shape(x), wanted, "tl.broadcast_to") != wanted:
+            here = f"tl.broadcast_to at {describe_site(call_site())}"
             raise ShapeError(f"{here} must be given a shape that {_shape(x)} broadcasts to, not {wanted}; correct it.")
         if not isinstance(x, Tensor):
             return self.full(wanted, x, promoted((_kind(x),)))
@@ -228,7 +227,7 @@ class MathLanguage(Dispatcher):
 
     def broadcast(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Broadcast two tensors to their common shape."""
-        shape = broadcast_shapes(_shape(x), _shape(y), f"tl.broadcast at {describe_site(call_site())}")
+        shape = broadcast_shapes(_shape(x), _shape(y), "tl.broadcast")
         return self.broadcast_to(x, shape), self.broadcast_to(y, shape)
 
     def trans(self, x: Any, *order: Any) -> Any:
@@ -305,14 +304,17 @@ class MathLanguage(Dispatcher):
                 f"{here} must be given two matrices, not shapes {a.shape} and {b.shape}; loop over the batch."
             )
         if a.dtype != b.dtype:
-            raise ShapeError(f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one with .to.")
+            raise ShapeError(
+                f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one with .to."
+            )
         if a.shape[1] != b.shape[0]:
             raise ShapeError(
                 f"{here} must be given shapes (m, k) and (k, n), not {a.shape} and {b.shape}; "
                 f"{a.shape[1]} and {b.shape[0]} must be equal."
             )
         raise ShapeError(
-            f"{here} must be given an accumulator of shape {(a.shape[0], b.shape[1])}, not {acc.shape}; make it that size."
+            f"{here} must be given an accumulator of shape {(a.shape[0], b.shape[1])}, not {acc.shape}; make it that "
+            "size."
         )
 
 

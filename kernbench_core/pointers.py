@@ -7,6 +7,7 @@ and must stay inside it; elements that a mask turns off are neither checked nor 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -141,51 +142,80 @@ def make_ref(
         )
     extents = tuple(shape)
     steps = contiguous_strides(extents) if strides is None else tuple(strides)
-    if any(type(extent) is not int for extent in extents + steps):
+    if not _sound(extents, steps):
         extents, steps = tuple(map(int, extents)), tuple(map(int, steps))
-    if len(extents) != len(steps) or any(extent < 1 for extent in extents):
-        raise ShapeError(
-            f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
-            f"{extents} with strides {steps}; correct them."
-        )
+        if not _sound(extents, steps):
+            raise ShapeError(
+                f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
+                f"{extents} with strides {steps}; correct them."
+            )
     return Ref(pointer, extents, steps, dtype or pointer.element)
 
 
-def direct_transfer(ref: Ref, op: str) -> Transfer:
-    """Give what an access to the whole of `ref` moves; OutOfBoundsError outside its tensor."""
-    item = itemsize(ref.dtype)
-    base = ref.base
-    low = high = base
-    count = 1
-    for extent, stride in zip(ref.shape, ref.strides, strict=True):
-        count *= extent
+@lru_cache(maxsize=4096)
+def _sound(extents: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Tell whether a tile's extents are positive ints, with an int stride for each."""
+    whole = all(type(number) is int for number in extents + strides)
+    return whole and len(extents) == len(strides) and all(extent > 0 for extent in extents)
+
+
+@lru_cache(maxsize=4096)
+def _tile(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int, tuple[Region, ...]]:
+    """Give what tiles of one shape share: lowest and highest element offset (bytes), size, regions from 0 on."""
+    low = high = 0
+    nbytes = item
+    for extent, stride in zip(shape, strides, strict=True):
+        nbytes *= extent
         reach = (extent - 1) * stride * item
         if reach < 0:
             low += reach
         else:
             high += reach
-    tensor = ref.pointer.tensor
-    if low < tensor.va or high + item > tensor.end:
-        raise _out_of_bounds(tensor, low if low < tensor.va else high, op)
-    strides = [stride * item for stride in ref.strides]
-    return Transfer(affine_regions(base, ref.shape, strides, item), ref.shape, ref.dtype, count * item)
+    return low, high, nbytes, affine_regions(0, shape, [stride * item for stride in strides], item)
+
+
+def _affine_transfer(
+    tensor: TensorAllocation, base: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, op: str
+) -> Transfer:
+    """Give what an access to a tile at virtual address `base` moves; OutOfBoundsError outside its tensor."""
+    item = itemsize(dtype)
+    low, high, nbytes, regions = _tile(shape, strides, item)
+    if base + low < tensor.va or base + high + item > tensor.end:
+        raise _out_of_bounds(tensor, base + (low if base + low < tensor.va else high), op)
+    if len(regions) == 1:
+        only = regions[0]
+        return Transfer((Region(base + only.base, only.row_bytes, only.rows, only.pitch),), shape, dtype, nbytes)
+    return Transfer(tuple(region.shifted(base) for region in regions), shape, dtype, nbytes)
+
+
+def direct_transfer(ref: Ref, op: str) -> Transfer:
+    """Give what an access to the whole of `ref` moves; OutOfBoundsError outside its tensor."""
+    return _affine_transfer(ref.pointer.tensor, ref.base, ref.shape, ref.strides, ref.dtype, op)
 
 
 def pointer_transfer(pointer: Pointer, mask: NDArray[np.bool_] | None, op: str) -> Transfer:
     """Give what an access through a tensor of pointers moves, where `mask` (its shape, or broadcast to it) is true."""
     offset = IndexTensor((), pointer.offset, ()) if isinstance(pointer.offset, int) else pointer.offset
     if mask is not None:
-        shape = broadcast_shapes(offset.shape, mask.shape, f"{op} at {describe_site(call_site())}: pointers and mask")
+        shape = broadcast_shapes(offset.shape, mask.shape, f"the pointers and mask of {op}")
         offset = offset if offset.shape == shape else offset.broadcast_to(shape)
         mask = np.broadcast_to(mask, shape)
         if not mask.all():
             return _masked(pointer, offset, mask, op)
-    item = itemsize(pointer.element)
-    nbytes = item
-    for extent in offset.shape:
-        nbytes *= extent
-    _check(pointer, offset, op)
-    return Transfer(_regions(pointer, offset), offset.shape, pointer.element, nbytes)
+    return _whole(pointer, offset, op)
+
+
+def _whole(pointer: Pointer, offset: IndexTensor, op: str) -> Transfer:
+    """Give what an access to all of some offsets moves."""
+    item, tensor = itemsize(pointer.element), pointer.tensor
+    if offset.affine is not None:
+        base, strides = offset.affine
+        return _affine_transfer(tensor, tensor.va + base * item, offset.shape, strides, pointer.element, op)
+    low, high = offset.bounds()
+    if low < 0 or (high + 1) * item > tensor.nbytes:
+        raise _out_of_bounds(tensor, tensor.va + (low if low < 0 else high) * item, op)
+    regions = gather_regions(offset.numpy() * item + tensor.va, item)
+    return Transfer(regions, offset.shape, pointer.element, offset.numpy().size * item)
 
 
 def _masked(pointer: Pointer, offset: IndexTensor, mask: NDArray[np.bool_], op: str) -> Transfer:
@@ -205,24 +235,8 @@ def _masked(pointer: Pointer, offset: IndexTensor, mask: NDArray[np.bool_], op: 
         inside = affine_regions(start, extents, strides, item) if 0 not in extents else ()
     if 0 in chosen.shape:
         return Transfer((), offset.shape, pointer.element, 0, ())
-    _check(pointer, chosen, op)
-    regions = _regions(pointer, chosen)
-    return Transfer(regions, offset.shape, pointer.element, sum(r.nbytes for r in regions), inside)
-
-
-def _check(pointer: Pointer, offset: IndexTensor, op: str) -> None:
-    low, high = offset.bounds()
-    tensor, item = pointer.tensor, itemsize(pointer.element)
-    if low < 0 or (high + 1) * item > tensor.nbytes:
-        raise _out_of_bounds(tensor, tensor.va + (low if low < 0 else high) * item, op)
-
-
-def _regions(pointer: Pointer, offset: IndexTensor) -> tuple[Region, ...]:
-    item, va = itemsize(pointer.element), pointer.tensor.va
-    if offset.affine is None:
-        return gather_regions(offset.numpy() * item + va, item)
-    base, strides = offset.affine
-    return affine_regions(va + base * item, offset.shape, [stride * item for stride in strides], item)
+    moved = _whole(pointer, chosen, op)
+    return Transfer(moved.regions, offset.shape, pointer.element, moved.nbytes, inside)
 
 
 def _out_of_bounds(tensor: TensorAllocation, address: int, op: str) -> OutOfBoundsError:

@@ -152,19 +152,13 @@ class KernelRunner:
         """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
         line = describe_site(site_of_traceback(error.__traceback__))
         place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"
-        frames = [
-            frame
-            for frame, _ in traceback.walk_tb(error.__traceback__)
-            if not frame.f_globals.get("__name__", "").startswith("kernbench_core.")
-        ]
         if isinstance(error, KernelError):
             return type(error)(f"{error}\n  in {place}")
         told = "".join(traceback.format_exception_only(error)).strip()
-        stack = [
-            entry for entry in traceback.extract_tb(error.__traceback__)
-            if any(entry.filename == frame.f_code.co_filename and entry.name == frame.f_code.co_name for frame in frames)
-        ]
-        lines = "".join(traceback.format_list(stack)).rstrip()
+        frames = traceback.walk_tb(error.__traceback__)
+        own = [here for here in frames if not here[0].f_globals.get("__name__", "").startswith("kernbench_core.")]
+        stack = traceback.StackSummary.extract(iter(own))
+        lines = "".join(stack.format()).rstrip()
         return KernelError(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
 
 

@@ -54,8 +54,8 @@ class Handle:
     def _refuse_data(self, why: str) -> NoReturn:
         raise PendingDataError(
             f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the result "
-            f"of {self.op} made at {describe_site(self.site)} exists only after it; branch on loaded data or on integers "
-            "computed from it, or store the result and read it in the next launch."
+            f"of {self.op} made at {describe_site(self.site)} exists only after it; branch on loaded data or on "
+            "integers computed from it, or store the result and read it in the next launch."
         )
 
 
@@ -115,15 +115,15 @@ class Tensor(Handle):
         """Give the data as a read-only array; PendingDataError when it is known only after phase 2."""
         self.check_live(why)
         self.settle()
+        if self.value.pending:
+            self._refuse_data(why)
         try:
-            if not self.value.pending:
-                return self.value.array()
+            return self.value.array()
         except NoDataError:
             raise NoDataError(
                 f"{why} at {describe_site(call_site())} must have data, and this run keeps shapes only; leave out "
                 "--no-data to run kernels that read or branch on data."
             ) from None
-        self._refuse_data(why)
 
     @property
     def data(self) -> NDArray[Any]:
@@ -188,50 +188,50 @@ class Tensor(Handle):
         self.check_live("a view")
         return Tensor(self._tl, self.value.reshape(shape), self.block, self.op, self.site, self.command)
 
-    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+    def reshape(self, *shape: int | Sequence[int]) -> Any:
         """Give the elements in row-major order under another shape; free. ShapeError when sizes differ."""
         return self._tl.reshape(self, *shape)
 
-    def expand_dims(self, axis: int) -> Tensor:
+    def expand_dims(self, axis: int) -> Any:
         """Insert a dimension of extent 1; free."""
         return self._tl.expand_dims(self, axis)
 
-    def broadcast_to(self, *shape: int | Sequence[int]) -> Tensor:
+    def broadcast_to(self, *shape: int | Sequence[int]) -> Any:
         """Repeat along dimensions of extent 1; a timed math command."""
         return self._tl.broadcast_to(self, *shape)
 
-    def trans(self, *order: int) -> Tensor:
+    def trans(self, *order: int) -> Any:
         """Reorder dimensions (the last two swap by default); a timed math command."""
         return self._tl.trans(self, *order)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 - Triton's spelling
+    def T(self) -> Any:  # noqa: N802 - Triton's spelling
         """The transpose; a timed math command."""
         return self._tl.trans(self)
 
-    def to(self, dtype: str) -> Tensor:
+    def to(self, dtype: str) -> Any:
         """Cast, rounding once; a timed math command unless the dtype is the same."""
         return self._tl.cast(self, dtype)
 
-    def sum(self, axis: int | None = None, keep_dims: bool = False) -> Tensor:
+    def sum(self, axis: int | None = None, keep_dims: bool = False) -> Any:
         """Add up along `axis`, or everything."""
         return self._tl.reduction("sum", self, axis, keep_dims)
 
-    def max(self, axis: int | None = None, keep_dims: bool = False) -> Tensor:
+    def max(self, axis: int | None = None, keep_dims: bool = False) -> Any:
         """Give the greatest along `axis`, or of everything."""
         return self._tl.reduction("max", self, axis, keep_dims)
 
-    def min(self, axis: int | None = None, keep_dims: bool = False) -> Tensor:
+    def min(self, axis: int | None = None, keep_dims: bool = False) -> Any:
         """Give the least along `axis`, or of everything."""
         return self._tl.reduction("min", self, axis, keep_dims)
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self) -> Any:
         return self._tl.unary("neg", self)
 
-    def __abs__(self) -> Tensor:
+    def __abs__(self) -> Any:
         return self._tl.unary("abs", self)
 
-    def __invert__(self) -> Tensor:
+    def __invert__(self) -> Any:
         return self._tl.unary("invert", self)
 
     def __repr__(self) -> str:

@@ -6,18 +6,31 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 SAME: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("program_id", "num_programs", "arange", "cdiv", "constexpr", "static_range", "range", "static_assert", "static_print", "device_print", "where", "maximum", "minimum", "fma", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "floor", "ceil", "abs", "sum", "max", "min", "argmax", "argmin", "cumsum", "cumprod", "zeros_like", "expand_dims", "broadcast_to", "broadcast", "reshape", "view", "ravel", "trans", "permute", "cat", "cast", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int32", "int64", "float16", "bfloat16", "float32"), "")
+    dict.fromkeys(
+        (
+            "program_id", "num_programs", "arange", "cdiv", "constexpr", "static_range", "range",
+            "static_assert", "static_print", "device_print", "where", "maximum", "minimum", "exp", "exp2",
+            "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "floor", "ceil", "abs", "sum",
+            "max", "min", "argmax", "argmin", "cumsum", "cumprod", "zeros_like", "expand_dims", "broadcast_to",
+            "broadcast", "reshape", "view", "ravel", "trans", "permute", "cast", "multiple_of",
+            "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int32", "int64",
+            "float16", "bfloat16", "float32",
+        ),
+        "",
+    )
 )  # fmt: skip
 """Names that mean what Triton means; where data lives and what time they take is in the text."""
 
 DIFFERS: Mapping[str, str] = MappingProxyType(
     {
-        "load": "Extents need not be powers of two. Also `shape=`, `strides=`, `dtype=` from one pointer, and `wait=False`. "
-        "Elements that the mask turns off hold `other`, or 0. Cache hints change nothing.",
+        "load": "Extents need not be powers of two. Also `shape=`, `strides=`, `dtype=` from one pointer, and "
+        "`wait=False`. Elements that the mask turns off hold `other`, or 0. Cache hints change nothing.",
         "store": "Also `shape=`, `strides=` from one pointer. Visible at once; its time is simulated after.",
         "dot": "Any extents; two matrices. Operands must have one dtype. Precision hints change nothing.",
         "zeros": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
         "full": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
+        "fma": "Two commands, multiply and add; rounded twice.",
+        "cat": "The order is always kept; a `dim` may be given.",
         "softmax": "Composed of max, sub, exp, sum and div, each a timed command.",
         "clamp": "Two commands: maximum and minimum. NaN is not propagated.",
         "device_assert": "Checked always, on data that is known while the kernel runs.",
@@ -36,15 +49,10 @@ _SORT = "the units cannot sort; sort on the host"
 
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        **{
-            f"atomic_{op}": _ATOMIC
-            for op in ("add", "and", "cas", "max", "min", "or", "xchg", "xor")
-        },
+        **{f"atomic_{op}": _ATOMIC for op in ("add", "and", "cas", "max", "min", "or", "xchg", "xor")},
         **dict.fromkeys(("rand", "randn", "randint", "randint4x", "rand4x", "randn4x", "philox"), _RANDOM),
-        **dict.fromkeys(
-            ("make_block_ptr", "advance", "make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
-            _BLOCK,
-        ),
+        **dict.fromkeys(("make_block_ptr", "advance", "make_tensor_descriptor"), _BLOCK),
+        **dict.fromkeys(("load_tensor_descriptor", "store_tensor_descriptor"), _BLOCK),
         **dict.fromkeys(("sort", "topk", "histogram", "bitonic_merge"), _SORT),
         **dict.fromkeys(("reduce", "associative_scan", "map_elementwise"), _PARALLEL),
         **dict.fromkeys(("float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16"), _F8),

@@ -80,8 +80,10 @@ def test_shapes_that_do_not_broadcast_are_refused() -> None:
     """The sentence holds both shapes."""
     with pytest.raises(ShapeError) as caught:
         arange(0, 4) + arange(0, 3)
+    line = test_shapes_that_do_not_broadcast_are_refused.__code__.co_firstlineno + 3
     assert str(caught.value) == (
-        "index arithmetic must have operands that broadcast, not (4,) and (3,); reshape one of them."
+        f"index arithmetic at {__file__}:{line} must have operands that broadcast, not (4,) and (3,); "
+        "reshape one of them."
     )
 
 

@@ -1,0 +1,167 @@
+"""Allocators never overlap and always coalesce; the page table translates byte for byte."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.errors import KernelError, PageFaultError
+from kernbench_core.memory import FirstFit, PageTable
+from kernbench_core.regions import Region
+
+from tests.core.kernel_rig import Rig, design
+
+ALIGN, SIZE = 16, 1024
+
+
+def bytes_of(regions: tuple[Region, ...]) -> list[int]:
+    """List the addresses of regions in order, one by one."""
+    return [r.base + row * r.pitch + column for r in regions for row in range(r.rows) for column in range(r.row_bytes)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 7)), max_size=60))
+def test_first_fit_equals_a_byte_map(steps: list[tuple[int, int]]) -> None:
+    """Each block is the lowest aligned range that is free in a map of single bytes; freeing joins holes."""
+    fit = FirstFit(64, SIZE, ALIGN)
+    taken = bytearray(SIZE)
+    live: list[tuple[int, int]] = []
+    for nbytes, choice in steps:
+        if choice < 3 and live:
+            address, need = live.pop(choice % len(live))
+            fit.free(address)
+            taken[address - 64 : address - 64 + need] = bytes(need)
+            continue
+        need = max(ALIGN, -(-nbytes // ALIGN) * ALIGN)
+        free = [at for at in range(0, SIZE - need + 1, ALIGN) if not any(taken[at : at + need])]
+        got = fit.alloc(nbytes, "x")
+        assert got == (64 + free[0] if free else None)
+        if got is not None:
+            taken[got - 64 : got - 64 + need] = b"\1" * need
+            live.append((got, need))
+    assert fit.used == sum(taken) == SIZE - fit.free_bytes
+    holes = [piece for piece in bytes(taken).split(b"\1") if piece]
+    assert fit.largest_hole == max(map(len, holes), default=0)
+    assert [end - start for start, end in fit.holes] == [len(hole) for hole in holes]
+    assert [block.address for block in fit.table()] == sorted(address for address, _ in live)
+
+
+def test_first_fit_refuses_a_foreign_address() -> None:
+    """Freeing what is not allocated is a KeyError; a base off the alignment a ValueError."""
+    with pytest.raises(KeyError):
+        FirstFit(0, 64).free(3)
+    with pytest.raises(ValueError, match=r"^base must be a multiple of the alignment 16, not 3; align it\.$"):
+        FirstFit(3, 64, 16)
+
+
+@st.composite
+def mapped(draw: st.DrawFn) -> tuple[PageTable, dict[int, int]]:
+    """Map a few ranges of any size, some adjacent, and give a byte-by-byte oracle beside the table."""
+    table, oracle = PageTable(), {}
+    va = 1000
+    for index in range(draw(st.integers(1, 5))):
+        va += draw(st.sampled_from([0, 0, 0, 7]))
+        nbytes = draw(st.integers(1, 40))
+        pa = 10_000 * (index + 1) + draw(st.integers(0, 9))
+        table.map(va, pa, nbytes, f"t{index}")
+        oracle.update({va + i: pa + i for i in range(nbytes)})
+        va += nbytes
+    return table, oracle
+
+
+@given(mapped(), st.integers(990, 1100), st.integers(1, 30), st.integers(1, 5), st.integers(0, 40))
+def test_translation_equals_a_byte_map(
+    drawn: tuple[PageTable, dict[int, int]], base: int, row_bytes: int, rows: int, pitch: int
+) -> None:
+    """The translated regions hold the same bytes in the same order, or the first unmapped byte is a fault."""
+    table, oracle = drawn
+    region = Region(base, row_bytes, rows, pitch)
+    wanted = bytes_of((region,))
+    if all(va in oracle for va in wanted):
+        assert bytes_of(table.translate(region)) == [oracle[va] for va in wanted]
+    else:
+        with pytest.raises(PageFaultError):
+            table.translate(region)
+
+
+def test_page_faults_name_the_nearest_tensor() -> None:
+    """The sentence says how far past which tensor the access is."""
+    table = PageTable()
+    table.map(4096, 0, 100, "a")
+    with pytest.raises(PageFaultError) as caught:
+        table.translate(Region(4200, 4))
+    assert str(caught.value) == (
+        "virtual address 0x1068 must be mapped, and is 4 B past the end of tensor 'a'; was the tensor that lived there "
+        "freed?"
+    )
+    with pytest.raises(PageFaultError) as caught:
+        table.translate(Region(0, 4))
+    assert str(caught.value) == (
+        "virtual address 0x0 must be mapped, and no tensor lies at or below it; was the tensor freed?"
+    )
+    with pytest.raises(ValueError, match="must be free, not mapped already"):
+        table.map(4190, 0, 100, "b")
+
+
+@given(st.lists(st.integers(1, 9), max_size=3), st.integers(1, 4))
+def test_rows_are_dealt_in_equal_contiguous_blocks(dims: list[int], pes: int) -> None:
+    """Every PE but the last ones holds the same number of whole rows, in order, in its own slice."""
+    rig = Rig(pes=4)
+    shape = tuple(dims)
+    sites = rig.design.pes[:pes]
+    tensor = rig.ctx.memory.allocate(shape, "f16", "a", sites)
+    rows = shape[0] if shape else 1
+    row_bytes = 2 * prod(shape) // rows
+    share = -(-rows // pes)
+    wanted = [min(share, rows - first) * row_bytes for first in range(0, rows, share)]
+    assert [segment.nbytes for segment in tensor.segments] == wanted
+    assert [segment.pe for segment in tensor.segments] == list(range(len(wanted)))
+    assert [segment.va for segment in tensor.segments] == [tensor.va + share * row_bytes * i for i in range(len(wanted))]
+    for segment in tensor.segments:
+        assert rig.design.address_map.decode(segment.pa).unit == f"hbm{segment.pe}"
+    whole = rig.ctx.memory.translate((Region(tensor.va, tensor.nbytes),))
+    assert bytes_of(whole) == bytes_of(tensor.regions)
+
+
+def test_a_full_slice_says_what_is_allocated_there() -> None:
+    """The error names the PE, what is needed, what is free, and every tensor that lives there; nothing is kept."""
+    memory = Rig(pes=1, hbm=16384).ctx.memory
+    site = design(1).pes[0]
+    held = memory.allocate((2048,), "f32", "weights", (site,))
+    before = memory.free_bytes(site)
+    with pytest.raises(KernelError) as caught:
+        memory.allocate((4096,), "f32", "activations", (site,))
+    assert str(caught.value) == (
+        "the HBM slice of sip0.cube0.pe0 must have 16 KiB free for tensor 'activations', and has 8 KiB of 16 KiB "
+        "(largest hole 8 KiB); free a tensor or place it on more PEs. Allocated there:\n"
+        f"  {held.segments[0].pa:#x}          8192 B  weights"
+    )
+    assert memory.free_bytes(site) == before
+    memory.free(held)
+    assert memory.free_bytes(site) == 16384
+    with pytest.raises(KernelError) as caught:
+        memory.free(held)
+    assert str(caught.value) == "tensor 'weights' must be allocated to be freed, and is not; free it once."
+    with pytest.raises(PageFaultError):
+        memory.translate((Region(held.va, 4),))
+
+
+def test_tensors_do_not_share_pages_or_addresses() -> None:
+    """Allocations are page aligned, virtually and physically."""
+    rig = Rig(pes=2)
+    tensors = [rig.empty((5, 3), "f16") for _ in range(3)]
+    assert len({segment.pa // 4096 for tensor in tensors for segment in tensor.segments}) == 6
+    assert all(tensor.va % 4096 == 0 for tensor in tensors)
+
+
+def test_impossible_tensors_are_refused() -> None:
+    """No PE, or a negative extent, is a sentence."""
+    memory = Rig().ctx.memory
+    with pytest.raises(KernelError) as caught:
+        memory.allocate((4,), "f32", "a", ())
+    assert str(caught.value) == "tensor 'a' must be placed on at least one PE, not on none; name the PEs."
+    with pytest.raises(KernelError) as caught:
+        memory.allocate((-4,), "f32", "a", design(1).pes)
+    assert str(caught.value) == "tensor 'a' must have extents of at least 0, not (-4,); correct the shape."
