@@ -1,0 +1,114 @@
+"""Limits on an environment of its own, without an engine."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import LimitError
+from kernbench_core.watchdog import Limits, Progress, Watchdog, WallTimeExceeded
+
+
+def ticking(number: int, busy_s: float = 0.0) -> Environment:
+    """Return an environment with a process that waits `number` times 1 ns, working `busy_s` in between."""
+    env = Environment()
+
+    def tick(env: Environment) -> ProcessGenerator:
+        for _ in range(number):
+            yield env.timeout(1.0)
+            if busy_s:
+                time.sleep(busy_s)
+
+    env.process(tick(env))
+    return env
+
+
+def test_runs_to_the_end_without_limits() -> None:
+    """Without limits every event is processed, and the wall time is kept."""
+    env = ticking(1000)
+    watchdog = Watchdog(env, Limits(), None)
+    watchdog.run(lambda: False)
+    assert (env.now, env.events) == (1000.0, 1002)
+    assert watchdog.wall_s > 0.0
+
+
+def test_stops_when_finished() -> None:
+    """`finished` is asked between slices of events."""
+    env = ticking(10_000)
+    Watchdog(env, Limits(), None).run(lambda: env.now > 100.0)
+    assert 100.0 < env.now < 10_000.0
+
+
+@pytest.mark.parametrize("most", [1, 63, 64, 65, 501])
+def test_events_are_counted_exactly(most: int) -> None:
+    """The limit on events is exact for any number, also when the run ends just there."""
+    env = ticking(500)
+    with pytest.raises(LimitError):
+        Watchdog(env, Limits(max_events=most), None).run(lambda: False)
+    assert env.events == most
+    env = ticking(500)
+    Watchdog(env, Limits(max_events=502), None).run(lambda: False)
+    assert env.events == 502
+
+
+def test_simulated_time_up_to_the_limit_is_allowed() -> None:
+    """An event at the limit is processed, a later one is not, and the limit costs no event."""
+    env = ticking(500)
+    Watchdog(env, Limits(max_sim_ns=500.0), None).run(lambda: False)
+    assert (env.now, env.events) == (500.0, 502)
+    env = ticking(500)
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(max_sim_ns=499.5), None).run(lambda: False)
+    assert env.now == 499.0
+    assert str(caught.value) == (
+        "the run reached its limit of 499.5 ns of simulated time after 500 events; "
+        "raise --max-sim-time if it is only long."
+    )
+
+
+def test_time_limit_beyond_the_end_does_not_move_the_clock() -> None:
+    """A run that ends before its limit ends at its own time."""
+    env = ticking(5)
+    Watchdog(env, Limits(max_sim_ns=1e9), None).run(lambda: False)
+    assert env.now == 5.0
+
+
+def test_progress_comes_at_least_twice_a_second() -> None:
+    """Slow events are reported in time, fast ones not too often."""
+    seen: list[Progress] = []
+    Watchdog(ticking(600, busy_s=0.002), Limits(), seen.append).run(lambda: False)
+    gaps = [b.wall_s - a.wall_s for a, b in zip(seen, seen[1:], strict=False)]
+    assert max(gaps) < 0.5
+    seen.clear()
+    Watchdog(ticking(100_000), Limits(), seen.append).run(lambda: False)
+    assert len(seen) < 40
+
+
+def test_wall_time_limit_leaves_nothing_behind() -> None:
+    """After a run that ended in time, its alarm is gone: neither a thread nor a late exception."""
+    before = threading.active_count()
+    Watchdog(ticking(10), Limits(timeout_s=0.05), None).run(lambda: False)
+    time.sleep(0.5)
+    assert threading.active_count() == before
+
+
+def test_interrupt_passes_every_except_exception() -> None:
+    """A program that swallows exceptions does not swallow the interrupt."""
+    env = Environment()
+
+    def stubborn(env: Environment) -> ProcessGenerator:
+        yield env.timeout(1.0)
+        while True:
+            try:
+                time.sleep(0.001)
+            except Exception:
+                continue
+
+    env.process(stubborn(env))
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+    assert f" in {__file__}:" in str(caught.value)
+    assert not issubclass(WallTimeExceeded, Exception)
