@@ -91,7 +91,10 @@ def overlaps(a: Region, b: Region) -> bool:
     if b.contiguous:
         return _run_meets(b.base, b.base + b.nbytes, a)
     if a.pitch == b.pitch:
-        return next(_same_pitch(a, b), None) is not None
+        shift, column = divmod(b.base - a.base, a.pitch)
+        if column < a.row_bytes and -b.rows < shift < a.rows:
+            return True
+        return column + b.row_bytes > a.pitch and -b.rows <= shift < a.rows - 1
     few, many = (a, b) if a.rows <= b.rows else (b, a)
     return any(_run_meets(r, r + few.row_bytes, many) for r in range(few.base, few.end, few.pitch))
 

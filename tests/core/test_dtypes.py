@@ -1,0 +1,81 @@
+"""Names, sizes, promotion and rounding of the element types."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernbench_core import dtypes
+from kernbench_core.errors import ShapeError, StoreError
+
+
+@pytest.mark.parametrize("name", dtypes.NAMES)
+def test_names_and_numpy_types_agree(name) -> None:
+    """Each name has a numpy type of its size, and goes there and back."""
+    assert dtypes.numpy_dtype(name).itemsize == dtypes.itemsize(name)
+    assert dtypes.dtype_name(dtypes.numpy_dtype(name)) == name
+
+
+def test_unknown_names_are_sentences() -> None:
+    """An unknown name, and a numpy type that kernbench lacks, list what there is."""
+    with pytest.raises(StoreError) as caught:
+        dtypes.itemsize("fp16")
+    known = "bool, int8, int32, int64, f16, bf16, f32"
+    assert str(caught.value) == f"A dtype must be one of {known}, not 'fp16'; use one of these."
+    with pytest.raises(StoreError) as caught:
+        dtypes.dtype_name(np.dtype(np.float64))
+    assert str(caught.value) == f"An array must have one of the dtypes {known}, not 'float64'; cast it first."
+
+
+@pytest.mark.parametrize(
+    ("given", "result"),
+    [
+        (["f16", "f32"], "f32"),
+        (["f16", "bf16"], "f32"),
+        (["bf16", "bf16"], "bf16"),
+        (["int32", "f16"], "f16"),
+        (["int8", "int32"], "int32"),
+        (["int32", "int64"], "int64"),
+        (["bool", "int8"], "int8"),
+        (["f16", float], "f16"),
+        (["int8", int], "int8"),
+        (["int32", float], "f32"),
+        ([int, float], "f32"),
+        ([int, bool], "int32"),
+    ],
+)
+def test_promotion(given, result) -> None:
+    """The higher kind wins, then the wider; Python scalars only lift the kind; order does not matter."""
+    assert dtypes.promote(given) == dtypes.promote(given[::-1]) == result
+
+
+def test_promoting_nothing_is_an_error() -> None:
+    """There must be an operand."""
+    with pytest.raises(ShapeError) as caught:
+        dtypes.promote([])
+    assert str(caught.value) == "An operation must have at least one operand, not none; pass one."
+
+
+def test_cast_truncates_wraps_and_never_warns() -> None:
+    """Floats are cut towards zero, NaN gives 0, integers wrap, f32 overflows to infinity in f16."""
+    floats = np.array([1.9, -1.9, np.nan, np.inf], np.float32)
+    assert dtypes.cast(floats, "int32").tolist()[:3] == [1, -1, 0]
+    assert dtypes.cast(np.array([300], np.int32), "int8").tolist() == [44]
+    assert np.isinf(dtypes.cast(np.array([1e6], np.float32), "f16")[0])
+
+
+def test_ml_dtypes_is_imported_when_bf16_is_used() -> None:
+    """Importing every phase 2 module leaves ml_dtypes alone."""
+    code = (
+        "import sys, kernbench_core.oplog_file, kernbench_core.executor as e\n"
+        "assert 'ml_dtypes' not in sys.modules\n"
+        "from kernbench_core.dtypes import numpy_dtype\n"
+        "assert numpy_dtype('bf16').name == 'bfloat16' and 'ml_dtypes' in sys.modules"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
