@@ -27,7 +27,8 @@ class PeDma(ComponentBase):
     """Move strided descriptors between HBM or SRAM and the PE, in chunks, several in flight.
 
     Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; each of `servers` workers \
-serves one chunk: address translation and set-up, then the round trip over the fabric.
+serves one chunk: address translation and set-up, then the round trip over the fabric. Traffic of others to the PE's \
+scratchpad passes through.
     Ignores: The TCM side of a transfer takes no time: TCM ports are assumed as fast as the fabric. \
 Reads and writes share the workers.
     Timing: per chunk out = max(start + overhead + translation, previous out), then the round trip; a descriptor ends \
@@ -46,11 +47,22 @@ with its last chunk.
         self._left = 0.0
         self._in_flight: dict[Transaction, None] = {}
         self._mmu: Any = None
+        self.arrive = self._receive
 
     def connect(self) -> None:
         """Find the PE's mmu; without one, translation takes no time."""
         neighbour = self.id.rpartition(".")[0] + ".pe_mmu"
         self._mmu = self.ctx.components.get(neighbour)
+
+    def _receive(self, msg: Any) -> None:
+        """Pass on what others send to or get from the PE's scratchpad, and take in everything else.
+
+        What passes needs no worker: two DMAs that are busy with each other's scratchpads must not wait in a circle.
+        """
+        if isinstance(msg, Transaction) and msg.hop + 1 < len(msg.path):
+            super().emit(msg, self.env.now, msg.tail)
+        else:
+            self._arrive_run(msg)
 
     def split(self, msg: Any) -> Iterator[MsgBase]:
         """Cut a descriptor into chunks; one without bytes still takes a worker's set-up time."""

@@ -51,6 +51,12 @@ class Move(MsgBase):
         self.ended_ns = self.tail
 
 
+class TokenMove(Move):
+    """Be logged as tile tokens are: described when its service starts."""
+
+    captured_at_start: ClassVar[bool] = True
+
+
 def answering(after: Callable[[str], float] = lambda _: 100.0) -> type[ComponentBase]:
     """Return a PE processor that starts as it must and ends each launch `after(its id)` ns later."""
 
@@ -117,10 +123,10 @@ class Sim:
         site = self.sites[pe]
         return self.address(f"hbm{site.pe}", offset, sip=site.sip, cube=site.cube)
 
-    def move(self, op: str, *regions: Region, pe: int = 0, at_ns: float = 0.0) -> Move:
-        """Hand a descriptor to a PE's DMA at `at_ns`."""
+    def move(self, op: str, *regions: Region, pe: int = 0, at_ns: float = 0.0, token: bool = False) -> Move:
+        """Hand a descriptor to a PE's DMA at `at_ns`, as a command or as a tile token."""
         prefix = self.sites[pe].prefix
-        msg = Move(op, tuple(regions))
+        msg = (TokenMove if token else Move)(op, tuple(regions))
         msg.path = (f"{prefix}.pe_cpu", f"{prefix}.pe_dma")
         msg.hop = 1
         self.env.inject(msg, self[f"{prefix}.pe_dma"].arrive, at_ns)
@@ -214,9 +220,10 @@ class Oracle:
         back = there[::-1]
         params = self.graph.nodes[memory].params
         hbm = self.graph.nodes[memory].kind == "hbm_ctrl"
-        rate, latency = (params["channel_bandwidth"], params["channel_latency"]) if hbm else (params["bandwidth"], params["latency"])
-        channel = on_grid(channel_bytes / rate)
-        fixed = self.fixed(there) + self.fixed(back, last=False) + (on_grid(latency) if nbytes else 0.0)
+        prefix = "channel_" if hbm else ""
+        channel = on_grid(channel_bytes / params[f"{prefix}bandwidth"])
+        latency = on_grid(params[f"{prefix}latency"]) if nbytes else 0.0
+        fixed = self.fixed(there) + self.fixed(back, last=False) + latency
         if op == "read":
             return fixed + self.slowest(there, 0) + max(channel, self.slowest(back, nbytes))
         return fixed + max(channel, self.slowest(there, nbytes)) + self.slowest(back, 0)

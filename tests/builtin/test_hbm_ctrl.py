@@ -126,7 +126,7 @@ def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int,
 @pytest.mark.parametrize("preset", ["tiny", "default"])
 @pytest.mark.parametrize("op", ["read", "write"])
 @pytest.mark.parametrize("nbytes", [1, 64, 256, 1000, 4096])
-def test_a_lone_chunk_takes_its_lower_bound_and_the_bound_is_the_closed_form(simulate, oracle, preset, op, nbytes) -> None:
+def test_a_lone_chunk_takes_its_lower_bound_which_is_the_closed_form(simulate, oracle, preset, op, nbytes) -> None:
     sim = simulate(preset)
     sites = [sim.sites[0]] + [sim.sites[i] for i in (1, len(sim.sites) // 2, len(sim.sites) - 1)]
     per_channel = max(naive_shares((Region(64, nbytes),), 4, 256).values())
@@ -136,7 +136,8 @@ def test_a_lone_chunk_takes_its_lower_bound_and_the_bound_is_the_closed_form(sim
         path = sim.ctx.memory_path(dma, target.hbm_ctrl)
         base = sim.own(target.index, 64)
         sent = sim.send(path, op, nbytes, base, at_ns=number * 100_000.0)
-        bound = formula_latency(sim.graph, sim.ctx.components, Transaction(op, sent.regions, nbytes, path, lambda _: None))
+        copy = Transaction(op, sent.regions, nbytes, path, lambda _: None)
+        bound = formula_latency(sim.graph, sim.ctx.components, copy)
         assert bound == truth.round_trip(dma, target.hbm_ctrl, op, nbytes, per_channel)
     sim.run()
     assert [trip.tail - trip.born for trip in sim.trips] == [

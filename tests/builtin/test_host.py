@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_every_chunk_goes_once_to_the_memory_that_owns_it(simulate, op) -> None:
     } == carried
     moved = sorted((r.base, r.nbytes) for trip in sim.trips for r in trip.regions)
     assert sum(nbytes for _, nbytes in moved) == sum(region.nbytes for region in regions)
-    assert all(base + nbytes <= following for (base, nbytes), (following, _) in zip(moved, moved[1:], strict=False))
+    assert all(base + nbytes <= following for (base, nbytes), (following, _) in itertools.pairwise(moved))
 
 
 @pytest.mark.parametrize("op", ["read", "write"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from kernbench_core.bound import formula_latency
@@ -72,7 +74,7 @@ def test_transfers_of_one_direction_are_served_one_after_another(simulate, oracl
     inner = [trip for trip in sim.trips if trip.path[-1] == M_CPU]
     assert [trip.path[0] for trip in inner] == [site.hbm_ctrl for site in sim.sites]
     starts = [trip.born for trip in inner]
-    gaps = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(starts)]
     # from the second on a request leaves behind the answer to the one before, on the one wire of the m_cpu
     answer = truth.slowest([M_CPU, "sip0.cube0.r1c0"], 64 if op == "read" else 0)
     assert gaps == [served(sim, truth, op, 64, pe) + (answer if pe else 0.0) for pe in range(3)]
@@ -103,7 +105,7 @@ def test_a_transfer_of_its_dma_uses_memory_paths_only_and_by_passes_no_router(si
         kinds = [sim.graph.nodes[node].kind for node in path]
         assert kinds[0] == "m_cpu"
         assert set(kinds[1:-1]) == {"router"}
-        used = {sim.graph.edges[pair].kind for pair in zip(path, path[1:], strict=False)}
+        used = {sim.graph.edges[pair].kind for pair in itertools.pairwise(path)}
         assert used <= {EdgeKind.ATTACH, EdgeKind.NOC, EdgeKind.HBM}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pytest
 
+from kernbench_core.bound import formula_latency
+from kernbench_core.messages import Transaction
 from kernbench_core.regions import Region
 
 DMA = "sip0.cube0.pe0.pe_dma"
@@ -190,7 +193,7 @@ def test_farther_memory_is_never_faster(simulate, preset, op, nbytes) -> None:
     sim.run()
     took = {pe: move.ended_ns - 100_000.0 * pe for pe, move in moves.items()}
     times = [[took[pe] for pe in ring] for ring in rings(sim)]
-    for near, far in zip(times, times[1:], strict=False):
+    for near, far in itertools.pairwise(times):
         assert max(near) < min(far)
 
 
@@ -233,3 +236,29 @@ def test_all_pes_on_their_own_slices_do_not_disturb_each_other(simulate) -> None
     moves = [together.move("read", Region(together.own(pe), 64 * CHUNK), pe=pe) for pe in range(64)]
     together.run()
     assert {move.ended_ns for move in moves} == {single.ended_ns}
+
+
+def test_it_reaches_the_scratchpad_of_its_own_pe(simulate) -> None:
+    sim = simulate("tiny")
+    move = sim.move("read", Region(sim.address("tcm0", 128), 1000))
+    sim.run()
+    assert move.ended_ns > SETUP + LOOK_UP
+    assert [(trip.path, trip.total) for trip in sim.trips] == [(("sip0.cube0.pe0.pe_tcm", DMA), 1000)]
+
+
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_traffic_to_the_scratchpad_of_its_pe_passes_without_taking_a_worker(simulate, op) -> None:
+    sim = simulate("default", "components.pe_dma.params.servers=1")
+    mine = sim.move(op, Region(sim.address("tcm1", sip=1, cube=2), 6000), pe=0)
+    theirs = sim.move(op, Region(sim.address("tcm0"), 6000), pe=32 + 16 + 1)
+    sim.run()
+    assert mine.ended_ns > 0
+    assert theirs.ended_ns > 0
+    assert {trip.path[0] for trip in sim.trips} == {"sip0.cube0.pe0.pe_tcm", "sip1.cube2.pe1.pe_tcm"}
+    assert sim[DMA].served == 2
+    bound = formula_latency(
+        sim.graph,
+        sim.ctx.components,
+        Transaction(op, (), 4096, sim.trips[0].path[::-1], lambda _: None),
+    )
+    assert min(trip.tail - trip.born for trip in sim.trips if trip.total == 4096) >= bound

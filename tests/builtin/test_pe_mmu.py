@@ -74,12 +74,10 @@ def test_regions_smaller_than_a_page_are_translated(simulate) -> None:
 
 def test_commands_and_tile_tokens_are_charged_alike(simulate) -> None:
     ends = []
-    for captured_at_start in (False, True):
+    for token in (False, True):
         sim = simulate("tiny")
-        move = sim.move("read", Region(sim.own(0, 100), 700, 9, 5000))
-        type(move).captured_at_start = captured_at_start
+        move = sim.move("read", Region(sim.own(0, 100), 700, 9, 5000), token=token)
         sim.run()
-        type(move).captured_at_start = False
         ends.append(move.ended_ns)
         assert sim["sip0.cube0.pe0.pe_mmu"].served == 2
     assert ends[0] == ends[1]
