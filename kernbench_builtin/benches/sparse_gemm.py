@@ -2,73 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.benches._reference import matmul
-from kernbench_core.dtypes import numpy_dtype
+from kernbench_builtin.benches._shared import check_product, require_positive
 from kernbench_core.errors import UsageError
-
-if TYPE_CHECKING:
-    from kernbench_core.runtime import Runtime
+from kernbench_core.runtime import Runtime
 
 
-def sparse_gemm_kernel(
-    a_ptr: Any, b_ptr: Any, c_ptr: Any, mask_ptr: Any, M: int, N: int, K: int, rows: int, BN: int, BK: int, tl: Any  # noqa: N803
-) -> None:
-    """Compute one PE's rows of C = A @ B from the blocks of A whose mask is not zero."""
+def sparse_gemm_kernel(a_ptr, b_ptr, c_ptr, mask_ptr, M, N, K, rows, BN, BK, tl):
+    """Compute one PE's rows of C = A @ B from those blocks of A whose element of the mask is not 0."""
     pid = tl.program_id(0)
     first = pid * rows
     bm = min(rows, M - first)
     if bm <= 0:
         return
-    k_blocks = -(-K // BK)
-    mask = tl.load(mask_ptr + pid * k_blocks, shape=(k_blocks,), strides=(1,))
+    blocks = -(-K // BK)
+    mask = tl.load(mask_ptr + pid * blocks, shape=(blocks,))
     for n in range(0, N, BN):
         bn = min(BN, N - n)
         acc = tl.zeros((bm, bn), tl.float32)
-        for block in range(k_blocks):
+        for block in range(blocks):
             if mask[block]:
                 k = block * BK
                 bk = min(BK, K - k)
                 a = tl.load(a_ptr + first * K + k, shape=(bm, bk), strides=(K, 1), wait=False)
                 b = tl.load(b_ptr + k * N + n, shape=(bk, bn), strides=(N, 1), wait=False)
                 acc = tl.dot(a, b, acc)
-        tl.store(c_ptr + first * N + n, acc.to(c_ptr.dtype), shape=(bm, bn), strides=(N, 1))
+        tl.store(c_ptr + first * N + n, acc, strides=(N, 1))
 
 
-def block_mask(rng: np.random.Generator, row_blocks: int, k_blocks: int, density: float) -> npt.NDArray[np.int32]:
-    """Return a row_blocks x k_blocks mask with round(density * k_blocks) ones in each row, at random places."""
-    mask = np.zeros((row_blocks, k_blocks), np.int32)
-    ones = round(density * k_blocks)
-    for row in mask:
-        row[rng.permutation(k_blocks)[:ones]] = 1
+def block_mask(rng: np.random.Generator, pes: int, blocks: int, density: float) -> npt.NDArray[np.int8]:
+    """Return pes x blocks zeros and ones: a share `density` of ones, dealt evenly to the rows, placed at random."""
+    mask = np.zeros((pes, blocks), np.int8)
+    each, left = divmod(round(density * mask.size), pes)
+    for row in range(pes):
+        mask[row, rng.permutation(blocks)[: each + (row < left)]] = 1
     return mask
 
 
 def bench(
     rt: Runtime,
-    M: int = 1024,  # noqa: N803
-    N: int = 1024,  # noqa: N803
-    K: int = 1024,  # noqa: N803
+    M: int = 1024,
+    N: int = 1024,
+    K: int = 1024,
     density: float = 0.25,
     tile_n: int = 256,
     tile_k: int = 64,
     dtype: Literal["f16", "bf16", "f32"] = "f16",
 ) -> None:
     """Multiply a block-sparse A by a dense B; each PE skips the zero blocks of its rows."""
-    if not 0.0 <= density <= 1.0:
-        raise UsageError(f"parameter 'density' must be from 0 to 1, not {density!r}.")
+    require_positive(M=M, N=N, K=K, tile_n=tile_n, tile_k=tile_k)
+    if not 0 <= density <= 1:
+        raise UsageError(f"parameter 'density' must be from 0 to 1, not {density!r}; it is a share of blocks.")
     rows = -(-M // rt.n_pes)
-    mask = block_mask(rt.rng, rt.n_pes, -(-K // tile_k), density)
-    dense = rt.rng.standard_normal((M, K), np.float32)
-    keep = np.repeat(np.repeat(mask, rows, axis=0)[:M], tile_k, axis=1)[:, :K]
-    a = rt.tensor((dense * keep).astype(numpy_dtype(dtype)), dtype, name="a")
+    mask = block_mask(rt.rng, -(-M // rows), -(-K // tile_k), density)
+    kept = mask.repeat(rows, axis=0)[:M].repeat(tile_k, axis=1)[:, :K]
+    a = rt.tensor(rt.rng.standard_normal((M, K), np.float32) * kept, dtype, name="a")
     b = rt.tensor((K, N), dtype, name="b")
-    masks = rt.tensor(mask, "int32", name="mask")
     c = rt.empty((M, N), dtype, name="c")
-    rt.launch(sparse_gemm_kernel, a, b, c, masks, M, N, K, rows, tile_n, tile_k)
+    rt.launch(sparse_gemm_kernel, a, b, c, rt.tensor(mask, name="mask"), M, N, K, rows, tile_n, tile_k)
     rt.copy_to_host(c)
-    rt.check(c, matmul(a, b, dtype))
+    check_product(rt, c, a, b)
