@@ -58,6 +58,9 @@ class TLContext(CompositeLanguage):
         hint = f" Did you mean tl.{close[0]}?" if close else ""
         raise AttributeError(f"tl has no name {name!r}.{hint}")
 
+    def __repr__(self) -> str:
+        return f"<tl of program {self._program} on {self._state.site.prefix}>"
+
     # Program and indices ------------------------------------------------------------------------------
 
     def program_id(self, axis: int = 0) -> int:

@@ -1,0 +1,174 @@
+"""A composite is one executable record; its tiles cover its operands; its data equals numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.composite import CompositeCmd
+from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
+from tests.core.kernel_rig import Rig
+
+A = (np.arange(48, dtype=np.float16).reshape(6, 8) - 20) / 8
+B = (np.arange(40, dtype=np.float16).reshape(8, 5) - 15) / 8
+AB = A.astype(np.float32) @ B.astype(np.float32)
+BIAS = np.arange(5, dtype=np.float32)
+
+
+def run(kernel: Any, rig: Rig | None = None, out: str = "f32") -> tuple[Rig, Any]:
+    """Run a kernel over (a, b, bias, c) and give the rig and c."""
+    rig = rig or Rig()
+    c = rig.empty((6, 5), out, "c")
+    rig.run(kernel, rig.tensor(A, "a"), rig.tensor(B, "b"), rig.tensor(BIAS, "bias"), c)
+    return rig, c
+
+
+def test_a_composite_left_in_hbm() -> None:
+    """Both operands are refs; the call returns at once; the result is computed in phase 2."""
+    after: list[float] = []
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        done = tl.composite(op="gemm", a=tl.ref(a, (6, 8)), b=tl.ref(b, (8, 5)), out=c, tile_m=4, tile_k=4, tile_n=4)
+        after.append(rig.ctx.env.now)
+        tl.wait(done)
+        after.append(rig.ctx.env.now)
+        assert done.shape == (6, 5)
+        assert tl.load(c, shape=(6, 5)).value.pending
+
+    rig = Rig()
+    _, c = run(kernel, rig)
+    assert after == [1.0, 1001.0]
+    np.testing.assert_array_equal(rig.numpy(c), AB)
+    record = rig.log[0]
+    assert (record.op_kind, record.op_name) == ("gemm", "composite_gemm")
+    names = ("op", "m", "k", "n", "tile_m", "tile_k", "tile_n", "a_pinned", "b_pinned", "src_a_space", "dst_space")
+    assert [record.params[name] for name in names] == ["gemm", 6, 8, 5, 4, 4, 4, False, False, "hbm", "hbm"]
+    assert record.params["out_nbytes"] == 120
+    assert record.params["dst_addr"] == record.params["out_addr"] == c.segments[0].pa
+
+
+def test_a_pinned_operand_and_an_epilogue() -> None:
+    """The loaded tile is not read again; scale, bias and relu run before the one rounding."""
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        left = tl.load(a, shape=(6, 8))
+        steps = [("scale", 0.5), tl.epilogue("bias", tl.load(bias, shape=(5,))), "relu"]
+        tl.composite("gemm", left, tl.ref(b, (8, 5)), c, epilogue=steps, wait=True)
+
+    rig, c = run(kernel, out="f16")
+    np.testing.assert_array_equal(rig.numpy(c), np.maximum(AB * np.float32(0.5) + BIAS, 0).astype(np.float16))
+    command = rig.cpus[0].sent[-1]
+    assert isinstance(command, CompositeCmd)
+    assert (command.a_pinned, command.b_pinned) == (True, False)
+    assert [(step.kind, step.scope) for step in command.epilogue] == [
+        ("scale", "output_tile"),
+        ("bias", "output_tile"),
+        ("relu", "output_tile"),
+    ]
+    assert rig.log[-1].params["epilogue"] == (
+        ("scale", "output_tile", (2,)),
+        ("bias", "output_tile", (3,)),
+        ("relu", "output_tile", ()),
+    )
+
+
+def test_a_math_composite() -> None:
+    """An elementwise op from HBM to HBM."""
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        tl.composite("math", tl.ref(a, (6, 5), strides=(8, 1)), out=c, math_op="exp")
+
+    rig, c = run(kernel)
+    np.testing.assert_allclose(rig.numpy(c), np.exp(A[:, :5].astype(np.float32)), rtol=1e-6)
+    assert rig.log[0].op_name == "composite_math"
+
+
+@given(st.integers(1, 7), st.integers(1, 9))
+def test_tiles_cover_each_operand_once(tile_rows: int, tile_cols: int) -> None:
+    """The regions of all tiles of an operand are its bytes, each once, also where PEs' slices meet inside a tile."""
+    commands: list[CompositeCmd] = []
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c)
+
+    rig = Rig(pes=4)
+    tensors = [rig.tensor(A), rig.tensor(B), rig.tensor(BIAS), rig.empty((6, 5))]
+    rig.run(kernel, *tensors, grid=1)
+    commands.extend(command for command in rig.cpus[0].sent if isinstance(command, CompositeCmd))
+    for operand, tensor, (rows, cols) in (("a", tensors[0], (6, 8)), ("b", tensors[1], (8, 5)), ("out", tensors[3], (6, 5))):
+        found = [
+            region.base + row * region.pitch + byte
+            for m in range(0, rows, tile_rows)
+            for n in range(0, cols, tile_cols)
+            for region in commands[0].tile_regions(operand, m, tile_rows, n, tile_cols)
+            for row in range(region.rows)
+            for byte in range(region.row_bytes)
+        ]
+        wanted = [region.base + byte for region in tensor.regions for byte in range(region.nbytes)]
+        assert sorted(found) == sorted(wanted)
+
+
+REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
+    "inner extents": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (5, 5)), c),
+        " must be given shapes (m, k) and (k, n), not (6, 8) and (5, 5); 8 and 5 must be equal.",
+    ),
+    "output": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), tl.ref(c, (5, 6))),
+        " must be given an output of shape (6, 5), not (5, 6); correct the shape of out.",
+    ),
+    "op": (
+        UnsupportedError,
+        lambda a, b, c, tl: tl.composite("conv", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), None),
+        " must be given op 'gemm' or 'math' and out=, not op 'conv' and out=None.",
+    ),
+    "a pointer": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite("gemm", a, tl.ref(b, (8, 5)), c),
+        ": operand a must be a matrix, given as tl.ref(ptr, shape=…) or a loaded tile, not Pointer(a f16[6, 8] + 0); "
+        "give it two dimensions.",
+    ),
+    "columns": (
+        UnsupportedError,
+        lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (8, 6), strides=(1, 8)), tl.ref(b, (6, 5)), c),
+        ": operand a must have contiguous rows (last stride 1), not strides (1, 8); transpose it on the host.",
+    ),
+    "step": (
+        UnsupportedError,
+        lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, epilogue=[("bias", c)]),
+        ": epilogue step 'bias' must have its operand in the scratchpad, not in HBM; tl.load it first.",
+    ),
+    "tile": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=0),
+        ": tile_k must be a positive integer, not 0.",
+    ),
+    "data": (
+        PendingDataError,
+        lambda a, b, c, tl: bool(tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c)),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused(case: str) -> None:
+    """Shapes, ops, operands and tiles; the sentence starts with the kernel line."""
+    kind, body, text = REFUSED[case]
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        body(a, b, c, tl)
+
+    with pytest.raises(kind) as caught:
+        run(kernel)
+    said = str(caught.value).partition("\n")[0]
+    if text:
+        assert said == f"tl.composite at {__file__}:{body.__code__.co_firstlineno}{text}"
+    else:
+        assert said.startswith(f"a condition at {__file__}:{body.__code__.co_firstlineno} must have data")
