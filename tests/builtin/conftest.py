@@ -171,6 +171,8 @@ class Oracle:
 
     ENDS = ("host", "io_cpu", "m_cpu", "hbm_ctrl", "sram")
     GATEWAYS = ("ucie", "io_ucie")
+    #: What a border costs beside its latency, so that paths cross as few packages, then IO chiplets, then cubes.
+    BORDERS: ClassVar[dict[EdgeKind, float]] = {EdgeKind.SCALE_UP: 1e7, EdgeKind.IO_NOC: 1e5, EdgeKind.UCIE: 1e3}
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -179,7 +181,7 @@ class Oracle:
             if edge.kind not in (EdgeKind.COMMAND, EdgeKind.PE):
                 for src in self._sides(edge.src, edge.kind, leaving=True):
                     dst = self._sides(edge.dst, edge.kind, leaving=False)[0]
-                    self.net.add_edge(src, dst, weight=edge.latency + 1e-6)
+                    self.net.add_edge(src, dst, weight=edge.latency + 1e-6 + self.BORDERS.get(edge.kind, 0.0))
 
     def _sides(self, node: str, kind: EdgeKind, *, leaving: bool) -> list[tuple[str, Any]]:
         """Split an endpoint in two, and a gateway by the kind of edge that a path came by."""
@@ -192,7 +194,7 @@ class Oracle:
         return [(node, other) for other in kinds - {kind}] if leaving else [(node, kind)]
 
     def path(self, src: str, dst: str) -> list[str]:
-        """Return a path of least wire latency, then fewest hops, that passes through no endpoint."""
+        """Return a path of fewest borders, least wire latency, fewest hops, that passes through no endpoint."""
         if (src, dst) in self.graph.edges:
             return [src, dst]
         return [node for node, _ in nx.dijkstra_path(self.net, (src, "out"), (dst, "in"))]

@@ -176,7 +176,7 @@ def test_under_random_traffic_bytes_are_conserved_and_no_round_trip_is_below_its
     for trip in sim.trips:
         there = trip.path[::-1]
         per_channel = max(naive_shares(trip.regions, 4, 256).values())
-        floor = truth.round_trip(there[0], there[-1], trip.op, trip.total, per_channel, there)
+        floor = truth.round_trip(there[0], there[-1], trip.op, trip.total, per_channel)
         assert trip.tail - trip.born >= floor
 
 
