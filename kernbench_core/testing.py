@@ -88,9 +88,6 @@ class Probe(ComponentBase):
     """Send what is fed to it and keep what arrives; costs no time.
 
     Models: a place where a test puts messages in and takes them out.
-    Ignores: Everything.
-    Timing: none.
-    Source: none.
     """
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -81,7 +82,7 @@ def recomputed(drawn: nx.DiGraph, sent: Transaction) -> Fraction:
 
     def walk(path: tuple[str, ...], nbytes: int) -> None:
         nonlocal total, slowest
-        for a, b in zip(path, path[1:], strict=False):
+        for a, b in pairwise(path):
             wire = drawn.edges[a, b]["edge"]
             on_wire = nbytes + max(1, -(-nbytes // wire.payload_bytes)) * wire.header_bytes
             slowest = max(slowest, grid(on_wire / wire.bandwidth))

@@ -113,7 +113,9 @@ def workloads(draw: st.DrawFn) -> tuple[dict[str, Service], list[Edge], list[tup
     services = {name: draw(SERVICES) for name in names}
     sources, sinks = ["s0", "s1", "x2"], ["t0", "a1"]
     pairs = [(a, b) for a in [*sources, *names] for b in names if a != b] + [(a, b) for a in names for b in sinks]
-    wires = st.tuples(st.sampled_from((1.0, 3.0, 10.0, 64.0)), st.sampled_from((1.0, 2.0, 0.3)), st.sampled_from((0, 16)))
+    wires = st.tuples(
+        st.sampled_from((1.0, 3.0, 10.0, 64.0)), st.sampled_from((1.0, 2.0, 0.3)), st.sampled_from((0, 16))
+    )
     edges = []
     for src, dst in pairs:
         bandwidth, latency, header = draw(wires)
@@ -159,7 +161,9 @@ def test_equals_the_naive_model_over_many_completions(servers: int) -> None:
     feeds = []
     for _ in range(15000):
         middle = rng.sample(names, rng.randint(1, 4))
-        feeds.append(((rng.choice(sources), *middle, rng.choice(sinks)), float(rng.randint(0, 40000)), rng.choice(SIZES)))
+        feeds.append(
+            ((rng.choice(sources), *middle, rng.choice(sinks)), float(rng.randint(0, 40000)), rng.choice(SIZES))
+        )
     assert compare(services, edges, feeds) == 15000
 
 

@@ -51,6 +51,4 @@ def test_graph_made_by_hand_has_no_design() -> None:
     """Asking for the design of a hand-made graph is a sentence."""
     with pytest.raises(ConfigError) as caught:
         _ = make_context().design
-    assert str(caught.value) == (
-        "this graph was built by hand and has no design; compile it from a topology instead."
-    )
+    assert str(caught.value) == ("this graph was built by hand and has no design; compile it from a topology instead.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.deadlock import shortest_cycle
@@ -64,6 +64,7 @@ def test_long_lists_are_cut() -> None:
     assert lines[22:24] == ["    sip0.cube0.pe19", "    and 5 more"]
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefgh"), max_size=4), max_size=8))
 def test_shortest_cycle_is_a_shortest_one(graph: dict[str, list[str]]) -> None:
     """The cycle exists, and networkx knows no shorter one."""

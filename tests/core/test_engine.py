@@ -127,7 +127,8 @@ def test_component_that_raises_in_a_run_is_a_sentence() -> None:
     with pytest.raises(ComponentError) as caught:
         toy_engine(pes=1).run(lambda rt: rt.launch(fails, None))
     assert str(caught.value).startswith(
-        f"sip0.cube0.pe0.pe_cpu: {ToyPe.__module__}.ToyPe raised ZeroDivisionError: by nothing at simulated time 67 ns.\n"
+        f"sip0.cube0.pe0.pe_cpu: {ToyPe.__module__}.ToyPe raised ZeroDivisionError: by nothing "
+        "at simulated time 67 ns.\n"
     )
     assert caught.value.exit_code == 6
 

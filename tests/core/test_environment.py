@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -15,6 +15,7 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Machine, Probe, edge
 
 
+@settings(deadline=None)
 @given(st.floats(0.0, 1e6))
 def test_every_delay_is_rounded_up_to_the_grid(delay: float) -> None:
     """A timeout ends at the first multiple of 2^-16 ns that is not earlier."""
@@ -26,6 +27,7 @@ def test_every_delay_is_rounded_up_to_the_grid(delay: float) -> None:
     assert env.now - delay <= 2**-16
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1e3), min_size=1, max_size=20))
 def test_sums_do_not_depend_on_order(delays: list[float]) -> None:
     """Times on the grid add exactly, so any order of the same delays ends at the same time."""

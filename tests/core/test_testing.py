@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from kernbench_core.component import ComponentBase
@@ -48,7 +54,10 @@ def test_rig_feeds_one_component_and_collects_what_comes_out() -> None:
         ("Ping1", "out0", 1 + 1 + 3 + 1 + 1, 100),
         ("Ping2", "out0", 10 + 2 + 1 + 3 + 2 + 1, 200),
     ]
-    assert [(entry.t_start, entry.t_end, entry.label) for entry in rig.log] == [(2.0, 5.0, "Ping1"), (13.0, 16.0, "Ping2")]
+    assert [(entry.t_start, entry.t_end, entry.label) for entry in rig.log] == [
+        (2.0, 5.0, "Ping1"),
+        (13.0, 16.0, "Ping2"),
+    ]
     assert rig.under_test.served == 2
 
 
@@ -182,3 +191,28 @@ def test_classes_of_one_name_are_kept_apart() -> None:
     machine = Machine({"a": Probe, "x": make(1.0), "y": make(2.0), "b": Probe}, line("a", "x", "y", "b"))
     machine.send(("a", "x", "y", "b"))
     assert_ready_at(machine, 3.0 + 3.0)
+
+
+def python_blocks(name: str) -> list[str]:
+    """Return the python blocks of a page of the documentation."""
+    page = Path(__file__).parents[2] / "docs" / name
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_examples_of_the_components_page_run() -> None:
+    """Every python block of docs/components.md runs, one after another, and its assertions hold."""
+    blocks = python_blocks("components.md")
+    assert len(blocks) >= 8
+    namespace: dict[str, object] = {"__name__": "docs_components"}
+    for block in blocks:
+        exec(compile(block, "docs/components.md", "exec"), namespace)
+
+
+@pytest.mark.slow
+def test_engine_keeps_to_its_limits() -> None:
+    """Events and cost of a hop, and of unused hooks, stay within the limits of the benchmark."""
+    path = Path(__file__).parents[2] / "tools" / "bench_engine.py"
+    done = subprocess.run([sys.executable, str(path), "--quick", "--json"], capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    assert [result["name"] for result in report["results"] if not result["ok"]] == []
+    assert (done.returncode, report["ok"]) == (0, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -38,6 +38,7 @@ def copy(kind: type[MemoryWriteMsg], born: float, end: float) -> MemoryWriteMsg:
     return request
 
 
+@settings(deadline=None)
 @given(launches=st.lists(SPAN, max_size=3), reads=st.lists(SPAN, max_size=3), writes=st.lists(SPAN, max_size=3))
 def test_each_instant_belongs_to_the_first_phase_that_applies(
     launches: list[tuple[int, int]], reads: list[tuple[int, int]], writes: list[tuple[int, int]]
@@ -100,7 +101,11 @@ def test_not_modelled_quotes_the_models_that_were_crossed_with_counts() -> None:
     engine.run(lambda rt: rt.tensor((4,), "f32"))
     quoted = [(each.sentence, each.component, each.count) for each in engine.get_timing_result().not_modelled]
     # four rows are dealt over two memories: two transactions through two forwarding nodes, there and back
-    assert quoted == [("Everything else.", "forward", 8), ("Refresh is left out.", "memory", 2), ("Rows too.", "memory", 2)]
+    assert quoted == [
+        ("Everything else.", "forward", 8),
+        ("Refresh is left out.", "memory", 2),
+        ("Rows too.", "memory", 2),
+    ]
 
 
 class Sectioned(ComponentBase):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import LimitError
-from kernbench_core.watchdog import Limits, Progress, Watchdog, WallTimeExceeded
+from kernbench_core.watchdog import Limits, Progress, WallTimeExceeded, Watchdog
 
 
 def ticking(number: int, busy_s: float = 0.0) -> Environment:
@@ -80,7 +81,7 @@ def test_progress_comes_at_least_twice_a_second() -> None:
     """Slow events are reported in time, fast ones not too often."""
     seen: list[Progress] = []
     Watchdog(ticking(600, busy_s=0.002), Limits(), seen.append).run(lambda: False)
-    gaps = [b.wall_s - a.wall_s for a, b in zip(seen, seen[1:], strict=False)]
+    gaps = [b.wall_s - a.wall_s for a, b in pairwise(seen)]
     assert max(gaps) < 0.5
     seen.clear()
     Watchdog(ticking(100_000), Limits(), seen.append).run(lambda: False)

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -70,10 +70,9 @@ def test_directions_do_not_share_a_wire() -> None:
     assert [(a.node, a.time) for a in machine.run().arrivals] == [("b", 12.0), ("a", 12.0)]
 
 
+@settings(deadline=None)
 @given(
-    messages=st.lists(
-        st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 500)), min_size=1, max_size=25
-    ),
+    messages=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 500)), min_size=1, max_size=25),
     bandwidth=st.sampled_from((1.0, 3.0, 10.0, 64.0)),
     header=st.sampled_from((0, 16)),
 )
@@ -110,13 +109,16 @@ def test_durations_are_rounded_up_to_the_grid_once() -> None:
 
 def test_ledger_counts_bytes_busy_time_and_deliveries() -> None:
     """Payload bytes, time under way and deliveries add up; headers count as time."""
-    machine = Machine({"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2, payload_bytes=50, header_bytes=5))
+    machine = Machine(
+        {"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2, payload_bytes=50, header_bytes=5)
+    )
     for _ in range(3):
         machine.send(("a", "b"), 0.0, 100)
     wire = machine.run().component("a").out_ports["b"]
     assert (wire.bytes_carried, wire.busy_ns, wire.deliveries, wire.available_at) == (300, 33.0, 3, 33.0)
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 300), min_size=1, max_size=12),
     widths=st.tuples(*[st.sampled_from((1.0, 7.0, 10.0, 64.0))] * 3),
@@ -129,9 +131,7 @@ def test_accumulators_sum_to_the_time_since_birth(
     """Propagation, serialisation, overhead, queueing and service are all of it, exactly."""
     models = [type("Stage", (Node5,), {"ON_HEAD": acts}) for acts in on_head]
     edges = [edge(a, b, bandwidth=w, latency=0.7) for (a, b), w in zip(("ac", "cd", "db"), widths, strict=True)]
-    machine = Machine(
-        {"a": Probe, "b": Probe, "c": place(models[0]), "d": place(models[1], overhead="0.3 ns")}, edges
-    )
+    machine = Machine({"a": Probe, "b": Probe, "c": place(models[0]), "d": place(models[1], overhead="0.3 ns")}, edges)
     sent = [machine.send("acdb", float(at), n) for at, n in zip(times, sizes, strict=False)]
     machine.run()
     for msg in sent:

@@ -1,6 +1,6 @@
 """A machine of toys, for tests of the engine: one host, one memory, some PEs, a design made by hand.
 
-    host <-> sip0.io0.pcie_ep <-> sip0.cube0.r0c0 <-> sip0.cube0.hbm_ctrl<i>, sip0.cube0.pe<i>.pe_cpu
+host <-> sip0.io0.pcie_ep <-> sip0.cube0.r0c0 <-> sip0.cube0.hbm_ctrl<i>, sip0.cube0.pe<i>.pe_cpu
 """
 
 from __future__ import annotations
