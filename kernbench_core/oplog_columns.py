@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.canonical import canonical
-from kernbench_core.oplog_params import RawAccess, decode_accesses, decode_params, encode_params
+from kernbench_core.oplog_params import Plans, RawAccess, decode_accesses, decode_params, encode_params
 from kernbench_core.regions import Region
 from kernbench_core.values import OpId, ResultValue, Value
 
@@ -53,6 +53,7 @@ class Columns:
         self.components: dict[str, int] = {}
         self.templates: list[Template] = []
         self._template_ids: dict[tuple[Any, ...], int] = {}
+        self._plans: Plans = {}
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
         self._order: Ints | None = None
@@ -69,14 +70,13 @@ class Columns:
         floats: list[float] = []
         side: list[Any] = []
         sig = self._encode_accesses(described, ints, side)
-        encode_params(described, sig, ints, floats, side)
+        sig += encode_params(described, ints, floats, side, self._plans)
         try:
             packed = array("q", ints)
         except OverflowError:
-            for column in (ints, floats, side):
-                column.clear()
+            ints, floats, side = [], [], []
             sig = self._encode_accesses(described, ints, side, huge=True)
-            encode_params(described, sig, ints, floats, side, huge=True)
+            sig += encode_params(described, ints, floats, side, self._plans, huge=True)
             packed = array("q", ints)
         key = tuple(sig)
         template = self._template_ids.get(key)
@@ -156,7 +156,7 @@ class Columns:
         sig = template.sig
         accesses, at, used = decode_accesses(sig, ints, values, side)
         op_id = _op_id(self.op_pe[row], self.op_issue[row])
-        params = decode_params(sig, at, ints, used, floats, side, op_id)
+        params = decode_params(sig[at : at + 5], ints, used, floats, side, op_id)
         head = (
             sig[0],
             sig[1],

@@ -16,13 +16,12 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from attrs import frozen
 
-from kernbench_core import dtypes, oplog_params
+from kernbench_core import dtypes
 from kernbench_core.compute import function_of
 from kernbench_core.errors import UsageError
 from kernbench_core.executor import DataExecutor
 from kernbench_core.oplog import OpLog
 from kernbench_core.oplog_columns import Template
-from kernbench_core.oplog_params import Mark
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.value_graph import ValueReader, ValueWriter
@@ -39,7 +38,6 @@ _NUMBERS: Final = {
     for name in names
 }
 _TYPES: Final = {t.__name__: t for t in (int, str, bool, type(None))}
-_MARKS: Final = {m.name: m for m in vars(oplog_params).values() if isinstance(m, Mark)}
 
 
 @frozen(eq=False)
@@ -181,8 +179,6 @@ def _pack(thing: Any, values: ValueWriter) -> Any:
         return {"t": [_pack(item, values) for item in thing]}
     if type(thing) is list:
         return {"l": [_pack(item, values) for item in thing]}
-    if isinstance(thing, Mark):
-        return {"m": thing.name}
     if isinstance(thing, type):
         return {"y": thing.__name__}
     if isinstance(thing, Region):
@@ -203,8 +199,6 @@ def _unpack(packed: Any, values: ValueReader) -> Any:
     if tag in ("t", "l"):
         items = [_unpack(item, values) for item in content]
         return tuple(items) if tag == "t" else items
-    if tag == "m":
-        return _MARKS[content]
     if tag == "y":
         return _TYPES[content]
     if tag == "r":

@@ -1,12 +1,15 @@
-"""How the parameters and accesses of an op record become a template and numbers, and come back.
+"""How the parameters and accesses of an op record become a signature and numbers, and come back.
 
-A *signature* is the tuple that records of one class share; `Mark`s in it stand for what each record adds to it.
+A *signature* is the tuple that records of one class share; each record adds integers, floats and, rarely, objects of a
+side table. Logging is on the path of every kernel command: what parameters of the same names and types have in common
+is worked out once, in a `Plan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
@@ -20,108 +23,95 @@ if TYPE_CHECKING:
 HEAD: Final = 5
 """Items of a signature before the accesses: kind, name, function, whether it writes, how many accesses."""
 
+# One letter for each parameter says where it is.
+_INT: Final = "i"  # the integer column
+_FLOAT: Final = "f"  # the float column
+_CONST: Final = "c"  # the signature: a string, a bool or None
+_TUPLE: Final = "t"  # the signature: a tuple of integers, strings, bools, None and such tuples
+_LIST: Final = "l"  # the signature: the same as a list
+_ADDRESSES: Final = "a"  # the integer column, after all single integers: a tuple of integers, as addresses vary
+_ADDRESS_LIST: Final = "A"  # the same as a list
+_HANDLE: Final = "h"  # nowhere: it is the name of the op, "pe3.17"
+_SIDE: Final = "s"  # the side table
+_PLAIN: Final = (str, bool, type(None))
+
 RawAccess = tuple[str, tuple[Region, ...], Value | None]
+Params = tuple[tuple[str, ...], str, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
+Getter = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 @frozen(eq=False)
-class Mark:
-    """Stands in a template for what a record adds; compared by identity, so that no parameter can equal it."""
+class Plan:
+    """Where parameters of given names and types go; `codes` is None where that depends on more than the types."""
 
-    name: str
-
-
-_INT: Final = Mark("int")  # the next integer
-_FLOAT: Final = Mark("float")  # the next float
-_SIDE: Final = Mark("side")  # the next object of the side table
-_BASE: Final = Mark("base")  # (_BASE, j): the same integer as the base of the j-th access
-_INTS: Final = Mark("ints")  # (_INTS, n): a list of the next n integers
-_LIST: Final = Mark("list")  # (_LIST, items): a list
-_TUPLE: Final = Mark("tuple")  # (_TUPLE, n): a tuple of the next n integers
-_HANDLE: Final = Mark("handle")  # the name of the op: "pe3.17"
-_PLAIN: Final = (str, bool, type(None))
-_SMALLEST_ADDRESS: Final = 1 << 12
+    codes: str | None
+    ints: Getter
+    floats: Getter
+    consts: Getter
+    tuples: Getter
+    addresses: Getter
+    handle: int
 
 
-@cache
-def _all_plain(types: tuple[type, ...]) -> bool:
-    return all(t is int or t in _PLAIN for t in types)
-
-
-def _types(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the types inside a tuple of integers, strings and tuples, None if there is anything else.
-
-    Templates compare equal only with equal types: 1, True and 1.0 are equal to Python and different to a reader.
-    """
-    types = tuple(map(type, value))
-    if _all_plain(types):
-        return types
-    out: list[Any] = []
-    for item, t in zip(value, types, strict=True):
-        if t is tuple:
-            inner = _types(item)
-            if inner is None:
-                return None
-            out.append(inner)
-        elif t is int or t in _PLAIN:
-            out.append(t)
-        else:
-            return None
-    return tuple(out)
+Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], Plan]
 
 
 def encode_params(
-    described: OpDescription, sig: list[Any], ints: list[int], floats: list[float], side: list[Any], huge: bool = False
-) -> None:
-    """Append each parameter to the signature, and what varies of it to the columns."""
-    bases = tuple(ints)
+    described: OpDescription, ints: list[int], floats: list[float], side: list[Any], plans: Plans, huge: bool = False
+) -> Params:
+    """Append what varies to the columns; return the rest of the signature: names, letters, constants, types, counts."""
     params = described.params
-    handle = "pe{}.{}".format(*described.op_id) if "handle_id" in params and described.op_id is not None else None
-    types: list[Any] = []
-    add = sig.append
-    add(tuple(params))
-    for key, value in params.items():
-        kind = type(value)
-        if kind is str:
-            add(_HANDLE if value == handle else value)
-        elif kind is bool or value is None:
-            add(value)
-        elif kind is int and not huge:
-            if value in bases and value >= _SMALLEST_ADDRESS:  # type: ignore[operator]
-                add((_BASE, bases.index(value)))
-            else:
-                ints.append(value)  # type: ignore[arg-type]
-                add(_INT)
-        elif kind is tuple and (inner := _types(value)) is not None:  # type: ignore[arg-type]
-            if not huge and key.endswith("addrs") and all(t is int for t in inner):
-                ints.extend(value)  # type: ignore[arg-type]
-                add((_TUPLE, len(value)))  # type: ignore[arg-type]
-            else:
-                add(value)
-                types.append(inner)
-        elif kind is float:
-            floats.append(value)  # type: ignore[arg-type]
-            add(_FLOAT)
-        elif kind is list:
-            _encode_list(value, sig, types, ints, side, huge)  # type: ignore[arg-type]
+    keys, values = tuple(params), tuple(params.values())
+    types = tuple(map(type, values))
+    plan = plans.get((keys, types))
+    if plan is None:
+        plan = plans[keys, types] = _plan(keys, types)
+    if plan.codes is None or huge:
+        return _encode_singly(described, keys, values, ints, floats, side, huge)
+    nested = tuple(map(types_inside, plan.tuples(values)))
+    if None in nested or (plan.handle >= 0 and values[plan.handle] != handle_of(described.op_id)):
+        return _encode_singly(described, keys, values, ints, floats, side, huge)
+    counts: tuple[int, ...] = ()
+    addresses = plan.addresses(values)
+    if addresses:
+        if not all(_all_ints(tuple(map(type, each))) for each in addresses):
+            return _encode_singly(described, keys, values, ints, floats, side, huge)
+        counts = tuple(map(len, addresses))
+    ints += plan.ints(values)
+    floats += plan.floats(values)
+    for each in addresses:
+        ints += each
+    return keys, plan.codes, plan.consts(values), nested, counts
+
+
+def decode_params(
+    packed: Params, ints: list[int], used: int, floats: Iterator[float], side: Iterator[Any], op_id: OpId | None
+) -> dict[str, Any]:
+    """Rebuild the parameters; `used` integers of the row belong to its accesses."""
+    keys, codes, constants, _, counts = packed
+    consts, lengths = iter(constants), iter(counts)
+    later = used + codes.count(_INT)
+    params: dict[str, Any] = {}
+    for key, code in zip(keys, codes, strict=True):
+        if code == _INT:
+            params[key] = ints[used]
+            used += 1
+        elif code in (_CONST, _TUPLE):
+            params[key] = next(consts)
+        elif code == _FLOAT:
+            params[key] = next(floats)
+        elif code == _LIST:
+            params[key] = list(next(consts))
+        elif code == _HANDLE:
+            params[key] = handle_of(op_id)
+        elif code == _SIDE:
+            params[key] = next(side)
         else:
-            side.append(value)
-            add(_SIDE)
-    sig.extend(types)
-
-
-def _encode_list(
-    value: list[Any], sig: list[Any], types: list[Any], ints: list[int], side: list[Any], huge: bool
-) -> None:
-    inner = _types(tuple(value))
-    if inner is None:
-        side.append(value)
-        sig.append(_SIDE)
-    elif not huge and all(t is int for t in inner):
-        ints.extend(value)
-        sig.append((_INTS, len(value)))
-    else:
-        types.append(inner)
-        sig.append((_LIST, tuple(value)))
+            length = next(lengths)
+            found = ints[later : later + length]
+            params[key] = found if code == _ADDRESS_LIST else tuple(found)
+            later += length
+    return params
 
 
 def decode_accesses(
@@ -133,50 +123,113 @@ def decode_accesses(
     for _ in range(sig[4]):
         space, no_value, row_bytes, rows, pitch = sig[at : at + 5]
         at += 5
+        regions: tuple[Region, ...] = ()
         if row_bytes is None:
             regions = next(side)
-        elif not rows:
-            regions = ()
-        else:
+        elif rows:
             regions = (Region(ints[used], row_bytes, rows, pitch),)
             used += 1
         accesses.append((space, regions, None if no_value else next(values)))
     return accesses, at, used
 
 
-def decode_params(
-    sig: tuple[Any, ...],
-    at: int,
+def handle_of(op_id: OpId | None) -> str | None:
+    """Return the name that a record's `handle_id` has by custom."""
+    return None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
+
+
+def types_inside(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the types inside a tuple of integers, strings and tuples, None if there is anything else.
+
+    Signatures may be equal only with equal types: 1, True and 1.0 are equal to Python and different to a reader.
+    """
+    types = tuple(map(type, value))
+    if _all_plain(types):
+        return types
+    out: list[Any] = []
+    for item, t in zip(value, types, strict=True):
+        inner = types_inside(item) if t is tuple else t if t is int or t in _PLAIN else None
+        if inner is None:
+            return None
+        out.append(inner)
+    return tuple(out)
+
+
+@cache
+def _all_plain(types: tuple[type, ...]) -> bool:
+    return all(t is int or t in _PLAIN for t in types)
+
+
+@cache
+def _all_ints(types: tuple[type, ...]) -> bool:
+    return all(t is int for t in types)
+
+
+def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> Plan:
+    codes = [_code(key, kind) for key, kind in zip(keys, types, strict=True)]
+
+    def getter(letters: str) -> Getter:
+        at = [i for i, code in enumerate(codes) if code is not None and code in letters]
+        if len(at) > 1:
+            return itemgetter(*at)
+        return (lambda values: (values[at[0]],)) if at else (lambda values: ())
+
+    known = None if None in codes else "".join(code for code in codes if code is not None)
+    handle = codes.index(_HANDLE) if _HANDLE in codes else -1
+    return Plan(
+        known, getter(_INT), getter(_FLOAT), getter(_CONST + _TUPLE), getter(_TUPLE), getter(_ADDRESSES), handle
+    )
+
+
+def _code(key: str, kind: type) -> str | None:
+    """Return the letter of a parameter whose name and type say it all, or None."""
+    if kind is int:
+        return _INT
+    if kind is float:
+        return _FLOAT
+    if kind is str and key == "handle_id":
+        return _HANDLE
+    if kind in _PLAIN:
+        return _CONST
+    if kind is tuple:
+        return _ADDRESSES if key.endswith("addrs") else _TUPLE
+    return None
+
+
+def _encode_singly(
+    described: OpDescription,
+    keys: tuple[str, ...],
+    values: tuple[Any, ...],
     ints: list[int],
-    used: int,
-    floats: Iterator[float],
-    side: Iterator[Any],
-    op_id: OpId | None,
-) -> dict[str, Any]:
-    params: dict[str, Any] = {}
-    handle = None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
-    for i, key in enumerate(sig[at], at + 1):
-        item = sig[i]
-        mark = item[0] if type(item) is tuple and item else item
-        if mark is _INT:
-            params[key] = ints[used]
-            used += 1
-        elif mark is _FLOAT:
-            params[key] = next(floats)
-        elif mark is _SIDE:
-            params[key] = next(side)
-        elif mark is _BASE:
-            params[key] = ints[item[1]]
-        elif mark is _INTS:
-            params[key] = ints[used : used + item[1]]
-            used += item[1]
-        elif mark is _TUPLE:
-            params[key] = tuple(ints[used : used + item[1]])
-            used += item[1]
-        elif mark is _HANDLE:
-            params[key] = handle
-        elif mark is _LIST:
-            params[key] = list(item[1])
+    floats: list[float],
+    side: list[Any],
+    huge: bool,
+) -> Params:
+    """Encode parameters one by one: those with lists, objects, or (`huge`) integers beyond 64 bits among them."""
+    codes, consts, nested, counts, later = "", [], [], [], []
+    for key, value in zip(keys, values, strict=True):
+        kind = type(value)
+        inner = types_inside(tuple(value)) if kind is tuple or kind is list else None
+        if (kind is int and not huge) or kind is float:
+            codes += _INT if kind is int else _FLOAT
+            (ints if kind is int else floats).append(value)
+        elif kind is str and key == "handle_id":
+            same = value == handle_of(described.op_id)
+            codes += _HANDLE if same else _SIDE
+            side += [] if same else [value]
+        elif kind in _PLAIN:
+            codes += _CONST
+            consts.append(value)
+        elif inner is None or (huge and key.endswith("addrs")):
+            codes += _SIDE
+            side.append(value)
+        elif key.endswith("addrs") and all(t is int for t in inner):
+            codes += _ADDRESSES if kind is tuple else _ADDRESS_LIST
+            later += value
+            counts.append(len(value))
         else:
-            params[key] = item
-    return params
+            codes += _TUPLE if kind is tuple else _LIST
+            consts.append(tuple(value))
+            nested.append(inner)
+    ints += later
+    return keys, codes, tuple(consts), tuple(nested), tuple(counts)

@@ -64,8 +64,17 @@ def test_integer_division_is_that_of_c(pairs) -> None:
 
 @pytest.mark.parametrize(
     ("op", "oracle"),
-    [("and", lambda x, y: x & y), ("or", lambda x, y: x | y), ("xor", lambda x, y: x ^ y), ("add", lambda x, y: x + y),
-     ("mul", lambda x, y: x * y), ("minimum", min), ("maximum", max), ("lt", lambda x, y: x < y), ("ne", lambda x, y: x != y)],
+    [
+        ("and", lambda x, y: x & y),
+        ("or", lambda x, y: x | y),
+        ("xor", lambda x, y: x ^ y),
+        ("add", lambda x, y: x + y),
+        ("mul", lambda x, y: x * y),
+        ("minimum", min),
+        ("maximum", max),
+        ("lt", lambda x, y: x < y),
+        ("ne", lambda x, y: x != y),
+    ],
 )
 def test_integer_binary(op, oracle) -> None:
     """Integer ops equal Python's, with broadcasting."""
@@ -75,8 +84,19 @@ def test_integer_binary(op, oracle) -> None:
     assert dtype_name(got.dtype) == result_type(op, ["int32", "int32"])
 
 
-@pytest.mark.parametrize(("op", "oracle"), [("sum", np.sum), ("prod", np.prod), ("max", np.max), ("min", np.min),
-                                            ("argmax", np.argmax), ("argmin", np.argmin), ("any", np.any), ("all", np.all)])
+@pytest.mark.parametrize(
+    ("op", "oracle"),
+    [
+        ("sum", np.sum),
+        ("prod", np.prod),
+        ("max", np.max),
+        ("min", np.min),
+        ("argmax", np.argmax),
+        ("argmin", np.argmin),
+        ("any", np.any),
+        ("all", np.all),
+    ],
+)
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("dtype", ["f16", "int8", "f32"])
@@ -128,10 +148,21 @@ def test_selection_and_fused_ops() -> None:
 
 @pytest.mark.parametrize(
     ("op", "given", "result"),
-    [("div", ["int32", "int32"], "f32"), ("div", ["f16", "f16"], "f32"), ("add", ["f16", float], "f16"),
-     ("add", ["bool", "bool"], "int32"), ("and", ["bool", "bool"], "bool"), ("where", ["bool", "f16", "f32"], "f32"),
-     ("sum", ["int8"], "int32"), ("argmax", ["f16"], "int32"), ("eq", ["f16", int], "bool"), ("cast", ["f32"], "bf16"),
-     ("gemm_f16", ["f16", "f16"], "f32"), ("gemm", ["int8", "int8"], "int32"), ("truediv", ["int8", "int8"], "f32")],
+    [
+        ("div", ["int32", "int32"], "f32"),
+        ("div", ["f16", "f16"], "f32"),
+        ("add", ["f16", float], "f16"),
+        ("add", ["bool", "bool"], "int32"),
+        ("and", ["bool", "bool"], "bool"),
+        ("where", ["bool", "f16", "f32"], "f32"),
+        ("sum", ["int8"], "int32"),
+        ("argmax", ["f16"], "int32"),
+        ("eq", ["f16", int], "bool"),
+        ("cast", ["f32"], "bf16"),
+        ("gemm_f16", ["f16", "f16"], "f32"),
+        ("gemm", ["int8", "int8"], "int32"),
+        ("truediv", ["int8", "int8"], "f32"),
+    ],
 )
 def test_result_types(op, given, result) -> None:
     """Dtypes are announced as Triton's rules give them."""
@@ -141,13 +172,33 @@ def test_result_types(op, given, result) -> None:
 @pytest.mark.parametrize(
     ("op", "shapes", "params", "sentence"),
     [
-        ("add", [(3,), (4,)], {}, "The operands of add must broadcast to one shape, not (3,) and (4,); reshape one of them."),
-        ("gemm", [(3, 4), (5, 6)], {}, "The operands of dot must be (m, k) and (k, n), not (3, 4) and (5, 6); k must agree."),
-        ("gemm", [(3,), (5, 6)], {}, "The operands of dot must have two axes each, not shapes (3,) and (5, 6); reshape them."),
+        (
+            "add",
+            [(3,), (4,)],
+            {},
+            "The operands of add must broadcast to one shape, not (3,) and (4,); reshape one of them.",
+        ),
+        (
+            "gemm",
+            [(3, 4), (5, 6)],
+            {},
+            "The operands of dot must be (m, k) and (k, n), not (3, 4) and (5, 6); k must agree.",
+        ),
+        (
+            "gemm",
+            [(3,), (5, 6)],
+            {},
+            "The operands of dot must have two axes each, not shapes (3,) and (5, 6); reshape them.",
+        ),
         ("sum", [(3,)], {"axis": 1}, "The axis of sum must be one of the 1 axes of (3,), not 1."),
         ("reshape", [(3,)], {"shape": (2, 2)}, "A reshape of (3,) must keep its 3 elements, not ask for (2, 2)."),
         ("broadcast_to", [(3,)], {"shape": (3, 1)}, "A broadcast must go to a shape that (3,) fits into, not (3, 1)."),
-        ("cat", [(3, 2), (3, 3)], {"axis": 0}, "The operands of cat must agree in every axis but 0, not have shapes (3, 2) and (3, 3)."),
+        (
+            "cat",
+            [(3, 2), (3, 3)],
+            {"axis": 0},
+            "The operands of cat must agree in every axis but 0, not have shapes (3, 2) and (3, 3).",
+        ),
         ("trans", [(3, 2)], {"axes": (0, 0)}, "The axes of trans must be a permutation of [0, 1], not (0, 0)."),
         ("max", [(0,)], {}, "An axis that max reduces must not be empty, not of shape (0,); skip the empty tensor."),
     ],

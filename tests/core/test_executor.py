@@ -46,7 +46,9 @@ class Recorder:
         name = f"gemm_{a.dtype}"
         m = a.shape[1] if params.get("transpose_a") else a.shape[0]
         n = b.shape[0] if params.get("transpose_b") else b.shape[1]
-        return self.op(name, [a, b, *params.pop("more", [])], (m, n), dtype_out, {"dtype_out": dtype_out, **params}, "gemm")
+        return self.op(
+            name, [a, b, *params.pop("more", [])], (m, n), dtype_out, {"dtype_out": dtype_out, **params}, "gemm"
+        )
 
     def executor(self, **options):
         return DataExecutor(self.log, self.store, **options)
@@ -70,7 +72,10 @@ def test_gemms_equal_a_naive_sum(dtype, case) -> None:
         return host(rng.standard_normal(shape).astype(numpy_dtype(dtype)))
 
     b = operand(96, 40)
-    pairs = [(operand(16 + (i if case == "shared_b" else 0), 96), b if case == "shared_b" else operand(96, 40)) for i in range(count)]
+    pairs = [
+        (operand(16 + (i if case == "shared_b" else 0), 96), b if case == "shared_b" else operand(96, 40))
+        for i in range(count)
+    ]
     out = "int32" if dtype == "int8" else dtype
     results = [record.dot(a, w, out) for a, w in pairs]
     executor = record.executor(keep_all=True)
@@ -149,8 +154,13 @@ def test_composite_epilogue() -> None:
         },
         "gemm",
     )
-    gelu = record.op("composite_math", [result, host(bias)], (4, 5), "f16", {
-        "op": "math", "math_op": "tanh", "epilogue": (("scale", "output_tile", (1,)), ("gelu", "output_tile", ()))})
+    gelu = record.op(
+        "composite_math",
+        [result, host(bias)],
+        (4, 5),
+        "f16",
+        {"op": "math", "math_op": "tanh", "epilogue": (("scale", "output_tile", (1,)), ("gelu", "output_tile", ()))},
+    )
     executor = record.executor(keep_all=True)
     executor.run()
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
@@ -311,8 +321,18 @@ def test_records_that_name_only_addresses() -> None:
         foreign(1, "memory", "dma_read", src_addr=1000, dst_addr=64, nbytes=60, **copy),
         foreign(2, "gemm", "gemm_f16", src_a_addr=0, src_b_addr=64, dst_addr=512, addr_space="tcm", **gemm),
         foreign(3, "memory", "dma_read", src_addr=1000, dst_addr=0, nbytes=48, **copy),
-        foreign(4, "math", "relu", input_addrs=[512], input_shapes=[(4, 5)], dst_addr=512, shape_out=(4, 5), dtype="f32",
-                axis=None, addr_space="tcm"),
+        foreign(
+            4,
+            "math",
+            "relu",
+            input_addrs=[512],
+            input_shapes=[(4, 5)],
+            dst_addr=512,
+            shape_out=(4, 5),
+            dtype="f32",
+            axis=None,
+            addr_space="tcm",
+        ),
         foreign(5, "memory", "dma_write", src_addr=512, dst_addr=4096, nbytes=80, src_space="tcm", dst_space="hbm"),
         foreign(6, "unknown", "Odd"),
     ]
@@ -328,7 +348,14 @@ def test_explicit_dependencies_of_foreign_records() -> None:
     """`dependency_ids` order what times alone would not; a cycle is an error."""
     store = MemoryStore()
     store.write("tcm", 0, np.zeros(4, np.float32))
-    common = {"input_shapes": [(4,)], "shape_out": (4,), "dtype": "f32", "addr_space": "tcm", "input_addrs": [0], "dst_addr": 0}
+    common = {
+        "input_shapes": [(4,)],
+        "shape_out": (4,),
+        "dtype": "f32",
+        "addr_space": "tcm",
+        "input_addrs": [0],
+        "dst_addr": 0,
+    }
     first = OpRecord(5.0, 6.0, "u", "math", "exp", common)
     second = OpRecord(1.0, 2.0, "u", "math", "neg", common, dependency_ids=[0])
     executor = DataExecutor([first, second], store)
@@ -390,13 +417,16 @@ def test_debug_mode_compares_every_op() -> None:
     )
     with pytest.raises(ExecutionError) as caught:
         record.executor().verify_ops()
-    assert str(caught.value) == (
-        "Comparing single ops must be done with keep_all=True; make the executor with it."
-    )
+    assert str(caught.value) == ("Comparing single ops must be done with keep_all=True; make the executor with it.")
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(["add", "maximum", "neg", "dot"])), max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(["add", "maximum", "neg", "dot"])),
+        max_size=20,
+    )
+)
 def test_any_graph_equals_eager_evaluation(script) -> None:
     """Whatever graph of ops is logged, the values are those of computing them one by one."""
     rng = np.random.default_rng(13)

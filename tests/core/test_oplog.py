@@ -15,7 +15,11 @@ from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue
 
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.sampled_from(["f16", "", "tcm"])
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False),
+    st.sampled_from(["f16", "", "tcm"]),
 )
 items = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
 params = st.dictionaries(
@@ -26,7 +30,10 @@ accesses = st.lists(
     st.builds(
         lambda space, regions, has: Access(space, tuple(regions), LoadedValue((1,), "f32") if has else None),
         st.sampled_from(["hbm", "tcm"]),
-        st.lists(st.builds(Region, st.integers(0, 2**64), st.integers(1, 9), st.integers(1, 3), st.integers(0, 30)), max_size=3),
+        st.lists(
+            st.builds(Region, st.integers(0, 2**64), st.integers(1, 9), st.integers(1, 3), st.integers(0, 30)),
+            max_size=3,
+        ),
         st.booleans(),
     ),
     max_size=3,
@@ -79,7 +86,9 @@ def test_order_is_time_component_sequence() -> None:
     for order in (rows, rows[::-1], sorted(rows)):
         log = OpLog()
         for t, component, sequence in order:
-            log.append(t, t + 1, component, OpDescription("math", f"{component}{sequence}", {"n": sequence, "x": t}), sequence)
+            log.append(
+                t, t + 1, component, OpDescription("math", f"{component}{sequence}", {"n": sequence, "x": t}), sequence
+            )
         logs.append(log)
         assert [(r.t_start, r.component_id, r.params["n"]) for r in log] == sorted(rows)
     assert len({log.sha256() for log in logs}) == 1
@@ -95,8 +104,18 @@ def test_hash_sees_every_fact() -> None:
         log.append(t, end, unit, OpDescription("math", name, {"n": value, "deep": {"x": deep}}, reads, op_id=op_id))
         return log.sha256()
 
-    changed = [digest(), digest(t=0.5), digest(end=2.0), digest(unit="v"), digest(name="log"), digest(value=4),
-               digest(value=3.0), digest(base=68), digest(op_id=(0, 2)), digest(deep=-1.5)]
+    changed = [
+        digest(),
+        digest(t=0.5),
+        digest(end=2.0),
+        digest(unit="v"),
+        digest(name="log"),
+        digest(value=4),
+        digest(value=3.0),
+        digest(base=68),
+        digest(op_id=(0, 2)),
+        digest(deep=-1.5),
+    ]
     assert len(set(changed)) == len(changed)
     assert digest(loaded=ResultValue((0, 0), (1,), "f32")) == digest()
 
@@ -113,7 +132,12 @@ def test_hash_does_not_depend_on_the_process() -> None:
     root = Path(__file__).resolve().parents[2]
     found = {
         subprocess.run(
-            [sys.executable, "-c", code], cwd=root, env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            cwd=root,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("1", "77")
     }
@@ -163,7 +187,12 @@ def test_dependencies_name_producers() -> None:
     load = LoadedValue((4,), "f32")
     where = (Region(0, 16),)
     reads = (Access("tcm", where, first), Access("tcm", where, load), Access("tcm", where, first))
-    log.append(5.0, 6.0, "u", OpDescription("math", "add", {}, reads, Access("tcm", where, ResultValue((0, 1), (4,), "f32")), (0, 1)))
+    log.append(
+        5.0,
+        6.0,
+        "u",
+        OpDescription("math", "add", {}, reads, Access("tcm", where, ResultValue((0, 1), (4,), "f32")), (0, 1)),
+    )
     log.append(1.0, 2.0, "u", OpDescription("math", "exp", {}, (), Access("tcm", where, second), (1, 0)))
     log.append(0.0, 2.0, "u", OpDescription("math", "exp", {}, (), Access("tcm", where, first), (0, 0)))
     load.bind(second)

@@ -124,4 +124,7 @@ def test_other_folder_is_refused(tmp_path) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UsageError) as caught:
         load_run(tmp_path)
-    assert str(caught.value) == f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/1', not 'kernbench.oplog/9'."
+    assert (
+        str(caught.value)
+        == f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/1', not 'kernbench.oplog/9'."
+    )

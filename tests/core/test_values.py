@@ -105,9 +105,7 @@ def test_reshape_keeps_bytes() -> None:
     assert value.reshape((2, 3)).array().tolist() == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(ShapeError) as caught:
         value.reshape((4,))
-    assert str(caught.value) == (
-        "A new shape must hold 6 elements as (6,) does, not (4,); choose one of equal size."
-    )
+    assert str(caught.value) == ("A new shape must hold 6 elements as (6,) does, not (4,); choose one of equal size.")
 
 
 def test_no_data_is_refused_in_words() -> None:
