@@ -64,10 +64,11 @@ def check(config: Config, spec: Spec) -> Plan:
     _check_sizes(spec, report)
     _check_units(spec, report)
     layout = None
-    try:
-        layout = lay_out_cube(spec.cube, spec.sip.ucie.bandwidth)
-    except LayoutFault as fault:
-        report(("cube", "mesh", fault.key) if fault.key else ("cube", "mesh"), str(fault))
+    if spec.cube.pes <= 2**INDEX_BITS:
+        try:
+            layout = lay_out_cube(spec.cube, spec.sip.ucie.bandwidth)
+        except LayoutFault as fault:
+            report(("cube", "mesh", fault.key) if fault.key else ("cube", "mesh"), str(fault))
     if problems or layout is None or builder is None:
         raise ConfigError(*problems)
     links = assign_ports(builder(spec.system.sips), spec.sip.io_chiplets)

@@ -19,6 +19,8 @@ from kernbench_core.spec import CubeSpec
 Cell = tuple[int, int]
 """Row and column of a router."""
 Point = tuple[float, float]
+MAX_SIDE = 256
+"""Most rows or columns of a router mesh."""
 
 
 @frozen
@@ -91,8 +93,8 @@ def spread(available: int, wanted: int) -> list[int]:
 def _mesh_size(cube: CubeSpec) -> Cell:
     given_rows, given_columns = cube.mesh.rows, cube.mesh.columns
     for key, given in (("rows", given_rows), ("columns", given_columns)):
-        if given == 0:
-            raise LayoutFault(key, "must be an integer of at least 1 or auto, not 0.")
+        if given is not None and not 1 <= given <= MAX_SIDE:
+            raise LayoutFault(key, f"must be an integer from 1 to {MAX_SIDE} or auto, not {given}.")
     if given_rows and given_columns:
         return given_rows, given_columns
     room = cube.pes + 2

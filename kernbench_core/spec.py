@@ -6,6 +6,7 @@ Every class is one section of the file and every field one key. Times are ns, ba
 from __future__ import annotations
 
 import collections.abc
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
@@ -288,6 +289,7 @@ def _list(value: object) -> list[object]:
     return value
 
 
+@functools.cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     converter.register_structure_hook_factory(_is_quantity, _quantity_hook)

@@ -20,6 +20,8 @@ GRID_NS = 2.0**-16
 """The grid of simulated time, in nanoseconds: sums of its multiples are exact in a float64 up to 137 s."""
 
 _GRID_PER_NS = 2.0**16
+LARGEST = 10**18
+"""No quantity or number of a configuration reaches this, in kernbench's own unit."""
 
 
 def grid_ceil(ns: float) -> float:
@@ -128,7 +130,7 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
             return None, ""
         if kind.units:
             return None, f" Did you mean '{value:g} {kind.example_unit}'?"
-        return Fraction(value), ""
+        return (Fraction(value), "") if abs(value) < LARGEST else (None, " That is too large to be meant.")
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
         return None, ""
@@ -139,7 +141,7 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
     if factor is None:
         return None, f" Did you mean '{digits} {_closest_unit(unit, kind)}'?"
     number = Fraction(digits) * factor
-    return (number, "") if abs(number) < 10**300 else (None, "")
+    return (number, "") if abs(number) < LARGEST else (None, " That is too large to be meant.")
 
 
 def _closest_unit(unit: str | None, kind: Dimension) -> str:

@@ -98,7 +98,8 @@ def test_a_given_mesh_is_kept_and_shared_when_it_is_tight() -> None:
             "must have a router for each of 9 PEs, but 3 x 3 with 1 under HBM leaves 8; "
             "give more rows or columns, or a smaller hbm_zone.",
         ),
-        (cube(4, 0, 3), "rows", "must be an integer of at least 1 or auto, not 0."),
+        (cube(4, 0, 3), "rows", "must be an integer from 1 to 256 or auto, not 0."),
+        (cube(4, 3, 10**9), "columns", "must be an integer from 1 to 256 or auto, not 1000000000."),
         (
             cube(4, 4, 4, ZoneSpec(3, 2)),
             "hbm_zone",

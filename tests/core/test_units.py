@@ -70,7 +70,8 @@ def test_a_quantity_is_read_in_its_own_unit(text: object, dimension: str, value:
         ("on", "bool", False, "must be a truth value (true or false), not 'on'."),
         (3, "str", False, "must be text, not 3."),
         (None, "time", False, "must be a time, not None."),
-        ("1e999 ns", "time", False, "must be a time, not '1e999 ns'."),
+        ("1e999 ns", "time", False, "must be a time, not '1e999 ns'. That is too large to be meant."),
+        (10**30, "int", False, f"must be an integer, not {10**30}. That is too large to be meant."),
         ("one ns", "time", False, "must be a time, not 'one ns'."),
     ],
 )
@@ -89,7 +90,7 @@ def test_a_minimum_is_part_of_the_sentence() -> None:
     assert str(caught.value) == "must be an integer of at least 1, not 0."
 
 
-@given(st.integers(1, 10**12), st.sampled_from(["ps", "ns", "us", "ms", "s"]))
+@given(st.integers(1, 10**8), st.sampled_from(["ps", "ns", "us", "ms", "s"]))
 def test_times_are_converted_exactly(number: int, unit: str) -> None:
     factor = {"ps": Fraction(1, 1000), "ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}[unit]
     assert parse_quantity(f"{number} {unit}", "time") == float(number * factor)
