@@ -265,7 +265,8 @@ def test_failures_are_sentences() -> None:
     with pytest.raises(ExecutionError) as caught:
         record.executor().run()
     assert str(caught.value) == (
-        f"acme {where} must be computed by some function, and none is registered for 'acme'; let the plug-in register one."
+        f"acme {where} must be computed by some function, and none is registered for 'acme'; "
+        "let the plug-in register one."
     )
     record = Recorder()
     record.op("sum", [x], (3,), "f32", {"axis": 0})
@@ -382,10 +383,10 @@ def test_verify_says_where_how_many_and_who() -> None:
     bad = executor.verify({"y": Expected(Access("hbm", (Region(0, 32),)), wrong), "z": (("hbm", 512), right)})
     assert not bad and bad.max_abs_error == 3.0
     assert bad.failures == (
-        "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ; the worst is [7]: got "
-        "1.0, expected 4.0. It was made by log (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
-        "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 bytes nobody "
-        "wrote from 0x200 to 0x220; store to them first.",
+        "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ; the worst is [7]: "
+        "got 1.0, expected 4.0. It was made by log (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
+        "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 bytes "
+        "nobody wrote from 0x200 to 0x220; store to them first.",
     )
     assert executor.verify({"y": (("hbm", 0), wrong, 0.0, 5.0)}).ok
     one = executor.verify({"y": (("hbm", 0), np.where(np.arange(8) == 0, 1, right).astype(np.float32))})
@@ -398,8 +399,8 @@ def test_integers_are_compared_exactly() -> None:
     store.write("hbm", 0, np.array([1, 2**31 - 1], np.int32))
     found = DataExecutor(OpLog(), store).verify({"n": (("hbm", 0), np.array([1, 2**31 - 2], np.int32))})
     assert found.failures == (
-        "n must equal what is expected exactly, but 1 of 2 elements differ; the worst is [1]: got 2147483647, expected "
-        "2147483646. No op made it: it was written by the host.",
+        "n must equal what is expected exactly, but 1 of 2 elements differ; the worst is [1]: got 2147483647, "
+        "expected 2147483646. No op made it: it was written by the host.",
     )
 
 
@@ -412,8 +413,8 @@ def test_debug_mode_compares_every_op() -> None:
     assert executor.verify_ops().checked == 2
     bad = executor.verify_ops({(0, 1): np.array([-1, 5], np.float32)})
     assert bad.failures == (
-        "the result must equal what is expected within rtol=1e-05, atol=1e-05, but 1 of 2 elements differ; the worst is "
-        "[1]: got -1.0, expected 5.0. It was made by neg (op 1 of PE 0, sip0.cube0.pe0.unit, 2.000 ns).",
+        "the result must equal what is expected within rtol=1e-05, atol=1e-05, but 1 of 2 elements differ; the "
+        "worst is [1]: got -1.0, expected 5.0. It was made by neg (op 1 of PE 0, sip0.cube0.pe0.unit, 2.000 ns).",
     )
     with pytest.raises(ExecutionError) as caught:
         record.executor().verify_ops()
