@@ -157,8 +157,8 @@ class Dispatcher:
         op_id = self.op_id()
         params = dict(extra or ())
         for position, thing in enumerate(things):
-            if isinstance(thing, int | float):
-                params[f"immediate{position}"] = thing
+            if not isinstance(thing, Handle | IndexTensor):
+                params[f"immediate{position}"] = thing.item() if isinstance(thing, np.generic) else thing
         value = self._result(op, reads, op_id, shape, dtype, params)
         self.issue(MathCmd(op_id, op, site, _blocks(things, block), reads, value, params, reduce))
         return Tensor(self._self, value, block, f"tl.{op}", site)

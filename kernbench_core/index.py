@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute_math import FUNCTIONS
+from kernbench_core.dtypes import cast
 from kernbench_core.errors import ShapeError
+from kernbench_core.typenames import dtype_of
 
 Number: TypeAlias = int | float | bool
 
@@ -66,14 +68,9 @@ class IndexTensor:
     @property
     def dtype(self) -> str:
         """The dtype that the elements have as an operand of a unit: int32 where they fit, else int64; f32; bool."""
-        if self._strides is not None:
-            low, high = self.bounds()
-            return "int32" if low >= -(2**31) and high < 2**31 else "int64"
-        array = self.numpy()
-        if array.dtype.kind in "iu":
-            small = not array.size or (int(array.min()) >= -(2**31) and int(array.max()) < 2**31)
-            return "int32" if small else "int64"
-        return "bool" if array.dtype.kind == "b" else "f32"
+        if self._strides is None and self.numpy().dtype.kind not in "iu":
+            return "bool" if self.numpy().dtype.kind == "b" else "f32"
+        return "int32" if self.bounds_fit("int32") else "int64"
 
     def bounds(self) -> tuple[int, int]:
         """Give the least and the greatest element of an integer tensor; (0, -1) when it is empty."""
@@ -119,6 +116,32 @@ class IndexTensor:
             return IndexTensor.of(self.numpy().transpose(order))
         shape, strides = self.shape, self._strides
         return IndexTensor(tuple(shape[i] for i in order), self._base, tuple(strides[i] for i in order))
+
+    def expand_dims(self, axis: int) -> IndexTensor:
+        """Insert a dimension of extent 1."""
+        at = axis if axis >= 0 else axis + len(self.shape) + 1
+        found: IndexTensor = self[(*[slice(None)] * at, None)]
+        return found
+
+    @property
+    def T(self) -> IndexTensor:  # noqa: N802 - Triton's spelling
+        """The same elements, dimensions reversed."""
+        return self.permute(tuple(reversed(range(len(self.shape)))))
+
+    def to(self, dtype: Any) -> Any:
+        """Convert the elements; integers stay as they are in int32 and int64, whose arithmetic is in 64 bits anyway."""
+        name = dtype_of(dtype)
+        if name in ("int32", "int64") and self.bounds_fit(name):
+            return self
+        return IndexTensor.of(cast(self.numpy(), name))
+
+    def bounds_fit(self, dtype: str) -> bool:
+        """Tell whether every element is an integer that `dtype` holds."""
+        if self._strides is None and self.numpy().dtype.kind not in "iu":
+            return False
+        low, high = self.bounds()
+        limit = 2**31 if dtype == "int32" else 2**63
+        return -limit <= low and high < limit
 
     def __getitem__(self, key: Any) -> Any:
         """`[:, None]` inserts dimensions; integers and slices select, down to a Python number."""
@@ -166,8 +189,8 @@ class IndexTensor:
     # Arithmetic -------------------------------------------------------------------------------------
 
     def _add(self, other: Any, sign: int) -> Any:
-        if type(other) is int and self._strides is not None:
-            return IndexTensor(self.shape, self._base + sign * other, self._strides)
+        if isinstance(other, int | np.integer) and self._strides is not None:
+            return IndexTensor(self.shape, self._base + sign * int(other), self._strides)
         if isinstance(other, IndexTensor) and self._strides is not None and other._strides is not None:
             shape = broadcast_shapes(self.shape, other.shape, "index arithmetic")
             left = _spread(self.shape, self._strides, len(shape))
@@ -191,8 +214,9 @@ class IndexTensor:
         return self.__mul__(-1)
 
     def __mul__(self, other: Any) -> Any:
-        if type(other) is int and self._strides is not None:
-            return IndexTensor(self.shape, self._base * other, tuple(other * stride for stride in self._strides))
+        if isinstance(other, int | np.integer) and self._strides is not None:
+            factor = int(other)
+            return IndexTensor(self.shape, self._base * factor, tuple(factor * stride for stride in self._strides))
         return self._dense(other, operator.mul)
 
     __rmul__ = __mul__

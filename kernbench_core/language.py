@@ -20,7 +20,7 @@ from kernbench_core.dispatch import PeState
 from kernbench_core.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
-from kernbench_core.index import IndexTensor
+from kernbench_core.index import IndexTensor, broadcast_shapes
 from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.tensor import Tensor
 from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
@@ -197,20 +197,28 @@ class TLContext(CompositeLanguage):
         if single and shape is None and isinstance(value, Tensor | IndexTensor) and value.shape:
             shape = value.shape
         pending = self._pending_mask(mask)
-        transfer = self._transfer(pointer, None if pending else mask, shape, strides, None, "tl.store")
+        transfer = self._transfer(pointer, None if pending is not None else mask, shape, strides, None, "tl.store")
         tile = self._as_tensor(value, transfer.dtype, transfer.shape)
         site, memory = call_site(), self._state.memory
         if pending is None:
             self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value))
             return
         name = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor.name
+        self._merge(transfer, tile, pending, name)
+
+    def _merge(self, transfer: Transfer, tile: Tensor, mask: Tensor, name: str) -> None:
+        """Store under a mask that only phase 2 knows: read the old content, then merge and write in one command."""
+        site, memory = call_site(), self._state.memory
+        if broadcast_shapes(mask.shape, transfer.shape, "the mask and the tile of tl.store") != transfer.shape:
+            raise ShapeError(
+                f"the mask of tl.store at {describe_site(site)} must broadcast to the tile's shape {transfer.shape}, "
+                f"not have shape {mask.shape}; reshape it."
+            )
         old = self._state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
         self.issue(DmaReadCmd(self.op_id(), "tl.store", site, transfer, memory, old, name))
-        choice = self.operand(pending, "bool", "store")
+        choice = self.operand(mask, "bool", "store")
         self.issue(
-            MaskedStoreCmd(
-                self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value, choice, pending.block
-            )
+            MaskedStoreCmd(self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value, choice, mask.block)
         )
 
     def _pending_mask(self, mask: Any) -> Tensor | None:

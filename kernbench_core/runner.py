@@ -153,7 +153,8 @@ class KernelRunner:
         line = describe_site(site_of_traceback(error.__traceback__))
         place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"
         if isinstance(error, KernelError):
-            return type(error)(f"{error}\n  in {place}")
+            at = "" if line in str(error) or ".py:" in str(error) else f"at {line}, "
+            return type(error)(f"{error}\n  {at}in {place}")
         told = "".join(traceback.format_exception_only(error)).strip()
         frames = traceback.walk_tb(error.__traceback__)
         own = [here for here in frames if not here[0].f_globals.get("__name__", "").startswith("kernbench_core.")]

@@ -99,7 +99,8 @@ def test_tiles_cover_each_operand_once(tile_rows: int, tile_cols: int) -> None:
     tensors = [rig.tensor(A), rig.tensor(B), rig.tensor(BIAS), rig.empty((6, 5))]
     rig.run(kernel, *tensors, grid=1)
     commands.extend(command for command in rig.cpus[0].sent if isinstance(command, CompositeCmd))
-    for operand, tensor, (rows, cols) in (("a", tensors[0], (6, 8)), ("b", tensors[1], (8, 5)), ("out", tensors[3], (6, 5))):
+    matrices = (("a", tensors[0], (6, 8)), ("b", tensors[1], (8, 5)), ("out", tensors[3], (6, 5)))
+    for operand, tensor, (rows, cols) in matrices:
         found = [
             region.base + row * region.pitch + byte
             for m in range(0, rows, tile_rows)

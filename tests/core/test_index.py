@@ -94,6 +94,11 @@ def test_views_keep_the_elements() -> None:
     np.testing.assert_array_equal(tile.permute((1, 0)).numpy(), want.T)
     np.testing.assert_array_equal(tile.reshape(12).numpy(), want.reshape(12))
     np.testing.assert_array_equal(tile.broadcast_to((2, 4, 3)).numpy(), np.broadcast_to(want, (2, 4, 3)))
+    np.testing.assert_array_equal(tile.T.numpy(), want.T)
+    np.testing.assert_array_equal(tile.expand_dims(-1).numpy(), want[:, :, None])
+    np.testing.assert_array_equal(tile.to("f32").numpy(), want.astype(np.float32))
+    np.testing.assert_array_equal((tile * 100).to("int8").numpy(), (want * 100).astype(np.int8))
+    assert tile.to("int64") is tile
     assert tile.broadcast_to((2, 4, 3)).affine == (0, (0, 10, 1))
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kernbench_core.errors import KernelError, PageFaultError
 from kernbench_core.memory import FirstFit, PageTable
 from kernbench_core.regions import Region
-
 from tests.core.kernel_rig import Rig, design
 
 ALIGN, SIZE = 16, 1024
@@ -118,7 +117,8 @@ def test_rows_are_dealt_in_equal_contiguous_blocks(dims: list[int], pes: int) ->
     wanted = [min(share, rows - first) * row_bytes for first in range(0, rows, share)]
     assert [segment.nbytes for segment in tensor.segments] == wanted
     assert [segment.pe for segment in tensor.segments] == list(range(len(wanted)))
-    assert [segment.va for segment in tensor.segments] == [tensor.va + share * row_bytes * i for i in range(len(wanted))]
+    starts = [tensor.va + share * row_bytes * i for i in range(len(wanted))]
+    assert [segment.va for segment in tensor.segments] == starts
     for segment in tensor.segments:
         assert rig.design.address_map.decode(segment.pa).unit == f"hbm{segment.pe}"
     whole = rig.ctx.memory.translate((Region(tensor.va, tensor.nbytes),))

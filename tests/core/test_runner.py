@@ -148,8 +148,8 @@ def test_an_exception_keeps_its_traceback_place_and_time() -> None:
     inner, outer = helper.__code__.co_firstlineno + 1, kernel.__code__.co_firstlineno + 1
     assert str(caught.value) == (
         f"{__file__}:{inner}: ZeroDivisionError: float division by zero\n"
-        "  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at 0 ns; the kernel's own traceback, innermost call "
-        "last:\n"
+        "  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at 0 ns; the kernel's own traceback, innermost "
+        "call last:\n"
         f'  File "{__file__}", line {outer}, in kernel\n'
         "    helper(0)\n"
         f'  File "{__file__}", line {inner}, in helper\n'

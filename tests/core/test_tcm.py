@@ -86,9 +86,9 @@ def test_a_load_in_a_loop_holds_two_tiles() -> None:
     line = kernel.__code__.co_firstlineno + 2
     assert str(caught.value) == (
         f"{__file__}:{line}: tl.load must find 1 KiB of TCM on sip0.cube0.pe0 for f32 [16, 16], and 960 B of 1.938 KiB "
-        "are free (largest hole 960 B); use smaller tiles or tl.free a handle first. A handle keeps its space until its "
-        "last name is gone and its last reader has finished: `a = tl.load(…)` in a loop holds two tiles, because the old "
-        "one lives until the new one is there. Allocated, by offset:\n"
+        "are free (largest hole 960 B); use smaller tiles or tl.free a handle first. A handle keeps its space until "
+        "its last name is gone and its last reader has finished: `a = tl.load(…)` in a loop holds two tiles, because "
+        "the old one lives until the new one is there. Allocated, by offset:\n"
         f"  0x00000000       1024 B  tl.load f32 [16, 16], born at {__file__}:{line}\n"
         "  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at 101 ns"
     )

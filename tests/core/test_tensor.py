@@ -129,8 +129,8 @@ def test_a_pending_address_is_an_error() -> None:
     first = kernel.__code__.co_firstlineno
     assert str(caught.value).partition("\n")[0] == (
         f"an address at {__file__}:{first + 3} must have data that is known while the kernel runs, and the result of "
-        f"tl.load made at {__file__}:{first + 2} exists only after it; branch on loaded data or on integers computed from "
-        "it, or store the result and read it in the next launch."
+        f"tl.load made at {__file__}:{first + 2} exists only after it; branch on loaded data or on integers computed "
+        "from it, or store the result and read it in the next launch."
     )
 
 
@@ -138,8 +138,8 @@ def test_reading_needs_data_and_one_element() -> None:
     """Runs without data refuse to read, tiles of many elements to be scalars, cuts to be tiles."""
     body = lambda f, i, tl: f[0, 0]  # noqa: E731
     assert refused(body, NoDataError, data=False) == (
-        f"an element at {line(body)} must have data, and this run keeps shapes only; leave out --no-data to run kernels "
-        "that read or branch on data."
+        f"an element at {line(body)} must have data, and this run keeps shapes only; leave out --no-data to run "
+        "kernels that read or branch on data."
     )
     whole = lambda f, i, tl: float(f)  # noqa: E731
     assert refused(whole, ShapeError) == (
@@ -147,8 +147,8 @@ def test_reading_needs_data_and_one_element() -> None:
     )
     cut = lambda f, i, tl: f[0]  # noqa: E731
     assert refused(cut, UnsupportedError) == (
-        f"an index at {line(cut)} must name one element of shape (4, 8) or insert dimensions with None, not cut a tile; "
-        "load the part that you need."
+        f"an index at {line(cut)} must name one element of shape (4, 8) or insert dimensions with None, not cut a "
+        "tile; load the part that you need."
     )
     with pytest.raises(KernelError, match="TypeError: an index must be an integer"):
         collect(lambda f, i, tl: [1, 2][f])
