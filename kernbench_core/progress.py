@@ -97,7 +97,7 @@ class ProgressDisplay:
 
 def describe(progress: Progress) -> tuple[str, ...]:
     """Return the cells of the progress line: simulated time, events, events/s, and what is left if known."""
-    rate = progress.events / progress.wall_s if progress.wall_s > 0 else 0.0
+    rate = float(f"{progress.events / progress.wall_s:.3g}") if progress.wall_s > 0 else 0.0
     cells = [format_time(progress.sim_ns), f"{format_count(progress.events)} events", f"{format_count(rate)} events/s"]
     if progress.fraction:
         left = progress.wall_s * (1 - progress.fraction) / progress.fraction

@@ -20,7 +20,7 @@ from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.topology import topology
-from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 
@@ -78,6 +78,9 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
         code = kernbench.main(args, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
+    except ConfigError as error:
+        shell.report(error.problems)
+        return error.exit_code
     except KernbenchError as error:
         shell.complain(str(error))
         return error.exit_code

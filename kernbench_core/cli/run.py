@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -42,6 +43,7 @@ _INTERRUPTED = 130
 def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, ...], **options: Any) -> int:
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
     from kernbench_core.bench import parse_assignments
+    from kernbench_core.runs import RunInterrupted
     from kernbench_core.runs import run as run_bench
 
     if options["quiet"] and options["verbose"]:
@@ -69,7 +71,10 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             plugins=shell.plugins,
         )
 
-    result = _with_progress(carry_out, bench, options)
+    try:
+        result = _with_progress(carry_out, Path(bench).name, options)
+    except RunInterrupted as interruption:
+        result = interruption.result
     _print(result, options)
     if result.interrupted:
         return _INTERRUPTED
@@ -84,17 +89,13 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
 def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
     """Run again what MANIFEST describes: the same op-log hash, or what differs."""
     from kernbench_core.result import json_text
-    from kernbench_core.runs import RunInterrupted
     from kernbench_core.runs import rerun as rerun_manifest
 
-    try:
-        again = _with_progress(
-            lambda on_progress: rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins),
-            manifest,
-            options,
-        )
-    except RunInterrupted as interruption:
-        raise KeyboardInterrupt from interruption
+    again = _with_progress(
+        lambda on_progress: rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins),
+        Path(manifest).name,
+        options,
+    )
     result = again.result
     if options["as_json"]:
         found = {"same": again.same, "differences": list(again.differences), "result": result.to_json()}
@@ -113,16 +114,10 @@ def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
 def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str, options: dict[str, Any]) -> Any:
     """Call `carry_out` under a progress display; with --json, what kernels print goes to stderr."""
     from kernbench_core.progress import ProgressDisplay
-    from kernbench_core.runs import RunInterrupted
 
     prints = redirect_stdout(sys.stderr) if options["as_json"] else nullcontext()
     with ProgressDisplay(title, enabled=not options["quiet"]) as display, prints:
-        try:
-            return carry_out(display.update)
-        except RunInterrupted as interruption:
-            if "bench" not in options and title.endswith(".json"):
-                raise
-            return interruption.result
+        return carry_out(display.update)
 
 
 def _print(result: RunResult, options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from kernbench_core.plugins import Plugins, load_plugins
 
@@ -30,8 +31,14 @@ class Shell:
         self._write("warning", "33", sentence)
 
     def complain(self, sentence: str) -> None:
-        """Write an error to stderr; every line that begins with a place in a file stays as it is."""
+        """Write an error to stderr."""
         self._write("error", "1;31", sentence)
+
+    def report(self, problems: Iterable[str]) -> None:
+        """Write the problems of a configuration to stderr, a line each: they begin with their place in a file."""
+        sys.stdout.flush()
+        sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+        sys.stderr.flush()
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
         sys.stdout.flush()

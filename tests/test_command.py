@@ -1,0 +1,226 @@
+"""The whole command on the real machine: streams, exit codes, files, interrupts, the same bytes every time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+REPO = Path(__file__).parents[1]
+COMMAND = (
+    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
+    "sys.exit(main(sys.argv[1:], load_plugins(['builtin = kernbench_builtin.plugin', 'ccl = kernbench_ccl.plugin'], "
+    "installed=False)))"
+)
+SMALL = ("gemm", "--topology", "tiny", "-p", "M=64", "-p", "N=48", "-p", "K=32", "-p", "tile_k=16")
+KERNEL = '''
+def kernel(x, how, tl):
+    a = tl.load(x, shape=(4,), dtype="f32")
+    print("kernel saw", float(a[0]))
+    if how == "raise":
+        raise ValueError("my own fault")
+    while how == "forever":
+        tl.load(x, shape=(4,), dtype="f32")
+    while how == "stuck":
+        pass
+def bench(rt, how: str = ""):
+    """Misbehave on demand."""
+    x = rt.zeros((64,))
+    rt.launch(kernel, x, how)
+'''
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPO), **more}
+
+
+def kernbench(*args: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    command: Sequence[str] = [sys.executable, "-c", COMMAND, *args]
+    return subprocess.run(command, cwd=cwd, env=environment(**more), capture_output=True, text=True, check=False)
+
+
+def as_json(*args: str, **more: str) -> Any:
+    done = kernbench("run", *args, "--json", **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_gemm_is_timed_and_right() -> None:
+    """One object: phases sum to the total, data verified, something busy, something not modelled."""
+    found = as_json(*SMALL, "--verify-data")
+    assert found["schema"] == "kernbench.run/1"
+    assert found["verified"] is True
+    assert 0 <= found["max_abs_error"] < 0.1
+    assert sum(found["phases"].values()) == found["total_ns"] > 0
+    assert found["params"]["M"] == 64
+    assert found["busiest"][0]["utilisation"] <= 1
+    assert found["not_modelled"]
+    assert len(found["op_log_sha256"]) == 64
+
+
+def test_the_op_log_depends_on_nothing_but_the_inputs(tmp_path: Path) -> None:
+    """Hash seed, tracing and verification change no bit of the log."""
+    hashes = {
+        as_json(*SMALL, PYTHONHASHSEED="1")["op_log_sha256"],
+        as_json(*SMALL, "--verify-data", PYTHONHASHSEED="2")["op_log_sha256"],
+        as_json(*SMALL, "--trace", str(tmp_path / "t.json"))["op_log_sha256"],
+    }
+    assert len(hashes) == 1
+
+
+def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path) -> None:
+    """A compressed trace is the same file every time, and Chrome JSON."""
+    for name in ("a.json.gz", "b.json.gz"):
+        as_json(*SMALL, "--trace", str(tmp_path / name))
+    first = (tmp_path / "a.json.gz").read_bytes()
+    assert first == (tmp_path / "b.json.gz").read_bytes()
+    events = json.loads(gzip.decompress(first))["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X"}
+
+
+def test_out_can_be_run_again(tmp_path: Path) -> None:
+    """A manifest with its .npy inputs gives the same op log, after the inputs themselves are gone."""
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (64, 32)), ("b", (32, 48))):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
+    out = tmp_path / "out"
+    files = ("-p", f"a={tmp_path / 'a.npy'}", "-p", f"b={tmp_path / 'b.npy'}")
+    found = as_json(*SMALL, *files, "--out", str(out), "--verify-data")
+    assert found["verified"] is True
+    (tmp_path / "a.npy").unlink()
+    done = kernbench("rerun", str(out / "manifest.json"), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"same op log: {found['op_log_sha256']} ({found['ops']} ops)\n"
+    path = out / "manifest.json"
+    path.write_text(path.read_text().replace('"tile_k": 16', '"tile_k": 32'))
+    done = kernbench("rerun", str(path), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"the op log differs:\n  op_log_sha256 was {found['op_log_sha256']} and is ")
+    assert "\n  the first op that differs is number 0: " in done.stdout
+
+
+def test_no_data_takes_the_same_time() -> None:
+    """Shapes alone give the same timing and the same number of events."""
+    full, shapes = as_json(*SMALL), as_json(*SMALL, "--no-data")
+    assert (shapes["total_ns"], shapes["phases"], shapes["events"]) == (
+        full["total_ns"], full["phases"], full["events"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "code", "sentences"),
+    [
+        ("raise", (), 6, ("ValueError: my own fault", 'raise ValueError("my own fault")', "on sip0.cube0.pe0 at ")),
+        (
+            "forever",
+            ("--max-events", "3000"),
+            5,
+            ("error: the run reached its limit of 3000 events at simulated time ",),
+        ),
+        ("forever", ("--max-sim-time", "20 us"), 5, ("error: the run reached its limit of 20 us of simulated time",)),
+        ("stuck", ("--timeout", "0.5 s"), 5, ("error: the run reached its limit of 0.5 s of wall time", "mine.py:")),
+    ],
+)
+def test_a_kernel_that_misbehaves_is_named(
+    tmp_path: Path, how: str, options: tuple[str, ...], code: int, sentences: tuple[str, ...]
+) -> None:
+    """One error, the right exit code, nothing of ours in the traceback, only the kernel's own prints on stdout."""
+    file = tmp_path / "mine.py"
+    file.write_text(KERNEL)
+    done = kernbench("run", str(file), "--topology", "tiny", "-p", f"how={how}", "--out", str(tmp_path / "o"), *options)
+    assert done.returncode == code
+    assert [sentence for sentence in sentences if sentence not in done.stderr] == []
+    assert set(done.stdout.splitlines()) == {"kernel saw 0.0"}
+    assert "kernbench_core" not in done.stderr
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        (("run", "gem"), 2, "error: bench must be a registered name, not 'gem'. Did you mean 'gemm'?\n"),
+        (("run", "gemm", "--topology", "tinny"), 2,
+         "error: topology must be a preset or a file, not 'tinny'. Did you mean 'tiny'?\n"),
+        (("run", "gemm", "--set", "cube.pez=4"), 3,
+         "--set cube.pez=4: cube.pez must be a known key. Did you mean 'pes'?\n"),
+        (("topology", "validate", "tiny", "--set", "components.pe_gemm.impl=builtin.pe_gem"), 3,
+         "--set components.pe_gemm.impl=builtin.pe_gem: components.pe_gemm.impl must be a registered component, "
+         "not 'builtin.pe_gem'. Did you mean 'builtin.pe_gemm'?\n"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(args: tuple[str, ...], code: int, sentence: str) -> None:
+    """Names and keys that do not exist."""
+    done = kernbench(*args)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", sentence)
+
+
+def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
+    """SIGINT in the middle of a run: what there is, exit code 130, nothing written."""
+    file = tmp_path / "mine.py"
+    file.write_text(KERNEL)
+    command = [sys.executable, "-u", "-c", COMMAND, "run", str(file), "--topology", "tiny", "-p", "how=forever"]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "o")],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "kernel saw 0.0\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "\ninterrupted: everything here covers only what ran\n" in out
+    assert "total time" in out
+    assert err == ""
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("view", ["system", "sip", "cube", "pe"])
+def test_topology_can_be_looked_at(view: str) -> None:
+    """Every view of a preset prints something."""
+    done = kernbench("topology", "show", "tiny", "--view", view)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) > 3
+
+
+def test_topology_counts_in_json() -> None:
+    """The counts of a preset as one object."""
+    found = json.loads(kernbench("topology", "validate", "tiny", "--json").stdout)
+    assert (found["schema"], found["valid"], found["pes"]) == ("kernbench.topology/1", True, 4)
+    assert sum(found["kinds"].values()) == found["nodes"]
+
+
+def test_components_describe_themselves() -> None:
+    """NAME prints parameters with unit, default and sentence; --json holds the same."""
+    text = kernbench("components", "builtin.pe_gemm").stdout
+    assert "clock           frequency (GHz)  1 GHz    Clock of the array.\n" in text
+    found = json.loads(kernbench("components", "builtin.pe_gemm", "--json").stdout)["component"]
+    assert found["params"][0] == {
+        "name": "clock", "type": "frequency", "unit": "GHz", "default": "1 GHz", "required": False, "choices": [],
+        "sentence": "Clock of the array.",
+    }  # fmt: skip
+
+
+def test_three_lines_of_python() -> None:
+    """What the command line does, a notebook does, also when the module that holds `run` is imported already."""
+    program = (
+        "import kernbench_core as kb, kernbench_core.runs\n"
+        "from kernbench_core.plugins import load_plugins\n"
+        "plugins = load_plugins(['builtin = kernbench_builtin.plugin'], installed=False)\n"
+        "r = kb.run('vector-add', topology='tiny', params={'n': 4096}, verify_data=True, plugins=plugins)\n"
+        "print(r.verified, r.total_ns > 0, len(r.op_log) == r.ops, repr(r)[:27])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True True True <RunResult vector-add on ti\n", "")
