@@ -1,0 +1,28 @@
+"""What tests of the benches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kernbench_core.plugins import Plugins
+from kernbench_core.result import RunResult
+from kernbench_core.runs import run
+
+
+@pytest.fixture(name="run")
+def _run(plugins: Plugins) -> Callable[..., RunResult]:
+    """Return a function that runs a bench, its data verified unless it is told otherwise."""
+
+    def run_bench(bench: Any, topology: str = "tiny", /, *, options: Any = None, **params: Any) -> RunResult:
+        return run(bench, topology, params, plugins=plugins, **{"verify_data": True, **(options or {})})
+
+    return run_bench
+
+
+@pytest.fixture(name="small")
+def _small() -> dict[str, Any]:
+    """Return parameters that make a matrix product quick."""
+    return {"M": 64, "N": 64, "K": 64, "tile_m": 16, "tile_n": 32, "tile_k": 32}

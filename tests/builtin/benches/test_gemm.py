@@ -1,0 +1,161 @@
+"""gemm: right for any size, dtype and file; faster because double-buffered; limited by its MACs where they are slow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernbench_builtin.benches.gemm import gemm_kernel
+from kernbench_core.errors import UsageError
+
+DTYPES = ("f16", "bf16", "f32", "int8")
+MACHINES = [("default", "f16"), *(("tiny", dtype) for dtype in DTYPES)]
+
+
+@pytest.mark.parametrize(("topology", "dtype"), MACHINES)
+def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
+    """100 rows are two each for 50 of 64 PEs; 16, 30 and 7 divide neither."""
+    assert run("gemm", topology, M=100, N=70, K=50, tile_m=16, tile_n=30, tile_k=7, dtype=dtype).verified
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (3, 1, 5), (5, 129, 2), (4, 2, 300)])
+def test_fewer_rows_than_pes_and_thin_matrices(run, m, n, k) -> None:
+    assert run("gemm", M=m, N=n, K=k).verified
+
+
+def test_long_sums_in_f32_are_not_called_wrong(run) -> None:
+    assert run("gemm", M=64, N=64, K=4096, dtype="f32").verified
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_default_size_on_the_default_machine(run, dtype) -> None:
+    assert run("gemm", "default", dtype=dtype).verified
+
+
+def test_one_package_of_two(run, small) -> None:
+    result = run("gemm", "default", **small, options={"device": "sip:1"})
+    assert result.verified
+    assert {op.component_id.partition(".")[0] for op in result.op_log} == {"sip1"}
+
+
+# Files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+def test_matrices_from_files(run, tmp_path, dtype) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-100, 100, shape).astype(dtype) for shape in ((33, 20), (20, 17)))
+    for name, array in (("A", a), ("B", b)):
+        np.save(tmp_path / f"{name}.npy", array)
+    short = {"float16": "f16", "float32": "f32"}.get(dtype, dtype)
+    result = run(
+        "gemm", M=33, K=20, N=17, dtype=short, a=str(tmp_path / "A.npy"), b=str(tmp_path / "B.npy"), tile_k=8
+    )
+    assert result.verified
+    assert result.max_abs_error == 0, "sums of integers this small are exact"
+
+
+def test_large_values_that_cancel_are_not_called_wrong(run) -> None:
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(shape, np.float32) * 1e4 for shape in ((64, 512), (512, 64)))
+    assert run("gemm", M=64, K=512, N=64, dtype="f32", a=a, b=b, tile_k=50).verified
+
+
+def test_a_wrong_element_is_called_wrong(run) -> None:
+    """The tolerance of a product stays far under one of its terms."""
+
+    def off_by_one_term(rt) -> None:
+        from kernbench_builtin.benches._shared import check_product
+
+        a = rt.tensor((8, 64), "f32", name="a")
+        b = rt.tensor((64, 8), "f32", name="b")
+        c = a.numpy() @ b.numpy()
+        c[3, 5] -= a.numpy()[3, 9] * b.numpy()[9, 5]
+        check_product(rt, rt.tensor(c, name="c"), a, b)
+
+    result = run(off_by_one_term)
+    assert not result.verified
+    assert "1 of 64" in result.verification.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (
+            np.ones((32, 16), np.float32),
+            "parameter 'a' must be an array of shape (64, 32), not (32, 16); give -p M=32 -p K=16, or another file.",
+        ),
+        (
+            np.ones(3, np.float32),
+            "parameter 'a' must be an array of 2 dimensions, not of shape (3,); give another file.",
+        ),
+        (
+            np.ones((64, 32)),
+            "parameter 'a' must be an array of dtype float32, not float64; cast the file, or choose its dtype with "
+            "-p dtype=NAME.",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit(run, tmp_path, array, message) -> None:
+    np.save(tmp_path / "A.npy", array)
+    with pytest.raises(UsageError) as caught:
+        run("gemm", M=64, N=16, K=32, dtype="f32", a=str(tmp_path / "A.npy"))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["M", "N", "K", "tile_m", "tile_n", "tile_k"])
+def test_sizes_must_be_positive(run, name) -> None:
+    with pytest.raises(UsageError) as caught:
+        run("gemm", **{name: 0})
+    assert str(caught.value) == f"parameter {name!r} must be a positive integer, not 0; give 1 or more."
+
+
+# Time -------------------------------------------------------------------------------------------------
+
+
+def single_buffered_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, BM, BN, BK, tl):  # noqa: N803
+    """Do what gemm_kernel does, but load each pair of tiles only after the one before was multiplied."""
+    first = tl.program_id(0) * rows
+    last = min(first + rows, M)
+    for m in range(first, last, BM):
+        bm = min(BM, last - m)
+        for n in range(0, N, BN):
+            bn = min(BN, N - n)
+            acc = None
+            for k in range(0, K, BK):
+                bk = min(BK, K - k)
+                a = tl.load(a_ptr + m * K + k, shape=(bm, bk), strides=(K, 1))
+                b = tl.load(b_ptr + k * N + n, shape=(bk, bn), strides=(N, 1))
+                acc = tl.dot(a, b, acc)
+            tl.store(c_ptr + m * N + n, acc, strides=(N, 1))
+
+
+def test_double_buffering_hides_the_shorter_of_load_and_dot(run) -> None:
+    size = 256
+
+    def bench_of(kernel):
+        def bench(rt) -> None:
+            a, b = (rt.tensor((size, size), "f16", name=name) for name in "ab")
+            c = rt.empty((size, size), "f16", name="c")
+            rt.launch(kernel, a, b, c, size, size, size, size // rt.n_pes, 64, 128, 64)
+            rt.check(c, lambda: a.numpy().astype("f4") @ b.numpy().astype("f4"))
+
+        return bench
+
+    single, double = run(bench_of(single_buffered_kernel)), run(bench_of(gemm_kernel))
+    assert single.verified and double.verified
+    assert double.phases["kernel"] < 0.8 * single.phases["kernel"]
+
+    def bytes_read(result) -> int:
+        return sum(op.params["nbytes"] for op in result.op_log if op.op_name == "dma_read")
+
+    assert bytes_read(single) == bytes_read(double)
+
+
+def test_time_approaches_macs_over_the_rate_of_the_matrix_unit(run) -> None:
+    """With 16 MACs per cycle at 1 GHz nothing else matters: M N K / PEs / 16 ns, and loads hide behind it."""
+    slow = ("components.pe_gemm.params.macs_per_cycle=16", "components.pe_gemm.params.overhead=0 ns")
+    result = run("gemm", M=256, N=128, K=512, tile_m=64, options={"set": slow, "verify_data": False})
+    least = 256 * 128 * 512 / 4 / 16
+    assert least <= result.phases["kernel"] <= 1.015 * least

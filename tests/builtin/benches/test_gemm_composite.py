@@ -1,0 +1,54 @@
+"""gemm-composite: right for any size and dtype; a pinned operand takes one DMA read per tile out of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kernbench_core.errors import UsageError
+
+
+@pytest.mark.parametrize("pin_a", [False, True])
+@pytest.mark.parametrize(
+    ("topology", "dtype"), [("default", "f16"), *(("tiny", dtype) for dtype in ("f16", "bf16", "f32", "int8"))]
+)
+def test_products_are_right_where_nothing_divides_anything(run, topology, dtype, pin_a) -> None:
+    params = {"M": 100, "N": 70, "K": 50, "tile_m": 16, "tile_n": 30, "tile_k": 17, "dtype": dtype, "pin_a": pin_a}
+    assert run("gemm-composite", topology, **params).verified
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (3, 1, 5), (5, 129, 2)])
+def test_fewer_rows_than_pes_and_thin_matrices(run, m, n, k) -> None:
+    assert run("gemm-composite", M=m, N=n, K=k).verified
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "int8"])
+def test_the_default_size_on_the_default_machine(run, dtype) -> None:
+    assert run("gemm-composite", "default", dtype=dtype).verified
+
+
+def test_one_package_of_two(run, small) -> None:
+    result = run("gemm-composite", "default", **small, options={"device": "sip:1"})
+    assert result.verified
+    assert {op.component_id.partition(".")[0] for op in result.op_log} == {"sip1"}
+
+
+def test_pinning_takes_exactly_one_read_per_tile_out_of_the_log(run) -> None:
+    """4 PEs of 16 rows, one tile high; N = 96 are 3 tiles, K = 80 are 3, the last one half a tile."""
+    sizes = {"M": 64, "N": 96, "K": 80, "tile_m": 16, "tile_n": 32, "tile_k": 32}
+    tiles = 4 * 3 * 3
+    streamed, pinned = (run("gemm-composite", **sizes, pin_a=pin_a) for pin_a in (False, True))
+    before, after = (Counter(op.op_name for op in result.op_log) for result in (streamed, pinned))
+    assert before["TileToken/DMA_READ"] == 2 * tiles
+    assert before["composite_gemm"] == after["composite_gemm"] == 4
+    assert before - after == {"TileToken/DMA_READ": tiles}
+    assert after - before == {"dma_read": 4}, "each PE loads its rows of A once"
+    assert streamed.verified and pinned.verified
+
+
+def test_sizes_must_be_positive(run) -> None:
+    with pytest.raises(UsageError) as caught:
+        run("gemm-composite", tile_k=-1)
+    assert str(caught.value) == "parameter 'tile_k' must be a positive integer, not -1; give 1 or more."
