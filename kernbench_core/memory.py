@@ -50,7 +50,7 @@ class FirstFit:
         self.size = size - size % alignment
         self.alignment = alignment
         self.used = 0
-        self._live: dict[int, Block] = {}
+        self._live: dict[int, tuple[int, object]] = {}
         self._hole_starts: list[int] = [base] if self.size else []
         self._hole_ends: list[int] = [base + self.size] if self.size else []
 
@@ -64,16 +64,16 @@ class FirstFit:
                     del starts[index], ends[index]
                 else:
                     starts[index] = start + need
-                self._live[start] = Block(start, need, owner)
+                self._live[start] = (need, owner)
                 self.used += need
                 return start
         return None
 
     def free(self, address: int) -> None:
         """Give a block back by its address; an address that is not allocated is a KeyError."""
-        block = self._live.pop(address)
-        start, end = address, address + block.nbytes
-        self.used -= block.nbytes
+        nbytes, _ = self._live.pop(address)
+        start, end = address, address + nbytes
+        self.used -= nbytes
         starts, ends = self._hole_starts, self._hole_ends
         index = bisect_left(starts, start)
         if index < len(starts) and starts[index] == end:
@@ -102,7 +102,7 @@ class FirstFit:
 
     def table(self) -> tuple[Block, ...]:
         """The live blocks by ascending address."""
-        return tuple(self._live[address] for address in sorted(self._live))
+        return tuple(Block(address, *self._live[address]) for address in sorted(self._live))
 
 
 @frozen

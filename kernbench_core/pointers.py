@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
-from kernbench_core.dtypes import itemsize
+from kernbench_core.dtypes import NAMES, itemsize
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
 from kernbench_core.memory import TensorAllocation
@@ -96,6 +96,9 @@ def _as_offset(other: Any) -> int | IndexTensor | None:
     return None if read is None else read()
 
 
+_ITEMSIZE = {name: itemsize(name) for name in NAMES}
+
+
 @frozen
 class Ref:
     """A tensor, or a tile of one, that stays where it is in HBM: a pointer, a shape, strides in elements, a dtype."""
@@ -127,7 +130,7 @@ class Transfer:
 
 def _base(pointer: Pointer) -> int:
     assert isinstance(pointer.offset, int)
-    return pointer.tensor.va + pointer.offset * itemsize(pointer.element)
+    return pointer.tensor.va + pointer.offset * _ITEMSIZE[pointer.element]
 
 
 def make_ref(
@@ -178,9 +181,9 @@ def _affine_transfer(
     tensor: TensorAllocation, base: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, op: str
 ) -> Transfer:
     """Give what an access to a tile at virtual address `base` moves; OutOfBoundsError outside its tensor."""
-    item = itemsize(dtype)
+    item = _ITEMSIZE[dtype]
     low, high, nbytes, regions = _tile(shape, strides, item)
-    if base + low < tensor.va or base + high + item > tensor.end:
+    if base + low < tensor.va or base + high + item > tensor.va + tensor.nbytes:
         raise _out_of_bounds(tensor, base + (low if base + low < tensor.va else high), op)
     if len(regions) == 1:
         only = regions[0]

@@ -7,6 +7,8 @@ counts make that moment deterministic.
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, TcmOverflowError
 from kernbench_core.memory import FirstFit
@@ -17,25 +19,32 @@ TCM_ALIGNMENT = 64
 """Bytes that every block is aligned to: a line of the scratchpad."""
 
 
+@frozen
+class Birth:
+    """What a block is for: the call that made it, the tensor's shape and dtype, and the kernel line."""
+
+    op: str
+    shape: tuple[int, ...]
+    dtype: str
+    site: CallSite
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.dtype} {list(self.shape)}, born at {describe_site(self.site)}"
+
+
 class TcmBlock:
-    """Space in a scratchpad for one tensor, `nbytes` at physical address `address`.
+    """Space in a scratchpad for one tensor, at physical address `address`.
 
     `users` counts the commands in flight that use it; they also hold a reference until they are complete.
     """
 
-    __slots__ = ("_table", "address", "dtype", "freed_at", "nbytes", "op", "region", "shape", "site", "users")
+    __slots__ = ("_table", "address", "birth", "freed_at", "region", "users")
 
-    def __init__(
-        self, table: TcmTable, address: int, nbytes: int, op: str, shape: tuple[int, ...], dtype: str, site: CallSite
-    ) -> None:
+    def __init__(self, table: TcmTable, address: int, nbytes: int, birth: Birth) -> None:
         self._table: TcmTable | None = table
         self.address = address
-        self.nbytes = nbytes
         self.region = Region(address, nbytes)
-        self.op = op
-        self.shape = shape
-        self.dtype = dtype
-        self.site = site
+        self.birth = birth
         self.users = 0
         self.freed_at: CallSite | None = None
 
@@ -65,7 +74,8 @@ class TcmBlock:
         self._release()
 
     def __str__(self) -> str:
-        return f"{self.dtype} {list(self.shape)} of {self.op}, born at {describe_site(self.site)}"
+        birth = self.birth
+        return f"{birth.dtype} {list(birth.shape)} of {birth.op}, born at {describe_site(birth.site)}"
 
 
 class TcmTable:
@@ -79,35 +89,20 @@ class TcmTable:
 
     def allocate(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
         """Reserve space for a tensor; TcmOverflowError, with the whole table, when no hole fits."""
-        label = _Label(op, shape, dtype, site)
-        address = self.fit.alloc(nbytes, label)
+        birth = Birth(op, shape, dtype, site)
+        address = self.fit.alloc(nbytes, birth)
         if address is None:
-            raise TcmOverflowError(self._overflow(label, nbytes))
-        return TcmBlock(self, address, nbytes, op, shape, dtype, site)
+            raise TcmOverflowError(self._overflow(birth, nbytes))
+        return TcmBlock(self, address, nbytes, birth)
 
-    def _overflow(self, label: _Label, nbytes: int) -> str:
+    def _overflow(self, birth: Birth, nbytes: int) -> str:
         fit = self.fit
         rows = [f"  {b.address - fit.base:#010x}  {b.nbytes:>9} B  {b.owner}" for b in fit.table()]
         return (
-            f"{describe_site(label.site)}: {label.op} must find {format_bytes(nbytes)} of TCM on {self.pe} for "
-            f"{label.dtype} {list(label.shape)}, and {format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} are "
+            f"{describe_site(birth.site)}: {birth.op} must find {format_bytes(nbytes)} of TCM on {self.pe} for "
+            f"{birth.dtype} {list(birth.shape)}, and {format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} are "
             f"free (largest hole {format_bytes(fit.largest_hole)}); use smaller tiles or tl.free a handle first. A "
             "handle keeps its space until its last name is gone and its last reader has finished: `a = tl.load(…)` in "
             "a loop holds two tiles, because the old one lives until the new one is there. Allocated, by offset:\n"
             + "\n".join(rows)
         )
-
-
-class _Label:
-    """Name the owner of a block in the table; resolved to text only when it is printed."""
-
-    __slots__ = ("dtype", "op", "shape", "site")
-
-    def __init__(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> None:
-        self.op = op
-        self.shape = shape
-        self.dtype = dtype
-        self.site = site
-
-    def __str__(self) -> str:
-        return f"{self.op} {self.dtype} {list(self.shape)}, born at {describe_site(self.site)}"
