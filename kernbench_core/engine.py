@@ -71,7 +71,7 @@ class GraphEngine:
         self._program = "the host program"
         self.runtime: Runtime | None = None
         if graph.design is not None:
-            self.ctx.store = self.store = MemoryStore()
+            self.ctx.store = self.store = MemoryStore(data=data)
             self.ctx.memory = DeviceMemory(graph.design)
             self.ctx.resolver = AddressResolver(graph)
             self.pes = select_pes(graph.design.pes, device)
