@@ -217,11 +217,12 @@ def test_among_slices_of_a_cube_more_wire_latency_takes_longer(simulate, oracle,
 @pytest.mark.parametrize(
     "knob", ["cube.hbm.link.bandwidth", "pe.links.dma.bandwidth", "components.hbm_ctrl.params.channel_bandwidth"]
 )
-def test_more_bandwidth_is_never_slower(simulate, op, knob) -> None:
+@pytest.mark.parametrize(("preset", "target"), [("tiny", 2), ("default", 31)])
+def test_more_bandwidth_is_never_slower(simulate, op, knob, preset, target) -> None:
     took = []
     for rate in (16, 32, 64, 128, 256):
-        sim = simulate("tiny", f"{knob}={rate} GB/s")
-        move = sim.move(op, Region(sim.own(2), 32 * CHUNK))
+        sim = simulate(preset, f"{knob}={rate} GB/s")
+        move = sim.move(op, Region(sim.own(target), 32 * CHUNK))
         sim.run()
         took.append(move.ended_ns)
     assert took == sorted(took, reverse=True)
