@@ -37,7 +37,7 @@ class Scope(StrEnum):
     """When an epilogue step of a composite GEMM runs."""
 
     K_TILE = "k_tile"
-    """After the GEMM of every tile along K, on the accumulator."""
+    """After the GEMM of every tile along K, on that tile's product, before it joins the sum."""
     OUTPUT_TILE = "output_tile"
     """Once for each output tile, before it is stored."""
 
