@@ -58,6 +58,8 @@ class RunContext:
         self.round_trips: dict[tuple[str, str, str, int], RoundTrip] = {}
         self.issued = 0
         self.completed = 0
+        #: memory -> payload bytes of its answered transactions, for the check that none was lost.
+        self.moved_bytes: dict[str, int] = {}
         self._next_edge = 1
 
     # Set by the engine for compiled graphs; hand-built graphs of tests may do without.
@@ -134,6 +136,7 @@ class RunContext:
         self.completed += 1
         elapsed = transaction.tail - transaction.born
         path = transaction.path
+        self.moved_bytes[path[0]] = self.moved_bytes.get(path[0], 0) + transaction.total
         key = (path[-1], path[0], transaction.op, transaction.total)
         entry = self.round_trips.get(key)
         if entry is None or elapsed < entry.least_ns:

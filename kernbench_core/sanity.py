@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kernbench_core.bound import formula_latency
 from kernbench_core.errors import SanityError
+from kernbench_core.graph import EdgeKind
 from kernbench_core.messages import Transaction
 from kernbench_core.timing import resource_uses
 from kernbench_core.units import format_time
@@ -20,6 +23,8 @@ def check(ctx: RunContext, result: TimingResult) -> None:
     """Raise SanityError, with one sentence for each check that fails."""
     problems = [
         *_answered_once(ctx),
+        *_bytes_conserved(ctx),
+        *_work_takes_time(ctx),
         *_not_overbooked(ctx, result),
         *_phases_sum(result),
         *_not_below_bound(ctx),
@@ -31,6 +36,36 @@ def check(ctx: RunContext, result: TimingResult) -> None:
 def _answered_once(ctx: RunContext) -> Iterator[str]:
     if ctx.issued != ctx.completed:
         yield f"{ctx.issued} memory transactions were sent but {ctx.completed} answered; each must be answered once."
+    unfinished = 0 if ctx.op_logger is None else ctx.op_logger.unfinished
+    if unfinished:
+        yield f"{unfinished} ops began but never ended; each must end once."
+
+
+def _bytes_conserved(ctx: RunContext) -> Iterator[str]:
+    """Compare what passed the wires of each memory controller with what its transactions were to move."""
+    carried: dict[str, int] = {}
+    for (source, destination), edge in ctx.graph.edges.items():
+        if edge.kind is EdgeKind.HBM:
+            nbytes = ctx.components[source].out_ports[destination].bytes_carried
+            for end in (source, destination):
+                carried[end] = carried.get(end, 0) + nbytes
+    for memory, moved in sorted(ctx.moved_bytes.items()):
+        if memory in carried and carried[memory] != moved:
+            yield f"{carried[memory]} B passed the wires of {memory}, but its transactions move {moved} B."
+
+
+def _work_takes_time(ctx: RunContext) -> Iterator[str]:
+    if ctx.op_logger is None:
+        return
+    log = ctx.op_logger.log
+    instant = np.flatnonzero(np.array(log.columns.t_end) <= np.array(log.columns.t_start))
+    for row in instant.tolist():
+        record = log.at_row(row)
+        accesses = (*record.reads, record.writes) if record.writes else record.reads
+        nbytes = sum(access.nbytes for access in accesses)
+        if nbytes:
+            yield f"{record} touches {nbytes} B in no time; work must take time."
+            return
 
 
 def _not_overbooked(ctx: RunContext, result: TimingResult) -> Iterator[str]:

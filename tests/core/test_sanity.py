@@ -9,7 +9,9 @@ import pytest
 
 from kernbench_core.engine import GraphEngine
 from kernbench_core.errors import SanityError
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import Command, MsgBase
+from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.regions import Region
 from kernbench_core.sanity import check
 from tests.core.toy_machine import Classes, ToyForward, ToyMemory, toy_engine
 
@@ -46,6 +48,45 @@ def test_every_transaction_must_be_answered_once() -> None:
     engine.ctx.issued += 1
     assert refusal(engine) == (
         "do not use this result: 2 memory transactions were sent but 1 answered; each must be answered once."
+    )
+
+
+def test_bytes_must_not_be_lost() -> None:
+    """What passed a controller's wires must be what its transactions were to move."""
+    engine = finished()
+    engine.ctx.components["sip0.cube0.r0c0"].out_ports["sip0.cube0.hbm_ctrl0"].bytes_carried -= 1
+    assert refusal(engine) == (
+        "do not use this result: 16383 B passed the wires of sip0.cube0.hbm_ctrl0, but its transactions move 16384 B."
+    )
+
+
+class Copying(Command):
+    """Be a command that reads 64 B."""
+
+    def describe(self) -> OpDescription:
+        return OpDescription("memory", "dma_read", {}, reads=(Access("hbm", (Region(0, 64),), None),), op_id=(0, 7))
+
+
+def test_op_that_began_must_end() -> None:
+    """An op that never ended is told."""
+    engine = finished()
+    assert engine.ctx.op_logger is not None
+    engine.ctx.op_logger.record_start(3.0, "unit", Copying((0, 7)))
+    assert refusal(engine) == "do not use this result: 1 ops began but never ended; each must end once."
+
+
+def test_work_must_take_time() -> None:
+    """An op that touches bytes and takes no time is told by name; one without bytes may be instant."""
+    engine = finished()
+    logger, copying, nothing = engine.ctx.op_logger, Copying((0, 7)), Command((0, 8))
+    assert logger is not None
+    logger.record_start(3.0, "unit", nothing)
+    logger.record_end(3.0, "unit", nothing)
+    check(engine.ctx, engine.get_timing_result())
+    logger.record_start(3.0, "unit", copying)
+    logger.record_end(3.0, "unit", copying)
+    assert refusal(engine) == (
+        "do not use this result: dma_read (op 7 of PE 0, unit, 3.000 ns) touches 64 B in no time; work must take time."
     )
 
 
