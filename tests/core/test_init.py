@@ -1,0 +1,39 @@
+"""The package exports what a notebook needs, and imports it on first use only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernbench_core as kb
+
+REPO = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", [name for name in kb.__all__ if name != "__version__"])
+def test_an_export_is_the_thing_and_no_module(name: str) -> None:
+    """Every exported name is a class or a function of that name."""
+    assert getattr(kb, name).__name__ == name
+    assert name in dir(kb)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """The package fails as any module does."""
+    with pytest.raises(AttributeError) as caught:
+        _ = kb.rum
+    assert str(caught.value) == "module 'kernbench_core' has no attribute 'rum'"
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    """Importing the package is free; asking for an error class does not import the engine."""
+    program = (
+        "import sys, kernbench_core as kb; first = [n for n in sys.modules if n.startswith('kernbench_core.')]; "
+        "kb.KernelError; print(first, 'simpy' in sys.modules, 'numpy' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False False\n"
