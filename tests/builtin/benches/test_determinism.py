@@ -1,0 +1,105 @@
+"""The same inputs give the same op log, bit for bit, in every process and with everything optional on or off."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.plugins import load_plugins
+from kernbench_core.runs import run as run_bench
+
+ROOT = Path(__file__).parents[3]
+ENTRY_POINTS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+
+BENCHES = {
+    "vector-add": {"n": 3000, "block": 256},
+    "gemm": {"M": 30, "N": 40, "K": 50, "tile_k": 16},
+    "gemm-composite": {"M": 30, "N": 40, "K": 50, "tile_k": 16},
+    "softmax": {"rows": 10, "cols": 30},
+    "sparse-gemm": {"M": 32, "N": 40, "K": 64, "tile_k": 8},
+}
+
+IN_A_PROCESS = """
+import json, sys
+from kernbench_core.plugins import load_plugins
+from kernbench_core.runs import run
+plugins = load_plugins({entry_points!r}, installed=False)
+print(json.dumps([run(name, "tiny", params, plugins=plugins).op_log_sha256 for name, params in {benches!r}.items()]))
+"""
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_runs_of_one_process(run, bench, tmp_path) -> None:
+    first = run(bench, **BENCHES[bench])
+    variants = {
+        "again": {},
+        "data not verified": {"verify_data": False},
+        "traced": {"trace": tmp_path / "trace.json.gz"},
+        "saved": {"out": tmp_path / "out"},
+        "plug-ins in another order": {"plugins": load_plugins(ENTRY_POINTS[::-1], installed=False)},
+    }
+    for what, options in variants.items():
+        result = run_bench(
+            bench, "tiny", BENCHES[bench], **{"plugins": load_plugins(ENTRY_POINTS, installed=False), **options}
+        )
+        assert result.op_log_sha256 == first.op_log_sha256, what
+        assert (result.total_ns, result.phases, result.events) == (first.total_ns, first.phases, first.events), what
+
+
+def test_other_inputs_give_another_log(run) -> None:
+    hashes = {run("gemm", M=m, N=40, K=50).op_log_sha256 for m in (30, 31)}
+    hashes.add(run("gemm", M=30, N=40, K=50, options={"set": ["components.router.params.overhead=5 ns"]}).op_log_sha256)
+    assert len(hashes) == 3
+
+
+def test_processes_with_other_hash_seeds(run) -> None:
+    code = IN_A_PROCESS.format(entry_points=ENTRY_POINTS, benches=BENCHES)
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "4242")
+    }
+    assert len(printed) == 1
+    assert all(run(name, **params).op_log_sha256 in printed.copy().pop() for name, params in BENCHES.items())
+
+
+@pytest.mark.parametrize("bench", [name for name in BENCHES if name != "sparse-gemm"])
+def test_a_run_without_data_takes_the_same_time(run, bench) -> None:
+    with_data = run(bench, **BENCHES[bench])
+    without = run(bench, **BENCHES[bench], options={"verify_data": False, "data": False})
+    assert without.op_log_sha256 == with_data.op_log_sha256
+    assert (without.phases, without.events) == (with_data.phases, with_data.events)
+
+
+def test_a_kernel_that_branches_on_data_needs_data(run) -> None:
+    from kernbench_core.errors import NoDataError
+
+    with pytest.raises(NoDataError):
+        run("sparse-gemm", **BENCHES["sparse-gemm"], options={"verify_data": False, "data": False})
+
+
+def test_matrices_of_gigabytes_without_data() -> None:
+    """Three matrices of 2 GiB, in tiles as large as they are: seconds, and a few megabytes."""
+    size = dict.fromkeys(("M", "N", "K", "tile_m", "tile_n", "tile_k"), 32768)
+    coarse = ("system.chunk_bytes=256 MiB", "components.hbm_ctrl.params.interleave_bytes=1 MiB")
+    machine = ("pe.tcm.capacity=8 GiB", *coarse)
+    plugins = load_plugins(ENTRY_POINTS, installed=False)
+    tracemalloc.start()
+    try:
+        result = run_bench("gemm", "tiny", size, data=False, set=machine, plugins=plugins)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 << 20
+    assert result.phases["kernel"] >= 32768**3 / 4 / 2048, "the matrix units do one product after another"
+    assert sum(op.params["nbytes"] for op in result.op_log if op.op_name == "dma_read") == (1 + 4) * 2 * 32768**2
