@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PLAIN_WIDTH = 160
 _BAR_CELLS = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_BUSIEST = 5
+_ROWS = 8
 
 
 def make_console(stream: TextIO) -> Console:
@@ -46,9 +46,9 @@ def show(renderable: RenderableType, console: Console) -> None:
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, and what was not modelled."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
-    rows = [(use, 1) for use in result.busiest] if verbose else alike(result.busiest)[:_BUSIEST]
+    rows = [(use, 1) for use in result.busiest] if verbose else alike(result.busiest)
     if rows:
-        parts.append(_busiest(rows, console.is_terminal))
+        parts.append(_busiest(rows[:_ROWS], console.is_terminal, len(result.busiest)))
     parts.append(_facts(result, console.width, verbose))
     apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
     show(Group(*apart), console)
@@ -121,8 +121,8 @@ def alike(uses: Sequence[ResourceUse]) -> list[tuple[ResourceUse, int]]:
     return [(group[0], len(group)) for group in groups.values()]
 
 
-def _busiest(rows: Sequence[tuple[ResourceUse, int]], decorated: bool) -> Table:
-    """Lay out resources, how busy and with what; "alike" counts those that the row stands for besides its own."""
+def _busiest(rows: Sequence[tuple[ResourceUse, int]], decorated: bool, known: int) -> Table:
+    """Lay out resources, how busy and with what; the last column counts what each row stands for."""
     cells = [
         (
             use.name,
@@ -130,17 +130,18 @@ def _busiest(rows: Sequence[tuple[ResourceUse, int]], decorated: bool) -> Table:
             f"{use.utilisation:.1%}",
             *([bar(use.utilisation, _BAR_CELLS // 2)] if decorated else []),
             format_bytes(use.nbytes) if use.nbytes else "-",
-            f"+{count - 1}" if count > 1 else "",
+            str(count),
         )
         for use, count in rows
     ]
-    titles = ("busiest resources", "kind", "busy", *([""] if decorated else []), "moved", "alike")
+    alike_title = f"of top {known}"
+    titles = ("busiest resources", "kind", "busy", *([""] if decorated else []), "moved", alike_title)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, title in enumerate(titles):
         width = max(len(title), *(len(row[index]) for row in cells))
         table.add_column(
             title,
-            justify="right" if title in ("busy", "moved", "alike") else "left",
+            justify="right" if title in ("busy", "moved", alike_title) else "left",
             style="magenta" if not title else None,
             no_wrap=True,
             overflow="ellipsis",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,10 @@ def _component_json(plugins: Plugins, name: str) -> dict[str, Any]:
 
 
 def _describe(described: dict[str, Any]) -> None:
+    """Print what a component says of itself, then its parameters."""
+    from kernbench_core.report import make_console
+
+    width = min(make_console(sys.stdout).width, 100)
     click.secho(described["name"], bold=True, nl=False)
     click.echo(f"  {described['sentence']}")
     click.echo(f"  kind {described['kind']}, from {described['provider']} {described['version']}".rstrip())
@@ -113,7 +118,8 @@ def _describe(described: dict[str, Any]) -> None:
         if described[section]:
             click.echo()
             click.secho(f"  {section.capitalize()}: ", bold=True, nl=False)
-            click.echo(click.wrap_text(described[section], 90, " " * 11, "    ").lstrip())
+            indent = " " * (len(section) + 4)
+            click.echo(click.wrap_text(described[section], width, indent, "    ").lstrip())
     click.echo()
     if not described["params"]:
         click.echo("  It has no parameters.")
@@ -132,8 +138,6 @@ def _describe(described: dict[str, Any]) -> None:
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns that line up, nothing drawn; the header is bold in a terminal."""
-    import sys
-
     from rich.table import Table
 
     from kernbench_core.report import make_console, show

@@ -34,9 +34,9 @@ total time        412.3 us
   kernel            380 us  92.2%
   device to host     13 us   3.2%
 
-busiest resources       kind      busy  moved  alike
-sip0.cube0.pe0.pe_gemm  pe_gemm  81.2%      -     +1
-sip0.io0.pcie_ep->host  wire     25.0%  6 MiB
+busiest resources       kind      busy  moved  of top 3
+sip0.cube0.pe0.pe_gemm  pe_gemm  81.2%      -         2
+sip0.io0.pcie_ep->host  wire     25.0%  6 MiB         1
 
 data verified: 1 tensor, largest error 0.00012
 4,096 ops, 1,234,567 events in 2.00 s (617 k events/s), 3.25 s in all
