@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import simpy
 from simpy.events import NORMAL, Process, Timeout
 
+from kernbench_core.errors import ComponentError
 from kernbench_core.units import GRID_NS, grid_ceil
 
 if TYPE_CHECKING:
@@ -63,7 +64,13 @@ class Environment(simpy.Environment):
         self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
 
     def schedule(self, event: Event, priority: Any = NORMAL, delay: float = 0) -> None:
-        """Put `event` on the queue `delay` ns from now, rounded up to the grid."""
+        """Put `event` on the queue `delay` ns from now, rounded up to the grid.
+
+        A process that ends by an interrupt (Ctrl-C, a wall-time limit) leaves nothing else on the queue: no
+        other program may start before the interrupt is raised.
+        """
+        if not event._ok and not isinstance(event._value, Exception):
+            self._queue.clear()
         if delay:
             delay = math.ceil(delay * _TICKS_PER_NS) * GRID_NS
         heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
@@ -90,10 +97,16 @@ class Environment(simpy.Environment):
         try:
             while queue and done < most:
                 entry = pop(queue)
-                if entry[0] > until:
+                time, _, _, event = entry
+                if not self._now <= time <= until:
                     heappush(queue, entry)
-                    break
-                self._now, _, _, event = entry
+                    if time > until:
+                        break
+                    raise ComponentError(
+                        f"{_sender(event)} must not send anything into the past: at {self._now} ns it scheduled an "
+                        f"event for {time} ns; emit a message no earlier than the time at which it was served."
+                    )
+                self._now = time
                 done += 1
                 callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
                 for callback in callbacks:
@@ -103,6 +116,12 @@ class Environment(simpy.Environment):
         finally:
             self.events += done
         return bool(queue)
+
+
+def _sender(event: Any) -> str:
+    """Say who scheduled `event`, as far as it tells: the node before the one that a message is bound for."""
+    path = getattr(event, "path", ())
+    return str(path[max(0, event.hop - 1)]) if path else "a component"
 
 
 class Signal:

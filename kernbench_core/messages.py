@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernbench_core.environment import Signal
+from kernbench_core.errors import ComponentError
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -108,7 +109,11 @@ class Command(MsgBase):
         self.done = Signal()
 
     def answered(self) -> None:
-        """Resume whoever waits for the command."""
+        """Resume whoever waits for the command; raise ComponentError when it was answered before."""
+        if self.done.fired:
+            raise ComponentError(
+                f"{self.path[0]} must answer each {type(self).__name__} once, not twice; call emit once for a message."
+            )
         self.done.fire(self)
 
 
