@@ -32,19 +32,6 @@ def site_of_frame(frame: FrameType | None) -> CallSite | None:
     return None
 
 
-def kernel_line(frame: FrameType | None) -> str | None:
-    """Give `file.py:LINE` of the user's innermost line if `frame` runs inside a bridge, else None.
-
-    For watchdogs: a signal handler's frame says which line of a kernel never comes back.
-    """
-    site = site_of_frame(frame)
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "kernbench_core.bridge":
-            return describe_site(site)
-        frame = frame.f_back
-    return None
-
-
 def site_of_traceback(traceback: TracebackType | None) -> CallSite | None:
     """Give the innermost user line of an exception's traceback, or None if there is none."""
     found: CallSite | None = None
