@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
 import attrs
 
@@ -18,7 +21,7 @@ from kernbench_core.units import format_time
 #: Wall time between two looks at the limits and two progress reports, in s.
 _LOOK_S = 0.2
 _FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
-#: How much later than the limit a program that never returns to the simulator is interrupted, in s.
+#: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
 
 
@@ -113,31 +116,69 @@ class Watchdog:
 
 
 class _Alarm:
-    """Raise WallTimeExceeded in the thread that entered, some time after the limit, if it is still inside."""
+    """Raise WallTimeExceeded in the thread that entered, some time after the limit, until it leaves.
+
+    In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program uses SIGALRM
+    itself, it waits for the next line of Python.
+    """
 
     def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = timeout_s
         self._thread_id = threading.get_ident()
         self._lock = threading.Lock()
-        self._inside = True
-        self._timer = None if timeout_s is None else threading.Timer(timeout_s + _GRACE_S, self._ring)
+        self._left = threading.Event()
+        self._signals = False
+        self._rung = 0
 
     def __enter__(self) -> None:
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
+        if self._timeout_s is None:
+            return
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "pthread_kill"):
+            self._signals = signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+        if self._signals:
+            signal.signal(signal.SIGALRM, self._on_signal)
+        threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside = False
-        if self._timer is not None:
-            self._timer.cancel()
+            self._left.set()
+        if self._signals:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def _watch(self, wait_s: float) -> None:
+        while not self._left.wait(wait_s):
+            wait_s = _GRACE_S
+            with self._lock:
+                if not self._left.is_set():
+                    self._ring()
 
     def _ring(self) -> None:
-        with self._lock:
-            if self._inside:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread_id), ctypes.py_object(WallTimeExceeded)
-                )
+        if self._signals:
+            signal.pthread_kill(self._thread_id, signal.SIGALRM)
+        else:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._thread_id), ctypes.py_object(WallTimeExceeded)
+            )
+
+    def _on_signal(self, _: int, frame: FrameType | None) -> None:
+        self._rung += 1
+        if self._rung > 1:
+            _raise_at_next_line(frame)
+        raise WallTimeExceeded
+
+
+def _raise_at_next_line(frame: FrameType | None) -> None:
+    """Raise WallTimeExceeded once more, at the next line: in the handler of a program that catches everything."""
+
+    def trace(_: FrameType, event: str, __: object) -> Any:
+        if event == "line":
+            raise WallTimeExceeded
+        return trace
+
+    while frame is not None:
+        frame.f_trace = trace
+        frame = frame.f_back
+    sys.settrace(trace)
 
 
 def _innermost_user_line(traceback: TracebackType | None) -> str | None:
