@@ -93,16 +93,19 @@ class CompositeLanguage(MathLanguage):
         layouts = {name: self._layout(thing, pinned.get(name)) for name, thing in sources.items()}
         layouts["out"] = self._layout(target, None)
         k = 0 if op == "math" else sources["a"].shape[1]
-        for name, extent in (("tile_m", tile_m), ("tile_k", tile_k), ("tile_n", tile_n)):
-            if not isinstance(extent, int) or extent < 1:
-                where = describe_site(call_site())
-                raise ShapeError(f"tl.composite at {where}: {name} must be a positive integer, not {extent!r}.")
+        self._check_tiles(tile_m=tile_m, tile_k=tile_k, tile_n=tile_n)
         work = Work(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
         held = (*(tensor.block for tensor in tensors), *blocks)
         site = call_site()
         command = CompositeCmd(self.op_id(), site, held, work, layouts, pinned)
         self.issue(command, wait)
         return CompositeHandle(self, command.out, "tl.composite", site, None if wait else command)
+
+    def _check_tiles(self, **tiles: Any) -> None:
+        for name, extent in tiles.items():
+            if not isinstance(extent, int) or extent < 1:
+                where = describe_site(call_site())
+                raise ShapeError(f"tl.composite at {where}: {name} must be a positive integer, not {extent!r}.")
 
     def _matrix(self, name: str, thing: Any) -> Ref | Tensor:
         """Check one input: a matrix in HBM or in the scratchpad."""
