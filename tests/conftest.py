@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 
+import hypothesis
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
+
+# A loaded machine is no failure; and what CI tries is the same every time.
+hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis.settings.load_profile("kernbench")
 
 SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
 
