@@ -127,6 +127,8 @@ def open_bench(bench: str | Path | Callable[..., Any], registry: Registry[BenchE
 
 def describe_bench(name: str, function: Callable[..., Any], file: Path | None = None) -> Bench:
     """Read a bench's sentence and parameters off its docstring and signature; raise UsageError if it cannot be one."""
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise UsageError(f"bench {name!r} must be a plain function, with neither yield nor async: it would never run.")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
         raise UsageError(
@@ -149,8 +151,15 @@ def _from_file(path: Path) -> Callable[..., Any]:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise KernelError(f"bench file {str(path)!r} cannot be executed: {type(error).__name__}: {error}") from error
+    except SyntaxError as error:
+        raise KernelError(f"{error.filename}:{error.lineno}: bench file must be valid Python, but {error.msg}.") from None
+    except (Exception, SystemExit) as error:
+        from kernbench_core.faults import user_traceback
+
+        raise KernelError(
+            f"bench file {str(path)!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
+            f"{user_traceback(error)}"
+        ) from error
     function = getattr(module, "bench", None)
     if not callable(function):
         raise UsageError(f"bench file {str(path)!r} must define a function bench(rt, …).")
@@ -242,12 +251,20 @@ def _array(given: Any) -> Any:
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
-        raise ValueError("numpy cannot read it as one array") from error
+        raise ValueError(_why_not_npy(path, str(error))) from error
     if not isinstance(array, np.ndarray):
         array.close()
         raise ValueError("it holds several arrays")
     array.flags.writeable = False
     return array
+
+
+def _why_not_npy(path: Path, told: str) -> str:
+    """Say why numpy did not read a file; what it says itself misleads, as it takes all else for a pickle."""
+    with path.open("rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            return "it does not begin like one; save the array with numpy.save"
+    return "it holds Python objects; save numbers" if "Object arrays" in told else "it is cut short or damaged"
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:

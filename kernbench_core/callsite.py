@@ -42,6 +42,15 @@ def site_of_traceback(traceback: TracebackType | None) -> CallSite | None:
     return found
 
 
+def site_of_raise(traceback: TracebackType | None) -> CallSite | None:
+    """Give the line that raised if it is the user's, or None if the machinery raised."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or traceback.tb_frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+        return None
+    return traceback.tb_frame.f_code, traceback.tb_lasti
+
+
 def line_number(site: CallSite) -> int:
     """Give the source line of a call site (1-based)."""
     code, lasti = site

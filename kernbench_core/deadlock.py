@@ -23,12 +23,17 @@ def deadlock_report(ctx: RunContext, host_waits_for: HostRequest | None, runtime
     pending = [request for request in runtime.requests if request.response is None]
     waited = pending or ([host_waits_for] if host_waits_for else [])
     lines += [f"  host waits for {type(r).__name__} since {format_time(r.born)}" for r in waited]
-    lines += _section("kernels that wait", _kernels(ctx))
+    lines += kernels_that_wait(ctx)
     lines += _section("PEs that were launched but never started", _never_started(ctx))
     lines += _section("components that are busy or hold messages", _components(ctx))
     cycle = shortest_cycle(waits(ctx))
     lines.append("  wait-for cycle: " + (" -> ".join([*cycle, cycle[0]]) if cycle else "none; an answer was lost"))
     return "\n".join(lines)
+
+
+def kernels_that_wait(ctx: RunContext) -> list[str]:
+    """Return the lines of a report that say where the kernels are; none when no kernel waits."""
+    return _section("kernels that wait", _kernels(ctx))
 
 
 def waits(ctx: RunContext) -> dict[str, tuple[str, ...]]:

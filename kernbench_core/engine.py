@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.address import AddressResolver
 from kernbench_core.bridge import Bridge, Finished
 from kernbench_core.context import RunContext
-from kernbench_core.deadlock import deadlock_report
+from kernbench_core.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, UsageError
-from kernbench_core.faults import component_error, user_traceback
+from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
+from kernbench_core.faults import component_error, host_error
 from kernbench_core.graph import Graph
 from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
@@ -26,7 +26,6 @@ from kernbench_core.runtime import Expectation, Runtime
 from kernbench_core.sanity import check
 from kernbench_core.store import MemoryStore
 from kernbench_core.timing import TimingResult, timing_result
-from kernbench_core.units import format_time
 from kernbench_core.watchdog import Limits, Progress, Watchdog
 
 if TYPE_CHECKING:
@@ -80,20 +79,23 @@ class GraphEngine:
 
     # Running --------------------------------------------------------------------------------------
 
-    def run(self, bench: Callable[..., Any], params: Mapping[str, object] | None = None) -> None:
+    def run(
+        self, bench: Callable[..., Any], params: Mapping[str, object] | None = None, *, name: str | None = None
+    ) -> None:
         """Run the host program `bench(rt, **params)` to its end, and every message with it.
 
+        `name` is what messages call it; default the function's own name.
         Raise DeadlockError when nothing can happen any more, LimitError when a limit is reached,
         KernelError or ComponentError when a kernel, the program or a model raised, SanityError when
         a check at the end fails.
         """
-        self._program = getattr(bench, "__name__", "the host program")
+        self._program = name or str(getattr(bench, "__name__", "the host program"))
         runtime = self.runtime = Runtime(self)
         bridge = Bridge(bench, (runtime,), params)
         runtime.bridge = bridge
         self.env.process(self._host_program(bridge))
         self.advance()
-        if not self._finished:
+        if not self._finished or any(request.response is None for request in runtime.requests):
             raise DeadlockError(deadlock_report(self.ctx, self._host_request, runtime))
         if not runtime.requests:
             raise UsageError(
@@ -107,9 +109,11 @@ class GraphEngine:
         self._watchdog = Watchdog(self.env, self.limits, self._on_progress)
         try:
             self._watchdog.run(lambda: False)
-        except (KernbenchError, KeyboardInterrupt):
+        except LimitError as error:
+            raise LimitError("\n".join([str(error), *kernels_that_wait(self.ctx)])) from None
+        except KernbenchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise component_error(self.ctx, error) from error
 
     def _host_program(self, bridge: Bridge) -> ProcessGenerator:
@@ -120,13 +124,8 @@ class GraphEngine:
                 answer = yield self.submit(request) if isinstance(request, HostRequest) else request
                 self._host_request = None
                 request = bridge.resume(answer)
-        except KernbenchError:
-            raise
-        except Exception as error:
-            raise KernelError(
-                f"bench {self._program!r} raised {type(error).__name__}: {error} at simulated time "
-                f"{format_time(self.env.now)}.\n{user_traceback(error)}"
-            ) from error
+        except (Exception, SystemExit) as error:
+            raise host_error(error, self._program, self.env.now) from error
         self._finished = True
 
     def submit(self, request: HostRequest) -> Any:

@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Process
-from kernbench_core.errors import ComponentError
+from kernbench_core.errors import ComponentError, KernbenchError, KernelError
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -21,7 +22,22 @@ if TYPE_CHECKING:
 _FRAMEWORK = tuple(str(Path(file).parent) + os.sep for file in (__file__, inspect.getfile(Process)))
 
 
-def component_error(ctx: RunContext, error: Exception) -> ComponentError:
+def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
+    """Build the error for an exception that left the host program `program` at `now` ns: what, where and when.
+
+    A sentence that the program itself raised is left as it is; one of the host API is given the program's line.
+    """
+    when = f"at simulated time {format_time(now)}"
+    if not isinstance(error, KernbenchError):
+        told = f"{type(error).__name__}: {error}"
+        return KernelError(f"bench {program!r} raised {told} {when}.\n{user_traceback(error)}".rstrip())
+    if site_of_raise(error.__traceback__) is not None:
+        return error
+    line = describe_site(site_of_traceback(error.__traceback__))
+    return type(error)(f"{error}\n  in bench {program!r} at {line}, {when}")
+
+
+def component_error(ctx: RunContext, error: BaseException) -> ComponentError:
     """Build the error for an exception that left the event loop: which component raised what, when and where."""
     component = _component_in(error.__traceback__)
     if component is None and ctx.env.active_process is not None:
@@ -36,6 +52,11 @@ def component_error(ctx: RunContext, error: Exception) -> ComponentError:
             f"{model}.run must yield SimPy events, not {_yielded(error.__traceback__)!r}; "
             "write `yield env.timeout(ns)` to wait."
         )
+    if "is not iterable" in str(error) and _last_module(error.__traceback__) == ComponentBase.__module__:
+        return ComponentError(
+            f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
+            "write `yield env.timeout(ns)` to wait."
+        )
     return ComponentError(
         f"{model} raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}.\n"
         f"{user_traceback(error)}".rstrip()
@@ -48,6 +69,14 @@ def user_traceback(error: BaseException) -> str:
         frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(_FRAMEWORK)
     ]
     return "".join(tracebacks.format_list(frames)).rstrip()
+
+
+def _last_module(traceback: TracebackType | None) -> str | None:
+    name = None
+    while traceback is not None:
+        name = traceback.tb_frame.f_globals.get("__name__")
+        traceback = traceback.tb_next
+    return name
 
 
 def _owner(ctx: RunContext, process: object) -> ComponentBase | None:

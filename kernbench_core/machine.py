@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.component import ComponentBase, Port
+from kernbench_core.errors import ComponentError, KernbenchError
+from kernbench_core.faults import user_traceback
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
@@ -29,13 +33,29 @@ def build_machine(ctx: RunContext, classes: ComponentClasses) -> None:
         node = ctx.graph.nodes[node_id]
         if node.impl not in loaded:
             loaded[node.impl] = classes.load(node.impl)
-        ctx.components[node_id] = loaded[node.impl](node, ctx)
+        with _blame(node_id, loaded[node.impl], "__init__"):
+            ctx.components[node_id] = loaded[node.impl](node, ctx)
     for edge_id, key in enumerate(edges, 1):
         _join(ctx, edge_id, *key)
     for component in ctx.components.values():
-        component.connect()
+        with _blame(component.id, type(component), "connect"):
+            component.connect()
     for component in ctx.components.values():
         component.start()
+
+
+@contextmanager
+def _blame(node_id: str, cls: type, method: str) -> Iterator[None]:
+    """Turn what a model's own method raises into a ComponentError that names node, class and line."""
+    try:
+        yield
+    except KernbenchError:
+        raise
+    except Exception as error:
+        raise ComponentError(
+            f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {type(error).__name__}: {error} before "
+            f"simulated time 0.\n{user_traceback(error)}"
+        ) from error
 
 
 def _join(ctx: RunContext, edge_id: int, source: str, destination: str) -> None:

@@ -105,7 +105,7 @@ class KernelRunner:
             for command in tl.in_flight:
                 if command.error is not None:
                     raise command.error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if isinstance(error, KernbenchError) and not isinstance(error, KernelError):
                 raise
             raise self._spell(error, state, env.now, program) from error
@@ -148,7 +148,7 @@ class KernelRunner:
             if not command.done.fired:
                 yield command.done
 
-    def _spell(self, error: Exception, state: PeState, now: float, program: tuple[int, int, int]) -> KernelError:
+    def _spell(self, error: BaseException, state: PeState, now: float, program: tuple[int, int, int]) -> KernelError:
         """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
         line = describe_site(site_of_traceback(error.__traceback__))
         place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 import warnings
@@ -106,6 +107,8 @@ def run(
         plugins = load_plugins()
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
+    if seed < 0:
+        raise UsageError(f"the seed must be an integer of at least 0, not {seed}; give another --seed.")
     if verify_data and not data:
         raise UsageError("verifying data needs data; leave out either --verify-data or --no-data.")
     found = open_bench(bench, plugins.benches)
@@ -231,15 +234,21 @@ def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None
         functions={name: entry.target for name, entry in request.plugins.ops.items()},
     )
     try:
-        engine.run(request.bench.function, request.values)
+        engine.run(request.bench.function, request.values, name=request.bench.name)
         verification = _verify(engine) if request.verify_data else None
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
     result = _result(request, engine, verification, began)
-    if request.trace is not None:
-        request.trace.write(result.op_log)
-    if request.out is not None:
-        _write_out(request, engine, result, request.out)
+    try:
+        if request.trace is not None:
+            request.trace.write(result.op_log)
+        if request.out is not None:
+            _write_out(request, engine, result, request.out)
+    except OSError as error:
+        raise UsageError(
+            f"the files of --trace and --out must be writable, but {error.filename or 'one of them'!r} failed with "
+            f"{error.strerror!r} after the run had ended well; make room or name another place."
+        ) from error
     return result
 
 
@@ -266,9 +275,12 @@ def _reference(expectation: Expectation) -> Any:
         return expectation.array()
     except KernbenchError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        from kernbench_core.faults import user_traceback
+
         raise KernelError(
-            f"the reference of tensor {expectation.name!r} raised {type(error).__name__}: {error}"
+            f"the reference of tensor {expectation.name!r} raised {type(error).__name__}: {error}.\n"
+            f"{user_traceback(error)}"
         ) from error
 
 
@@ -326,6 +338,8 @@ def _out_folder(out: str | Path | None) -> Path | None:
         raise UsageError(f"--out must name a folder, not the file {str(path)!r}.")
     if not path.parent.is_dir():
         raise UsageError(f"--out must be in a folder that exists; make {str(path.parent)!r} first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"--out must be a folder that can be written, not {str(path)!r}; give another one.")
     return path
 
 

@@ -89,7 +89,7 @@ class FakeEngine:
         self.expectations: list[Any] = []
         engines.append(self)
 
-    def run(self, bench: Any, params: Any) -> None:
+    def run(self, bench: Any, params: Any, *, name: str) -> None:
         self.params = params
         bench(SimpleNamespace(logged=self.op_log.records), **params)
 
