@@ -17,7 +17,14 @@ import numpy.typing as npt
 
 from kernbench_core.bridge import Bridge
 from kernbench_core.dtypes import dtype_name, numpy_dtype
-from kernbench_core.errors import KernelError, NoDataError, ShapeError, UnsupportedError, UsageError
+from kernbench_core.errors import (
+    KernelError,
+    NoDataError,
+    ShapeError,
+    UninitializedReadError,
+    UnsupportedError,
+    UsageError,
+)
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
 from kernbench_core.regions import Region
 from kernbench_core.values import AbstractValue, Value
@@ -69,10 +76,16 @@ class DeviceTensor:
         return tuple(Region(segment.pa, segment.nbytes) for segment in self.allocation.segments)
 
     def value(self) -> Value:
-        """Return what the tensor holds now, computed or not."""
+        """Return what the tensor holds now, computed or not; UninitializedReadError when part was not written."""
         if not self._runtime.data:
             return AbstractValue(self.shape, self.dtype)
-        return self._runtime.store.value("hbm", self.regions, self.shape, self.dtype)
+        try:
+            return self._runtime.store.value("hbm", self.regions, self.shape, self.dtype)
+        except UninitializedReadError:
+            raise UninitializedReadError(
+                f"tensor {self.name!r} must be written before the host looks at it, and part of it was not; store to it "
+                "in a kernel, or make it with rt.zeros."
+            ) from None
 
     def numpy(self) -> Array:
         """Return the tensor's content, shape and dtype as declared; costs no simulated time.
@@ -154,6 +167,7 @@ class Runtime:
         shape = _as_shape(source)
         if shape is not None:
             kind = dtype or "f32"
+            _check_shape(shape, name)
             array = _random(self.rng, shape, kind) if self.data else None
         else:
             array = np.asarray(source)
@@ -167,23 +181,24 @@ class Runtime:
 
     def zeros(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
         """Place zeros in device memory, and take the time of the copy."""
+        _check_shape(shape, name)
         if self.data:
             return self.tensor(np.zeros(tuple(shape), numpy_dtype(dtype)), dtype, name=name)
         return self.tensor(tuple(shape), dtype, name=name)
 
     def empty(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
         """Allocate device memory without writing it; takes no simulated time."""
-        if any(not isinstance(extent, int | np.integer) or extent < 1 for extent in shape):
-            raise ShapeError(f"a tensor's shape must be positive integers, not {tuple(shape)!r}.")
+        _check_shape(shape, name)
         self._named += 1
         label = name or f"tensor{self._named}"
         allocation = self._engine.ctx.memory.allocate(tuple(int(n) for n in shape), dtype, label, self.pes)
         return DeviceTensor(self, allocation)
 
     def free(self, tensor: DeviceTensor) -> None:
-        """Give a tensor's device memory back; takes no simulated time."""
+        """Give a tensor's device memory back, content and all; takes no simulated time."""
         self.wait_for(tensor)
         self._engine.ctx.memory.free(tensor.allocation)
+        self.store.forget("hbm", tensor.regions)
 
     def copy_to_host(self, tensor: DeviceTensor) -> None:
         """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time."""
@@ -291,8 +306,10 @@ def deal_programs(
     """Deal the programs of `grid` to `pes` round-robin, x fastest; one per PE where there is no grid."""
     if grid is None:
         return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
-    if not 1 <= len(grid) <= 3 or any(not isinstance(n, int) or n < 1 for n in grid):
-        raise UsageError(f"rt.launch: grid must be one to three positive integers, not {grid!r}.")
+    if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= 3 or any(not isinstance(n, int) or n < 1 for n in grid):
+        raise UsageError(
+            f"rt.launch: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
+        )
     x, y, z = (*grid, 1, 1)[:3]
     dealt: dict[int, list[tuple[int, int, int]]] = {}
     for number in range(math.prod((x, y, z))):
@@ -304,6 +321,11 @@ def _bind(kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[
     """Match arguments to the kernel's parameters, `tl` left out; raise UsageError when they do not fit."""
     signature = inspect.signature(kernel)
     name = getattr(kernel, "__name__", repr(kernel))
+    if inspect.isgeneratorfunction(kernel) or inspect.iscoroutinefunction(kernel):
+        raise KernelError(
+            f"kernel {name!r} must be a plain function, not one with yield or async, which would never run; "
+            "call tl.load and the rest directly."
+        )
     if "tl" not in signature.parameters:
         raise KernelError(f"kernel {name!r} must have a parameter named 'tl'; add it, last by custom.")
     rest = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
@@ -313,6 +335,12 @@ def _bind(kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[
         raise UsageError(f"rt.launch: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+def _check_shape(shape: Sequence[object], name: str | None) -> None:
+    if any(not isinstance(extent, int | np.integer) or extent < 1 for extent in shape):
+        which = "a tensor" if name is None else f"tensor {name!r}"
+        raise ShapeError(f"the shape of {which} must be positive integers, not {tuple(shape)!r}; correct its extents.")
 
 
 def _as_shape(source: object) -> tuple[int, ...] | None:

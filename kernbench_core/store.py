@@ -122,6 +122,14 @@ class MemoryStore:
         entries.sort(key=lambda e: -e.sequence)
         return tuple(dict.fromkeys(e.write for e in entries))
 
+    def forget(self, space: str, where: Where, nbytes: int = 1) -> None:
+        """Let `where` (an address: the next `nbytes` bytes) be memory that nobody has written."""
+        index = self._spaces.get(space)
+        if index is not None:
+            for region in as_regions(where, nbytes):
+                for piece in ascending_pieces(region):
+                    index.forget(piece)
+
     def snapshot(self) -> MemoryStore:
         """Return a fork: it shares the values, and later writes to either do not show in the other."""
         fork = MemoryStore(self.data)

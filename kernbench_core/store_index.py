@@ -91,6 +91,19 @@ class SpaceIndex:
         self._file(Entry(region, write, offset, self._sequence))
         self._sequence += 1
 
+    def forget(self, region: Region) -> None:
+        """Drop what an ascending region holds; of an entry that reaches outside, the outer rows are kept."""
+        for old in self.touching(region):
+            if self.exact.get(old.write.regions) is old.write:
+                del self.exact[old.write.regions]
+            clean = old in self._clean
+            self._drop(old)
+            for rest in subtract(old.region, [region]):
+                for start, size in runs(rest):
+                    row = Region(start, size)
+                    kept = intersect(old.region, row)[0][0]
+                    self._keep(Entry(row, old.write, old.offset + kept.base, old.sequence), clean)
+
     def touching(self, piece: Region) -> list[Entry]:
         """Return the entries that share a byte with an ascending region, newest first."""
         found: dict[Entry, None] = {}
@@ -182,10 +195,14 @@ class SpaceIndex:
             elif old in self._clean:
                 self._clean.discard(old)
                 self._hidden.add(old)
-        self._clean.add(entry)
-        level = _level_of(region)
+        self._keep(entry, clean=True)
+
+    def _keep(self, entry: Entry, clean: bool) -> None:
+        """Put an entry on the pages that it touches."""
+        (self._clean if clean else self._hidden).add(entry)
+        level = _level_of(entry.region)
         pages = self._pages[level]
-        for page in _pages_of(region, _LEVELS[level][0], None):
+        for page in _pages_of(entry.region, _LEVELS[level][0], None):
             held = pages.get(page)
             if held is None:
                 pages[page] = [entry]

@@ -34,7 +34,7 @@ def places(region_tuple):
 
 
 accesses = st.lists(regions(), min_size=1, max_size=3).map(tuple)
-steps = st.lists(st.tuples(st.sampled_from("wwrrsc"), accesses), min_size=1, max_size=14)
+steps = st.lists(st.tuples(st.sampled_from("wwrrscf"), accesses), min_size=1, max_size=14)
 
 
 @settings(max_examples=150, deadline=None)
@@ -52,6 +52,10 @@ def test_store_equals_bytes(script, zeroed) -> None:
             data = ((np.arange(len(where)) * 7 + number * 31) % 251 - 125).astype(np.int8)
             store.write("hbm", access, data)
             model.update(zip(where, data.tolist(), strict=True))
+        elif what == "f":
+            store.forget("hbm", access)
+            for address in where:
+                model.pop(address, None)
         elif what == "s":
             forks.append((store, dict(model)))
             store = store.snapshot()

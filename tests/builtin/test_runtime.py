@@ -1,0 +1,229 @@
+"""The host API on the built-in machine: what a host program may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.errors import NoDataError, ShapeError, UninitializedReadError, UnsupportedError, UsageError
+from kernbench_core.runtime import deal_programs
+
+
+def copy_kernel(x_ptr: Any, y_ptr: Any, n: int, tl: Any) -> None:
+    """Copy one PE's share, plus one."""
+    offsets = tl.program_id(0) * n + tl.arange(0, n)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets) + 1.0)
+
+
+def run(bench: Callable[..., None], **options: Any) -> kb.RunResult:
+    """Run a host program on the smallest machine."""
+    return kb.run(bench, topology="tiny", **options)
+
+
+def test_numpy_between_launches_computes_what_it_needs_and_takes_no_time() -> None:
+    """A host program may look at a result and decide what to launch next."""
+    seen: list[float] = []
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.arange(64, dtype=np.float32))
+        y = rt.empty((64,), "f32")
+        for _ in range(3):
+            rt.launch(copy_kernel, x, y, 16)
+            before = rt.now
+            total = float(y.numpy().sum())
+            assert rt.now == before
+            seen.append(total)
+            x, y = y, x
+            if total > 2100:
+                break
+
+    result = run(bench)
+    assert seen == [np.arange(64).sum() + 64.0 * (i + 1) for i in range(2)]
+    assert len([op for op in result.op_log if op.op_name == "dma_write"]) == 2 * 4
+
+
+def test_numpy_waits_in_simulated_time_for_a_running_launch_of_that_tensor() -> None:
+    """Reading a tensor ends when its writer has ended; a tensor that no launch has is read at once."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.zeros(64, np.float32))
+        other = rt.tensor(np.ones(4, np.float32))
+        y = rt.empty((64,), "f32")
+        handle = rt.launch(copy_kernel, x, y, 16, wait=False)
+        launched = rt.now
+        assert other.numpy().tolist() == [1.0] * 4
+        assert rt.now == launched
+        assert y.numpy().tolist() == [1.0] * 64
+        assert rt.now == handle.request.response.completed_ns > launched
+
+    run(bench)
+
+
+def test_what_is_freed_is_forgotten() -> None:
+    """A new tensor in recycled memory holds nothing of the old one."""
+
+    def bench(rt: Any) -> None:
+        old = rt.tensor(np.ones(64, np.float32))
+        where = old.regions
+        rt.free(old)
+        new = rt.empty((64,), "f32", name="new")
+        assert new.regions == where
+        with pytest.raises(UninitializedReadError, match=r"must find memory that was written"):
+            new.numpy()
+
+    run(bench)
+
+
+def test_arrays_are_copied_when_they_enter() -> None:
+    """Changing the host's array later does not change the device's."""
+
+    def bench(rt: Any) -> None:
+        mine = np.ones(8, np.float32)
+        tensor = rt.tensor(mine)
+        mine[:] = 7.0
+        assert tensor.numpy().tolist() == [1.0] * 8
+
+    run(bench)
+
+
+def test_expectations_are_those_of_the_moment_of_the_check() -> None:
+    """A tensor that is overwritten after rt.check is compared as it was."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.zeros(64, np.float32))
+        y = rt.empty((64,), "f32")
+        rt.launch(copy_kernel, x, y, 16)
+        rt.check(y, np.ones(64, np.float32))
+        rt.launch(copy_kernel, y, y, 16)
+        rt.check(y, np.full(64, 2.0, np.float32))
+
+    assert run(bench, verify_data=True).verified is True
+
+
+def test_random_inputs_follow_the_seed() -> None:
+    """The same seed gives the same numbers, another seed others."""
+    drawn: dict[int, list[np.ndarray]] = {0: [], 1: []}
+
+    def bench(rt: Any, seed: int) -> None:
+        drawn[seed].append(rt.tensor((32,), "f16").numpy())
+
+    for seed in (0, 0, 1):
+        run(bench, params={"seed": seed}, seed=seed)
+    assert np.array_equal(drawn[0][0], drawn[0][1])
+    assert not np.array_equal(drawn[0][0], drawn[1][0])
+
+
+def test_copies_take_time_both_ways_and_reading_data_takes_none() -> None:
+    """n bytes cost at least n over the PCIe link's rate, each way; the way back is a round trip and not shorter."""
+    spent: list[float] = []
+
+    def bench(rt: Any) -> None:
+        before = rt.now
+        tensor = rt.tensor(np.zeros(1 << 18, np.float32))
+        middle = rt.now
+        tensor.numpy()
+        assert rt.now == middle
+        rt.copy_to_host(tensor)
+        spent.extend((middle - before, rt.now - middle))
+
+    phases = run(bench).phases
+    assert min(spent) >= (1 << 20) / 63.0
+    assert [phases["host_to_device"], phases["device_to_host"]] == spent
+
+
+@pytest.mark.parametrize(
+    ("grid", "pes", "dealt"),
+    [
+        (None, [0, 1, 2], {0: ((0, 0, 0),), 1: ((1, 0, 0),), 2: ((2, 0, 0),)}),
+        ((3,), [4, 5], {4: ((0, 0, 0), (2, 0, 0)), 5: ((1, 0, 0),)}),
+        ((2, 2), [0], {0: ((0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0))}),
+        ((1, 1, 2), [0, 1, 2], {0: ((0, 0, 0),), 1: ((0, 0, 1),)}),
+    ],
+)
+def test_programs_are_dealt_round_robin(grid: Any, pes: list[int], dealt: Any) -> None:
+    """Programs go to PEs in turn, x fastest."""
+    assert deal_programs(pes, grid)[0] == dealt
+
+
+def test_a_grid_runs_every_program_once() -> None:
+    """With more programs than PEs each PE runs its own one after another, and all are run."""
+
+    def mark(y_ptr: Any, width: int, tl: Any) -> None:
+        place = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+        tl.store(y_ptr + place * width + tl.arange(0, width), tl.full((width,), float(place), tl.float32))
+
+    def bench(rt: Any) -> None:
+        y = rt.empty((15, 4), "f32")
+        rt.launch(mark, y, 4, grid=(5, 3))
+        rt.check(y, np.repeat(np.arange(15, dtype=np.float32)[:, None], 4, axis=1))
+
+    assert run(bench, verify_data=True).verified is True
+
+
+def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Be a bench that makes one call that must fail."""
+
+    def bench(rt: Any) -> None:
+        call(rt)
+
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (
+            lambda rt: rt.empty((4, 0)),
+            ShapeError,
+            "a tensor's shape must be positive integers, not (4, 0).",
+        ),
+        (
+            lambda rt: rt.tensor(np.zeros(4), placement="rows"),
+            UnsupportedError,
+            "rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out.",
+        ),
+        (
+            lambda rt: rt.check(rt.zeros((4,), name="z"), np.zeros(5)),
+            ShapeError,
+            "rt.check('z'): expected must have the tensor's shape (4,), not (5,).",
+        ),
+        (
+            lambda rt: rt.launch(copy_kernel, 1, 2),
+            UsageError,
+            "rt.launch: the arguments do not fit kernel 'copy_kernel'"
+            "(x_ptr: 'Any', y_ptr: 'Any', n: 'int') -> 'None': missing a required argument: 'n'.",
+        ),
+        (
+            lambda rt: rt.launch(copy_kernel, 1, 2, 3, grid=(0,)),
+            UsageError,
+            "rt.launch: grid must be one to three positive integers, not (0,).",
+        ),
+        (
+            lambda rt: rt.launch(copy_kernel, 1, 2, 3, device=[7]),
+            UsageError,
+            "rt.launch: device must name SIPs of this run, not [7].",
+        ),
+    ],
+)
+def test_wrong_calls_are_refused_in_a_sentence(
+    call: Callable[[Any], object], error: type[Exception], sentence: str
+) -> None:
+    """A call that cannot be right says what it must be."""
+    with pytest.raises(error) as caught:
+        run(one_request(call))
+    said, place = str(caught.value).split("\n")
+    assert said == sentence
+    assert place.startswith(f"  in bench 'bench' at {__file__}:") and ", at simulated time " in place
+
+
+def test_data_of_a_run_without_data_is_refused() -> None:
+    """Shapes only: reading a tensor says how to get data."""
+    with pytest.raises(NoDataError) as caught:
+        run(one_request(lambda rt: rt.tensor((4,), name="x").numpy()), data=False)
+    assert str(caught.value).split("\n")[0] == (
+        "tensor 'x' has no data in a run that keeps shapes only; leave out --no-data to read it."
+    )
