@@ -72,7 +72,7 @@ def test_what_is_freed_is_forgotten() -> None:
         rt.free(old)
         new = rt.empty((64,), "f32", name="new")
         assert new.regions == where
-        with pytest.raises(UninitializedReadError, match=r"must find memory that was written"):
+        with pytest.raises(UninitializedReadError, match=r"^tensor 'new' must be written before the host looks at it"):
             new.numpy()
 
     run(bench)
@@ -179,7 +179,7 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
         (
             lambda rt: rt.empty((4, 0)),
             ShapeError,
-            "a tensor's shape must be positive integers, not (4, 0).",
+            "the shape of a tensor must be positive integers, not (4, 0); correct its extents.",
         ),
         (
             lambda rt: rt.tensor(np.zeros(4), placement="rows"),
@@ -200,7 +200,7 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
         (
             lambda rt: rt.launch(copy_kernel, 1, 2, 3, grid=(0,)),
             UsageError,
-            "rt.launch: grid must be one to three positive integers, not (0,).",
+            "rt.launch: grid must be a tuple of one to three positive integers, not (0,); write grid=(x, y).",
         ),
         (
             lambda rt: rt.launch(copy_kernel, 1, 2, 3, device=[7]),
