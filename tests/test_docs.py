@@ -1,0 +1,114 @@
+"""The pages are executed, complete, and point to things that exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kernbench_core.plugins import Plugins, load_plugins
+
+REPO = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def docs() -> ModuleType:
+    """Return tools/check_docs.py, which runs the examples."""
+    spec = importlib.util.spec_from_file_location("check_docs", REPO / "tools" / "check_docs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = list(sys.path)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = before
+
+
+@pytest.fixture(scope="module")
+def all_plugins(docs: ModuleType) -> Plugins:
+    """Return the plug-ins of this tree, the example among them."""
+    return load_plugins(docs.ENTRY_POINTS, installed=False)
+
+
+def test_every_page_is_executed(docs: ModuleType) -> None:
+    assert sorted(docs.PAGES) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_do_what_the_page_shows(docs: ModuleType, all_plugins: Plugins, page: str) -> None:
+    """To write what is printed now into the pages: python tools/check_docs.py --update."""
+    assert docs.check(page, all_plugins) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_command_hides_from_being_executed(page: str) -> None:
+    """What is typed stands in a `console` block, unless it is no command of kernbench."""
+    text = (REPO / page).read_text(encoding="utf-8")
+    hidden = re.findall(r"^```(?!console\n)\w*\n(?:(?!```).*\n)*?(\$? ?kernbench .*)$", text, re.MULTILINE)
+    assert hidden == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (REPO / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert [target for target in targets if not (REPO / page).parent.joinpath(target).exists()] == []
+
+
+def test_the_index_names_every_page() -> None:
+    text = (REPO / "docs" / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"\]\(([\w.]+)\)", text)
+    assert sorted(listed) == sorted(Path(page).name for page in PAGES if not page.endswith("README.md"))
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ("```console\n$ kernbench run nothing\n```\n", "`kernbench run nothing` must succeed, and exits with 2"),
+        ("```console\n$ kernbench --version\nkernbench 9.9.9\n```\n", "`kernbench --version` must print what the page"),
+        ("```console\n$ kernbench --version\nerror: no\n```\n", "`kernbench --version` must fail, and exits with 0"),
+        ("```console\n$ kernbench --version\n```\n", None),
+    ],
+)
+def test_a_page_that_is_wrong_is_found_out(
+    docs: ModuleType,
+    all_plugins: Plugins,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    page: str,
+    fault: str | None,
+) -> None:
+    (tmp_path / "page.md").write_text(page)
+    monkeypatch.setattr(docs, "REPO", tmp_path)
+    found = docs.check("page.md", all_plugins)
+    assert len(found) == (fault is not None)
+    assert fault is None or f"page.md: {fault}" in found[0]
+
+
+def test_python_that_raises_is_an_error(docs: ModuleType, all_plugins: Plugins, monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    monkeypatch.setattr(docs, "REPO", tmp_path)
+    with pytest.raises(AssertionError):
+        docs.check("page.md", all_plugins)
+
+
+def test_update_writes_down_what_is_printed(
+    docs: ModuleType, all_plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    shown = ("$ kernbench run nothing", "error: something", "$ kernbench topology validate tiny", "bad")
+    page.write_text("\n".join(["```console", *shown, "```", ""]))
+    monkeypatch.setattr(docs, "REPO", tmp_path)
+    assert docs.check("page.md", all_plugins, update=True) == []
+    assert "error: something" not in page.read_text() and "\nbad\n" not in page.read_text()
+    assert docs.check("page.md", all_plugins) == []
+
+
+def test_real_times_are_not_compared(docs: ModuleType) -> None:
+    for wall in ("in 0.10 s (3 k events/s), 0.2 s in all", "in 12.25 s (1.5 M events/s), 13.00 s in all"):
+        assert docs.comparable(f"9 ops, 12 events {wall}\n\n") == "9 ops, 12 events in … s\n"

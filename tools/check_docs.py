@@ -1,0 +1,179 @@
+"""Run the examples of README.md and docs/*.md, and compare what they print with what the pages show.
+
+    python tools/check_docs.py [--update] [PAGE ...]
+
+Blocks of one page run one after another in one folder. A block of
+
+- `python` is executed; names live on into the next one. If its first line is a comment that begins with a file
+  name (`# scale.py: …`), it is saved under that name instead, like a `yaml` block that begins so;
+- `console` holds commands, `$ kernbench …`, and what they print. A command that shows nothing only has to succeed; one
+  whose output begins with `error:` has to fail. Real times are not compared.
+
+`--update` writes what is printed now into the pages, so that a change of a model costs no typing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from unittest import mock
+
+import attrs
+
+REPO = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPO / "plugins_example"))
+sys.path.insert(0, str(REPO))
+
+from kernbench_core.cli import main as kernbench
+from kernbench_core.plugins import Plugins, load_plugins
+
+PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md")))
+ENTRY_POINTS = tuple(f"{name} = kernbench_{name}.plugin" for name in ("builtin", "ccl", "example"))
+#: What the pages are wide; a run in a pipe is as wide as COLUMNS says.
+WIDTH = "112"
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_NAMED = re.compile(r"# ([\w.-]+\.(?:py|yaml))\b")
+_WALL = re.compile(r"in [\d.]+ s \([\d.]+ ?[kM]? events/s\), [\d.]+ s in all")
+
+
+@attrs.frozen
+class Block:
+    """One block of a page: its language, its text, and where the text stands in the page."""
+
+    language: str
+    text: str
+    start: int
+
+    @property
+    def file(self) -> str | None:
+        """The name that the block is to be saved under, if it has one."""
+        named = _NAMED.match(self.text) if self.language in ("python", "yaml") else None
+        return named.group(1) if named else None
+
+
+@attrs.frozen
+class Command:
+    """One command of a console block, as it is typed, and the output that the page shows."""
+
+    line: str
+    shown: str
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page that run."""
+    text = (REPO / page).read_text(encoding="utf-8")
+    return [Block(m.group(1), m.group(2), m.start(2)) for m in _BLOCK.finditer(text)]
+
+
+def commands(block: Block) -> Iterator[Command]:
+    """Yield the commands of a console block; text before the first one is an error."""
+    head, *rest = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
+    if head.strip():
+        raise ValueError(f"a console block must begin with '$ ', not {head.splitlines()[0]!r}.")
+    for command in rest:
+        line, _, shown = command.partition("\n")
+        yield Command(line, shown)
+
+
+def comparable(output: str) -> str:
+    """Return the output without what differs from run to run, and without trailing blank lines."""
+    return _WALL.sub("in … s", output).rstrip() + "\n"
+
+
+def execute(command: Command, plugins: Plugins) -> tuple[int, str]:
+    """Run a `kernbench` command in this process; return its exit code and what it prints on both streams."""
+    program, *arguments = shlex.split(command.line, comments=True)
+    if program != "kernbench":
+        raise ValueError(f"a console block must hold kernbench commands, not {command.line!r}; use another language.")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = kernbench(arguments, plugins)
+    return code, out.getvalue().replace(f"{REPO}{os.sep}", "")
+
+
+def faults(page: str, plugins: Plugins, updated: list[tuple[str, str]] | None = None) -> Iterator[str]:
+    """Run a page in the current folder; yield a sentence for each example that is not as shown.
+
+    Pairs of what a page shows and what is printed now are added to `updated`.
+    """
+    names: dict[str, object] = {"__name__": page}
+    for block in blocks(page):
+        if block.file is not None:
+            Path(block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            installed = mock.patch("kernbench_core.runs.load_plugins", lambda: plugins)
+            with installed, contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(block.text, f"{page} (python block)", "exec"), names)
+        elif block.language == "console":
+            for command in commands(block):
+                yield from _command_faults(page, command, plugins, updated)
+
+
+def _command_faults(
+    page: str, command: Command, plugins: Plugins, updated: list[tuple[str, str]] | None
+) -> Iterator[str]:
+    code, printed = execute(command, plugins)
+    must_fail = command.shown.startswith("error:")
+    if (code != 0) is not must_fail:
+        yield f"{page}: `{command.line}` must {'fail' if must_fail else 'succeed'}, and exits with {code}:\n{printed}"
+    elif command.shown.strip() and comparable(printed) != comparable(command.shown):
+        if updated is None:
+            yield f"{page}: `{command.line}` must print what the page shows, and prints\n{printed}"
+        else:
+            updated.append((f"$ {command.line}\n{command.shown}", f"$ {command.line}\n{printed.rstrip()}\n"))
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Work in a new folder that has the example plug-in beside it, with a page's width."""
+    before, columns = Path.cwd(), os.environ.get("COLUMNS")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "plugins_example").symlink_to(REPO / "plugins_example")
+        os.chdir(folder)
+        os.environ["COLUMNS"] = WIDTH
+        try:
+            yield Path(folder)
+        finally:
+            os.chdir(before)
+            os.environ.pop("COLUMNS")
+            if columns is not None:
+                os.environ["COLUMNS"] = columns
+
+
+def check(page: str, plugins: Plugins, *, update: bool = False) -> list[str]:
+    """Run a page in a folder of its own; return what is wrong, or write what is printed now into it."""
+    updated: list[tuple[str, str]] | None = [] if update else None
+    with scratch_folder():
+        found = list(faults(page, plugins, updated))
+    if updated:
+        text = (REPO / page).read_text(encoding="utf-8")
+        for shown, printed in updated:
+            keep_blank = "\n" if shown.endswith("\n\n") else ""
+            text = text.replace(shown, printed + keep_blank)
+        (REPO / page).write_text(text, encoding="utf-8")
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Check or update pages; return 1 when an example is not as shown."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--update", action="store_true", help="write what is printed now into the pages")
+    parser.add_argument("pages", nargs="*", default=PAGES, metavar="PAGE")
+    options = parser.parse_args(argv)
+    plugins = load_plugins(ENTRY_POINTS, installed=False)
+    found = [fault for page in options.pages for fault in check(page, plugins, update=options.update)]
+    print("\n".join(found) or "every example is as shown")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
