@@ -28,13 +28,13 @@ from unittest import mock
 
 import attrs
 
-REPO = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPO / "plugins_example"))
-sys.path.insert(0, str(REPO))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plugins_example"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_core.cli import main as kernbench
 from kernbench_core.plugins import Plugins, load_plugins
 
+REPO = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md")))
 ENTRY_POINTS = tuple(f"{name} = kernbench_{name}.plugin" for name in ("builtin", "ccl", "example"))
 #: What the pages are wide; a run in a pipe is as wide as COLUMNS says.
