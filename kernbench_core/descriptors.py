@@ -91,18 +91,3 @@ def contiguous_strides(shape: Sequence[int], unit: int = 1) -> tuple[int, ...]:
         strides.append(unit)
         unit *= extent
     return tuple(reversed(strides))
-
-
-def pages_touched(regions: Sequence[Region], page_bytes: int) -> int:
-    """Count the distinct pages that `regions` (virtual) touch: what a TLB is asked for."""
-    if len(regions) == 1 and (regions[0].rows == 1 or regions[0].pitch <= page_bytes):
-        region = regions[0]
-        last = region.base + (region.rows - 1) * region.pitch + region.row_bytes - 1
-        return last // page_bytes - region.base // page_bytes + 1
-    pages: set[int] = set()
-    for region in regions:
-        starts = region.base + np.arange(region.rows, dtype=np.int64) * region.pitch
-        lows, highs = starts // page_bytes, (starts + region.row_bytes - 1) // page_bytes
-        for low, high in set(zip(lows.tolist(), highs.tolist(), strict=True)):
-            pages.update(range(low, high + 1))
-    return len(pages)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, Operand, OpId, math_inputs
-from kernbench_core.descriptors import pages_touched
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.memory import DeviceMemory
@@ -23,11 +22,11 @@ _DESCRIPTOR_BYTES = 16
 class DmaCommand(KernelCommand):
     """Move bytes between HBM and the scratchpad.
 
-    `regions` are the physical ranges in HBM, in order, `total` their bytes, `local` the scratchpad side;
-    `virtual` are the ranges as the kernel named them. `dma_op` is "read" or "write", seen from HBM.
+    `regions` are the physical ranges in HBM, in order, `total` their bytes, `local` the scratchpad side.
+    `dma_op` is "read" or "write", seen from HBM.
     """
 
-    __slots__ = ("_page_bytes", "local", "regions", "total", "value", "virtual")
+    __slots__ = ("local", "regions", "total", "value")
 
     serves: ClassVar[str] = "pe_dma"
     dma_op: ClassVar[str] = ""
@@ -45,16 +44,9 @@ class DmaCommand(KernelCommand):
         regions = memory.translate(transfer.regions)
         super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
         self.regions = regions
-        self.virtual = transfer.regions
         self.total = transfer.nbytes
         self.local = block.region
         self.value = value
-        self._page_bytes = memory.page_bytes
-
-    @property
-    def descriptor_pages(self) -> int:
-        """How many distinct pages the command touches: each one is a look-up in the MMU."""
-        return pages_touched(self.virtual, self._page_bytes) if self.virtual else 0
 
     def _hbm_address(self) -> int:
         return self.regions[0].base if self.regions else NO_ADDRESS

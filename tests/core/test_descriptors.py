@@ -14,7 +14,6 @@ from kernbench_core.descriptors import (
     contiguous_strides,
     gather_regions,
     mask_box,
-    pages_touched,
 )
 from kernbench_core.regions import Region
 
@@ -74,15 +73,6 @@ def test_mask_box_finds_boxes_and_nothing_else(data: Any) -> None:
         mask[low[0], low[1]] = False
         assert mask_box(mask) is None
     assert mask_box(np.zeros((2, 3), bool)) == ((0, 0), (0, 0))
-
-
-REGION = st.builds(Region, st.integers(0, 500), st.integers(1, 90), st.integers(1, 6), st.integers(0, 200))
-
-
-@given(st.lists(REGION, min_size=1, max_size=3))
-def test_pages_touched_equals_a_set_of_pages(regions: list[Region]) -> None:
-    """Each page that any byte lies in counts once."""
-    assert pages_touched(regions, 64) == len({address // 64 for address in bytes_of(tuple(regions))})
 
 
 def test_contiguous_strides_are_numpys() -> None:
