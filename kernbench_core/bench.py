@@ -152,7 +152,8 @@ def _from_file(path: Path) -> Callable[..., Any]:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise KernelError(f"{error.filename}:{error.lineno}: bench file must be valid Python, but {error.msg}.") from None
+        place = f"{error.filename}:{error.lineno}"
+        raise KernelError(f"{place}: bench file must be valid Python, but {error.msg}.") from None
     except (Exception, SystemExit) as error:
         from kernbench_core.faults import user_traceback
 

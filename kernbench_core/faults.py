@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kernbench_core.context import RunContext
 
 #: Folders whose frames say nothing to a user.
-_FRAMEWORK = tuple(str(Path(file).parent) + os.sep for file in (__file__, inspect.getfile(Process)))
+_FRAMEWORK = (*(str(Path(file).parent) + os.sep for file in (__file__, inspect.getfile(Process))), "<frozen importlib")
 
 
 def host_error(error: BaseException, program: str, now: float) -> KernbenchError:

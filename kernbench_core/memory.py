@@ -323,7 +323,7 @@ class DeviceMemory:
             raise KernelError(
                 f"the HBM slice of {pe.prefix} must have {format_bytes(nbytes)} free for tensor {name!r}, and has "
                 f"{format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} (largest hole "
-                f"{format_bytes(fit.largest_hole)}); free a tensor or place it on more PEs. Allocated there:\n"
+                f"{format_bytes(fit.largest_hole)}); free a tensor or place it on more PEs."
                 + _listing(fit)
             )
         return address
@@ -335,4 +335,5 @@ class DeviceMemory:
 
 
 def _listing(fit: FirstFit) -> str:
-    return "\n".join(f"  {block.address:#x}  {block.nbytes:>12} B  {block.owner}" for block in fit.table())
+    rows = [f"  {block.address:#x}  {block.nbytes:>12} B  {block.owner}" for block in fit.table()]
+    return "\n".join([" Allocated there:", *rows]) if rows else ""

@@ -184,7 +184,13 @@ class ComponentRegistry(Registry[ComponentEntry]):
 
     def declared(self, impl: str) -> tuple[Any, ...]:
         """Return the `Param`s that the component class `impl` declares; raise UnknownName or PluginError."""
-        return tuple(self.load(impl).PARAMS)
+        found = self.load(impl)
+        if not isinstance(getattr(found, "PARAMS", None), tuple):
+            raise PluginError(
+                f"component {impl!r} of {self.provider(impl)} must be a ComponentBase class whose PARAMS is a tuple of "
+                f"Param, not {found!r}; repair {self[impl].target!r}."
+            )
+        return found.PARAMS  # type: ignore[no-any-return]
 
 
 def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple[E, Provider]]:

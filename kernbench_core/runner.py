@@ -6,6 +6,7 @@ writes the op log; components do, through their hooks.
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -58,6 +59,12 @@ class KernelRunner:
         """
         state = self._state()
         self._kernel = getattr(launch.kernel, "__name__", repr(launch.kernel))
+        if inspect.isgeneratorfunction(launch.kernel) or inspect.iscoroutinefunction(launch.kernel):
+            place = describe_site((launch.kernel.__code__, 0))
+            raise KernelError(
+                f"{place}: kernel {self._kernel!r} must be a plain function, not one "
+                "with yield or async, which would never run; call tl.load and the rest directly."
+            )
         launch.started_ns[state.pe] = env.now
         for program in launch.programs.get(state.pe, ()):
             yield from self._run_program(env, launch, state, program)

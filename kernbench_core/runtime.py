@@ -83,8 +83,8 @@ class DeviceTensor:
             return self._runtime.store.value("hbm", self.regions, self.shape, self.dtype)
         except UninitializedReadError:
             raise UninitializedReadError(
-                f"tensor {self.name!r} must be written before the host looks at it, and part of it was not; store to it "
-                "in a kernel, or make it with rt.zeros."
+                f"tensor {self.name!r} must be written before the host looks at it, and part of it was not; store to "
+                "it in a kernel, or make it with rt.zeros."
             ) from None
 
     def numpy(self) -> Array:
@@ -306,7 +306,8 @@ def deal_programs(
     """Deal the programs of `grid` to `pes` round-robin, x fastest; one per PE where there is no grid."""
     if grid is None:
         return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
-    if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= 3 or any(not isinstance(n, int) or n < 1 for n in grid):
+    listed = isinstance(grid, tuple | list) and len(grid) in (1, 2, 3)
+    if not listed or any(not isinstance(n, int) or n < 1 for n in grid):
         raise UsageError(
             f"rt.launch: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
         )
@@ -321,11 +322,6 @@ def _bind(kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[
     """Match arguments to the kernel's parameters, `tl` left out; raise UsageError when they do not fit."""
     signature = inspect.signature(kernel)
     name = getattr(kernel, "__name__", repr(kernel))
-    if inspect.isgeneratorfunction(kernel) or inspect.iscoroutinefunction(kernel):
-        raise KernelError(
-            f"kernel {name!r} must be a plain function, not one with yield or async, which would never run; "
-            "call tl.load and the rest directly."
-        )
     if "tl" not in signature.parameters:
         raise KernelError(f"kernel {name!r} must have a parameter named 'tl'; add it, last by custom.")
     rest = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])

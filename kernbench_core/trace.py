@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -44,11 +45,13 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
     known = sorted({suffix for entry in exporters.values() for suffix in entry.suffixes})
     if not fitting:
         accepted = ", ".join(f"{suffix} or {suffix}.gz" for suffix in known) or "a suffix that an exporter claims"
-        raise UsageError(f"trace file must end in {accepted}, not {path.name!r}.")
+        raise UsageError(f"trace file must end in {accepted}, not {path.name or str(path)!r}.")
     if len(fitting) > 1:
         raise UsageError(
             f"trace file {path.name!r} must fit one exporter, not {' and '.join(fitting)}; choose another suffix."
         )
     if not path.parent.is_dir():
         raise UsageError(f"trace file {str(path)!r} must be in a folder that exists; make {str(path.parent)!r} first.")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UsageError(f"trace file {str(path)!r} must be a file in a folder that can be written; give another one.")
     return TraceFile(path, exporters.load(fitting[0]), compress)

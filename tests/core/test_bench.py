@@ -101,18 +101,28 @@ def test_an_array_comes_from_a_npy_file(tmp_path: Path) -> None:
     assert BENCH.values({"a": array})["a"] is array
 
 
-@pytest.mark.parametrize("how", ["text", "several", "objects"])
-def test_what_is_no_plain_array_is_refused(tmp_path: Path, how: str) -> None:
-    """Text, an .npz and pickled objects are not one array."""
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("text", "it does not begin like one; save the array with numpy.save"),
+        ("several", "it holds several arrays"),
+        ("objects", "it holds Python objects; save numbers"),
+        ("part", "it is cut short or damaged"),
+    ],
+)
+def test_what_is_no_plain_array_is_refused(tmp_path: Path, how: str, reason: str) -> None:
+    """Text, an .npz, pickled objects and a part of a file are not one array."""
     path = tmp_path / "a.npy"
     if how == "text":
         path.write_text("hello")
     elif how == "several":
         np.savez(tmp_path / "a.npz", a=np.ones(2))
         (tmp_path / "a.npz").rename(path)
-    else:
+    elif how == "objects":
         np.save(path, np.array([{}], object), allow_pickle=True)
-    reason = "it holds several arrays" if how == "several" else "numpy cannot read it as one array"
+    else:
+        np.save(path, np.ones(64))
+        path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UsageError) as caught:
         BENCH.values({"a": path})
     assert str(caught.value) == f"parameter 'a' of bench 'sample' must be a .npy file, not {path!r} ({reason})."
@@ -136,7 +146,15 @@ def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: 
     [
         (None, UsageError, "bench file {path!r} does not exist; give a registered bench or the path of a .py file."),
         ("x = 1", UsageError, "bench file {path!r} must define a function bench(rt, …)."),
-        ("1 / 0", KernelError, "bench file {path!r} cannot be executed: ZeroDivisionError: division by zero"),
+        ("1 / 0", KernelError,
+         "bench file {path!r} must run to its end, but it raised ZeroDivisionError: division by zero.\n"
+         '  File "{path}", line 1, in <module>\n    1 / 0\n    ~~^~~'),
+        ("import sys\nsys.exit(0)", KernelError,
+         "bench file {path!r} must run to its end, but it raised SystemExit: 0.\n"
+         '  File "{path}", line 2, in <module>\n    sys.exit(0)'),
+        ("x = 1\ndef bench(rt:", KernelError, "{path}:2: bench file must be valid Python, but '(' was never closed."),
+        ("def bench(rt): yield", UsageError,
+         "bench 'b' must be a plain function, with neither yield nor async: it would never run."),
         ("def bench(): pass", UsageError,
          "bench 'b' must take the runtime as its first parameter: def bench(rt, …)."),
         ("def bench(rt, x: list): pass", UsageError,
