@@ -119,7 +119,8 @@ class _Alarm:
     """Raise WallTimeExceeded in the thread that entered, some time after the limit, until it leaves.
 
     In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program uses SIGALRM
-    itself, it waits for the next line of Python.
+    itself, it waits for the next line of Python. Ctrl-C is made as insistent: pressed again, it also stops a
+    program that catches everything.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -127,23 +128,27 @@ class _Alarm:
         self._thread_id = threading.get_ident()
         self._lock = threading.Lock()
         self._left = threading.Event()
-        self._signals = False
-        self._rung = 0
+        self._replaced: dict[int, Any] = {}
+        self._came: dict[int, int] = {}
 
     def __enter__(self) -> None:
-        if self._timeout_s is None:
-            return
-        if threading.current_thread() is threading.main_thread() and hasattr(signal, "pthread_kill"):
-            self._signals = signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
-        if self._signals:
-            signal.signal(signal.SIGALRM, self._on_signal)
-        threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
+        if threading.current_thread() is threading.main_thread():
+            self._take(signal.SIGINT, signal.default_int_handler)
+            if self._timeout_s is not None and hasattr(signal, "pthread_kill"):
+                self._take(signal.SIGALRM, signal.SIG_DFL)
+        if self._timeout_s is not None:
+            threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._left.set()
-        if self._signals:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for number, handler in self._replaced.items():
+            signal.signal(number, handler)
+
+    def _take(self, number: int, usual: Any) -> None:
+        """Handle a signal here, unless somebody has set a handler of his own."""
+        if signal.getsignal(number) == usual:
+            self._replaced[number] = signal.signal(number, self._on_signal)
 
     def _watch(self, wait_s: float) -> None:
         while not self._left.wait(wait_s):
@@ -153,26 +158,27 @@ class _Alarm:
                     self._ring()
 
     def _ring(self) -> None:
-        if self._signals:
+        if getattr(signal, "SIGALRM", None) in self._replaced:
             signal.pthread_kill(self._thread_id, signal.SIGALRM)
         else:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self._thread_id), ctypes.py_object(WallTimeExceeded)
             )
 
-    def _on_signal(self, _: int, frame: FrameType | None) -> None:
-        self._rung += 1
-        if self._rung > 1:
-            _raise_at_next_line(frame)
-        raise WallTimeExceeded
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        error = KeyboardInterrupt if number == signal.SIGINT else WallTimeExceeded
+        self._came[number] = self._came.get(number, 0) + 1
+        if self._came[number] > 1:
+            _raise_at_next_line(frame, error)
+        raise error
 
 
-def _raise_at_next_line(frame: FrameType | None) -> None:
-    """Raise WallTimeExceeded once more, at the next line: in the handler of a program that catches everything."""
+def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
+    """Raise `error` once more, at the next line: in the handler of a program that catches everything."""
 
     def trace(_: FrameType, event: str, __: object) -> Any:
         if event == "line":
-            raise WallTimeExceeded
+            raise error
         return trace
 
     while frame is not None:
