@@ -72,28 +72,13 @@ for _command in (run, rerun, list_benches, components, topology):
 
 def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> int:
     """Run the command line and return its exit code; `plugins` default to the installed ones."""
-    shell = Shell(plugins)
+    given = sys.argv[1:] if args is None else list(args)
+    shell = Shell(plugins, as_json="--json" in given)
     try:
         look = None if sys.stdout.isatty() else {"theme": "default-slim"}
-        code = kernbench.main(args, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
+        code = kernbench.main(given, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except ConfigError as error:
-        shell.report(error.problems)
-        return error.exit_code
-    except KernbenchError as error:
-        shell.complain(str(error))
-        return error.exit_code
-    except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx is not None else "kernbench"
-        shell.complain(f"{error.format_message()} See '{command} --help'.")
-        return 2
-    except click.ClickException as error:
-        shell.complain(error.format_message())
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        shell.complain("interrupted.")
-        return _INTERRUPTED
     except SystemExit as stop:
         # click exits by itself in two cases: help for a bare `kernbench` (2), and a closed pipe (1).
         return 2 if stop.code == 2 else _BROKEN_PIPE
@@ -101,7 +86,26 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
         # Whoever read our output has gone; point stdout at nothing, so that Python's exit does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
-    except Exception:
-        traceback.print_exc()
-        shell.complain("kernbench itself failed; please report the lines above. Do not use any result of this run.")
-        return _OWN_FAULT
+    except (Exception, KeyboardInterrupt) as error:
+        return _told(shell, error)
+
+
+def _told(shell: Shell, error: BaseException) -> int:
+    """Tell the user of an error, and return its exit code."""
+    if isinstance(error, ConfigError):
+        return shell.fail(error.exit_code, *error.problems, labelled=False)
+    if isinstance(error, KernbenchError):
+        return shell.fail(error.exit_code, str(error))
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx is not None else "kernbench"
+        told = error.format_message()
+        stop = "" if told.endswith((".", "?", "?)")) else "."
+        return shell.fail(2, f"{told}{stop} See '{command} --help'.")
+    if isinstance(error, click.ClickException):
+        return shell.fail(error.exit_code, error.format_message())
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return shell.fail(_INTERRUPTED, "interrupted.")
+    traceback.print_exception(error)
+    return shell.fail(
+        _OWN_FAULT, "kernbench itself failed; please report the lines above. Do not use any result of this run."
+    )

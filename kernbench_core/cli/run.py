@@ -19,6 +19,26 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 
 
+class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """An integer of at least `least`, refused in our words."""
+
+    name = "integer"
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the integer; raise UsageError naming the option."""
+        try:
+            number = int(value)
+        except ValueError:
+            number = self.least - 1
+        if number < self.least:
+            option = param.opts[0] if param is not None else "the option"
+            raise UsageError(f"option {option} must be an integer of at least {self.least}, not {value!r}.")
+        return number
+
+
 @click.command()
 @click.argument("bench", metavar="BENCH")
 @click.option("-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.")
@@ -31,10 +51,12 @@ _INTERRUPTED = 130
 @click.option("--verify-data", is_flag=True, help="Compute the data too, and compare it with the bench's reference.")
 @click.option("--no-data", is_flag=True, help="Keep shapes only: timing without data.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of the bench's random inputs.")
+@click.option(
+    "--seed", metavar="N", type=Whole(0), default=0, show_default=True, help="Seed of the bench's random inputs."
+)
 @click.option("--trace", metavar="FILE", help="Write a timeline (.json or .json.gz) for Perfetto.")
 @click.option("--out", metavar="DIR", help="Write manifest, result and op log into a folder.")
-@click.option("--max-events", metavar="N", type=click.IntRange(min=1), help="Stop after this many simulator events.")
+@click.option("--max-events", metavar="N", type=Whole(1), help="Stop after this many simulator events.")
 @click.option("--max-sim-time", metavar="T", help="Stop at this simulated time, as '5 ms'.")
 @click.option("--timeout", metavar="T", help="Stop after this wall time, as '60 s'.")
 @click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable
 
 from kernbench_core.plugins import Plugins, load_plugins
 
@@ -11,8 +11,9 @@ from kernbench_core.plugins import Plugins, load_plugins
 class Shell:
     """Hold the plug-ins of one invocation, and write its messages to stderr."""
 
-    def __init__(self, plugins: Plugins | None = None) -> None:
+    def __init__(self, plugins: Plugins | None = None, *, as_json: bool = False) -> None:
         self._plugins = plugins
+        self._as_json = as_json
         self._warned = False
 
     @property
@@ -30,15 +31,21 @@ class Shell:
         """Write a warning to stderr."""
         self._write("warning", "33", sentence)
 
-    def complain(self, sentence: str) -> None:
-        """Write an error to stderr."""
-        self._write("error", "1;31", sentence)
+    def fail(self, exit_code: int, *problems: str, labelled: bool = True) -> int:
+        """Write problems to stderr, with --json also as one object to stdout; return `exit_code`.
 
-    def report(self, problems: Iterable[str]) -> None:
-        """Write the problems of a configuration to stderr, a line each: they begin with their place in a file."""
-        sys.stdout.flush()
-        sys.stderr.write("".join(f"{problem}\n" for problem in problems))
-        sys.stderr.flush()
+        Those that begin with their place in a file are not `labelled`, so that editors find the place.
+        """
+        if self._as_json:
+            found = {"schema": "kernbench.error/1", "exit_code": exit_code, "problems": problems}
+            sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        if labelled:
+            self._write("error", "1;31", "\n".join(problems))
+        else:
+            sys.stdout.flush()
+            sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+            sys.stderr.flush()
+        return exit_code
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
         sys.stdout.flush()
