@@ -10,7 +10,7 @@ import hashlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
 SCHEMA = "kernbench.manifest/1"
+_LIMITS = ("max_events", "max_sim_ns", "timeout_s")
+#: What the fields of a manifest must be, in Python and in words.
+_FORMS: Mapping[str, tuple[Any, str]] = {
+    **dict.fromkeys(("bench", "params", "configuration", "limits", "versions"), (dict, "an object")),
+    **dict.fromkeys(("topology", "device"), (str, "text")),
+    "seed": (int, "an integer"),
+    **dict.fromkeys(("data", "verify_data"), (bool, "true or false")),
+    "plugins": (list, "a list"),
+    "op_log_sha256": (str | None, "text or null"),
+}
 #: The distributions whose version may change what a run computes.
 _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 
@@ -84,9 +94,49 @@ def read_manifest(path: Path) -> Manifest:
     missing = [name for name in names if name not in found]
     if missing:
         raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; it is not whole.")
+    faults = list(_faults(found))
+    if faults:
+        raise UsageError(f"manifest {str(path)!r} must be as a run wrote it, but {'; '.join(faults)}.")
     fields: dict[str, Any] = {name: found[name] for name in names}
     fields["plugins"] = tuple(fields["plugins"])
-    return Manifest(**fields)
+    manifest = Manifest(**fields)
+    recorded = found.get("configuration_sha256", manifest.configuration_sha256)
+    if recorded != manifest.configuration_sha256:
+        raise UsageError(
+            f"manifest {str(path)!r} must hold the configuration of SHA-256 {str(recorded)[:12]}…, not "
+            f"{manifest.configuration_sha256[:12]}…; to run a changed configuration, use kernbench run --set."
+        )
+    return manifest
+
+
+def _faults(found: Mapping[str, Any]) -> Iterator[str]:
+    """Say which fields do not have the form that `Manifest.to_json` gives them."""
+    for name, (kind, must_be) in _FORMS.items():
+        if not isinstance(found[name], kind):
+            yield f"{name} is {found[name]!r}, not {must_be}"
+    if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
+        yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
+    for name, value in _items(found["params"]):
+        if isinstance(value, list) or (isinstance(value, dict) and not _texts(value, "file", "sha256")):
+            yield f"params.{name} is {value!r}, not a plain value or a file with its sha256"
+    for name, value in _items(found["limits"]):
+        if name not in _LIMITS or not isinstance(value, int | float | None):
+            yield f"limits.{name} is {value!r}, not the number of one of {', '.join(_LIMITS)}"
+    for plugin in found["plugins"] if isinstance(found["plugins"], list) else ():
+        if not (isinstance(plugin, dict) and _texts(plugin, "plugin", "distribution", "version")):
+            yield f"plugins has {plugin!r}, not a plugin with distribution and version"
+
+
+def _texts(entry: Mapping[str, Any], *names: str) -> bool:
+    return all(isinstance(entry.get(name), str) for name in names)
+
+
+def _one_name(bench: Mapping[str, Any]) -> bool:
+    return _texts(bench, "name") or (_texts(bench, "function") and ":" in bench["function"])
+
+
+def _items(mapping: object) -> Iterable[tuple[str, Any]]:
+    return mapping.items() if isinstance(mapping, dict) else ()
 
 
 def current_versions() -> dict[str, str]:
@@ -164,7 +214,10 @@ def input_file(manifest: Path, entry: Mapping[str, str], what: str) -> Path:
     if path.suffix == ".npy":
         import numpy as np
 
-        found = array_sha256(np.load(path, allow_pickle=False))
+        try:
+            found = array_sha256(np.load(path, allow_pickle=False))
+        except (ValueError, EOFError, OSError, AttributeError):
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
     else:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != entry["sha256"]:
