@@ -344,10 +344,20 @@ def _out_folder(out: str | Path | None) -> Path | None:
 
 
 def _write_out(request: _Request, engine: GraphEngine, result: RunResult, out: Path) -> None:
-    """Write inputs, op log and result, and the manifest last: where it is, everything is."""
+    """Write inputs, op log and result, and the manifest last: where it is, everything is; or leave no folder behind."""
+    was_there = out.exists()
+    out.mkdir(exist_ok=True)
+    unfinished = out / f".{_OP_LOG}.tmp"
+    try:
+        _fill(request, engine, result, out, unfinished)
+    except BaseException:
+        shutil.rmtree(unfinished if was_there else out, ignore_errors=True)
+        raise
+
+
+def _fill(request: _Request, engine: GraphEngine, result: RunResult, out: Path, unfinished: Path) -> None:
     from kernbench_core.oplog_file import save_run
 
-    out.mkdir(exist_ok=True)
     (out / "manifest.json").unlink(missing_ok=True)
     _, arrays = describe_params(request.values, request.given, copied=True)
     for name, array in arrays.items():
@@ -357,7 +367,6 @@ def _write_out(request: _Request, engine: GraphEngine, result: RunResult, out: P
     if request.bench.file is not None:
         with whole_file(out / request.bench.file.name) as file:
             file.write(request.bench.file.read_bytes())
-    unfinished = out / f".{_OP_LOG}.tmp"
     for folder in (unfinished, out / _OP_LOG):
         shutil.rmtree(folder, ignore_errors=True)
     save_run(unfinished, result.op_log, result.store, engine.functions)
