@@ -24,11 +24,14 @@ def require_positive(**params: int) -> None:
 def operand(rt: Runtime, name: str, given: Array | None, dtype: str, **shape: int) -> DeviceTensor:
     """Place `given` as tensor `name`, or random numbers when it is None; refuse a wrong shape or dtype.
 
-    `shape` holds the extents under the names of the bench's parameters, first dimension first.
+    `shape` holds the extents under the names of the bench's parameters, first dimension first. A file of bf16 holds
+    plain pairs of bytes, as numpy has no name for the type.
     """
     extents = tuple(shape.values())
     if given is None:
         return rt.tensor(extents, dtype, name=name)
+    if dtype == "bf16" and given.dtype == np.dtype("V2"):
+        given = given.view(numpy_dtype("bf16"))
     if given.ndim != len(shape):
         raise UsageError(
             f"parameter {name!r} must be an array of {len(shape)} dimensions, not of shape {given.shape}; "
