@@ -159,3 +159,16 @@ def test_time_approaches_macs_over_the_rate_of_the_matrix_unit(run) -> None:
     result = run("gemm", M=256, N=128, K=512, tile_m=64, options={"set": slow, "verify_data": False})
     least = 256 * 128 * 512 / 4 / 16
     assert least <= result.phases["kernel"] <= 1.015 * least
+
+
+def test_two_packages_are_limited_by_the_link_between_them(run) -> None:
+    """Half of B comes from the other package, for each of its 32 PEs; 8 rows of a slice are one chunk per tile.
+
+    One direction of the link carries the answers to one side and the requests of the other, at 100 GB/s with a header
+    of 32 B for each.
+    """
+    size, pes, tiles = 512, 32, 512 // 128
+    chunks = pes * tiles * 32
+    least = (pes * size // 2 * size * 2 + 32 * chunks + 32 * chunks) / 100
+    result = run("gemm", "default", options={"verify_data": False, "data": False})
+    assert least <= result.phases["kernel"] <= 1.08 * least
