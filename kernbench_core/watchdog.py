@@ -65,21 +65,24 @@ class Watchdog:
         """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
         self._began = time.perf_counter()
         try:
-            with _Alarm(self._limits.timeout_s):
-                self._loop(finished)
+            with _Alarm(self._limits.timeout_s) as alarm:
+                self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
             raise LimitError(self._too_long(_innermost_user_line(stuck.__traceback__))) from None
         finally:
             self.wall_s = time.perf_counter() - self._began
             self._report()
 
-    def _loop(self, finished: Callable[[], bool]) -> None:
+    def _loop(self, finished: Callable[[], bool], alarm: _Alarm) -> None:
         env, limits = self._env, self._limits
         most = _FEWEST_EVENTS
         looked = time.perf_counter()
         until = math.inf if limits.max_sim_ns is None else limits.max_sim_ns
         while not finished():
-            if not env.advance(self._next_slice(most), until):
+            left = env.advance(self._next_slice(most), until)
+            if alarm.interrupted:
+                raise KeyboardInterrupt
+            if not left:
                 return
             if env.peek() > until:
                 raise LimitError(
@@ -120,7 +123,7 @@ class _Alarm:
 
     In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program uses SIGALRM
     itself, it waits for the next line of Python. Ctrl-C is made as insistent: pressed again, it also stops a
-    program that catches everything.
+    program that catches everything. Nothing is raised inside a `__del__`, which would be cut in two and swallow it.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -131,13 +134,19 @@ class _Alarm:
         self._replaced: dict[int, Any] = {}
         self._came: dict[int, int] = {}
 
-    def __enter__(self) -> None:
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed: asked between events, as what was raised may have been swallowed."""
+        return signal.SIGINT in self._came
+
+    def __enter__(self) -> _Alarm:
         if threading.current_thread() is threading.main_thread():
             self._take(signal.SIGINT, signal.default_int_handler)
             if self._timeout_s is not None and hasattr(signal, "pthread_kill"):
                 self._take(signal.SIGALRM, signal.SIG_DFL)
         if self._timeout_s is not None:
             threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -168,9 +177,17 @@ class _Alarm:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         error = KeyboardInterrupt if number == signal.SIGINT else WallTimeExceeded
         self._came[number] = self._came.get(number, 0) + 1
+        if _in_finaliser(frame):
+            return
         if self._came[number] > 1:
             _raise_at_next_line(frame, error)
         raise error
+
+
+def _in_finaliser(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
