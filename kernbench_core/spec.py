@@ -264,7 +264,12 @@ def _quantity_hook(kind: Any) -> Callable[[Any, Any], Any]:
     def structure(value: Any, _: Any) -> Any:
         if quantity.auto and value in ("auto", None):
             return None
-        return parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
+        try:
+            return parse_quantity(value, quantity.dimension, positive=quantity.positive, minimum=quantity.minimum)
+        except ValueError as error:
+            if quantity.auto:
+                raise ValueError(str(error).replace(", not ", " or auto, not ", 1)) from None
+            raise
 
     return structure
 

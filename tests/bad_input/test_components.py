@@ -23,13 +23,17 @@ MODEL = GEMM + ": hostile_models."
 DELAY = "a delay must be a finite time in ns, at least 0, not -5"
 CASES = {
     "Yields": MODEL + "Yields.run must yield SimPy events, not 5; write `yield env.timeout(ns)` to wait.",
-    "Returns": MODEL + "Returns.run must be a generator, but it has no yield and returned a plain value ('int' object is "
+    "Returns": MODEL + "Returns.run must be a generator, but it has no yield and returned a plain value ('int' object "
+    "is "
     "not iterable); write `yield env.timeout(ns)` to wait.",
-    "Negative": MODEL + "Negative.overhead must return a finite time in ns, at least 0, not -1.0; correct the component or "
+    "Negative": MODEL + "Negative.overhead must return a finite time in ns, at least 0, not -1.0; correct the "
+    "component or "
     "choose another one for kind 'pe_gemm'.",
-    "NotANumber": MODEL + "NotANumber.overhead must return a finite time in ns, at least 0, not nan; correct the component "
+    "NotANumber": MODEL + "NotANumber.overhead must return a finite time in ns, at least 0, not nan; correct the "
+    "component "
     "or choose another one for kind 'pe_gemm'.",
-    "Text": MODEL + "Text.interval must return a finite time in ns, at least 0, not '5 ns'; correct the component or choose "
+    "Text": MODEL + "Text.interval must return a finite time in ns, at least 0, not '5 ns'; correct the component or "
+    "choose "
     "another one for kind 'pe_gemm'.",
     "BadDelay": MODEL + f"BadDelay raised ValueError: {DELAY} at simulated time {{time}}.\n"
     '  File "{models}", line {line}, in run\n    yield env.timeout(-5)\n          ^^^^^^^^^^^^^^^',
@@ -40,7 +44,8 @@ CASES = {
     "RaisesEarly": MODEL + "RaisesEarly.connect raised KeyError: 'nowhere' before simulated time 0.\n"
     '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]\n    ~~~~~~~~~~~~~~^^^^^^^^^^^',
     "Twice": GEMM + " must answer each GemmCmd once, not twice; call emit once for a message.",
-    "IntoThePast": GEMM + " must not send anything into the past: at {number} ns it scheduled an event for {number} ns; emit "
+    "IntoThePast": GEMM + " must not send anything into the past: at {number} ns it scheduled an event for {number} "
+    "ns; emit "
     "a message no earlier than the time at which it was served.",
 }
 
@@ -64,7 +69,8 @@ def test_a_broken_contract_names_node_and_class(folder: Any, hostile: Plugins, n
     """Exit code 6, one sentence, nothing written."""
     outcome = run(folder, hostile, name)
     pattern = re.escape(f"error: {CASES[name]}\n")
-    for mark, form in {"time": r"[0-9.]+ [nu]s", "number": "[0-9.]+", "models": re.escape(str(MODELS)), "line": "[0-9]+"}.items():
+    forms = {"time": r"[0-9.]+ [nu]s", "number": "[0-9.]+", "models": re.escape(str(MODELS)), "line": "[0-9]+"}
+    for mark, form in forms.items():
         pattern = pattern.replace(re.escape(f"{{{mark}}}"), form)
     assert re.fullmatch(pattern, outcome.err), outcome.err
     assert (outcome.code, outcome.out, outcome.left) == (6, "", frozenset())
@@ -72,16 +78,21 @@ def test_a_broken_contract_names_node_and_class(folder: Any, hostile: Plugins, n
 
 def test_what_is_no_component_is_a_configuration_error(folder: Any, hostile: Plugins) -> None:
     """A class without PARAMS, and one that is not there: exit code 3, with the setting that chose it."""
-    where = "--set components.pe_gemm.impl=hostile.{0}: components.pe_gemm.impl must be usable, not 'hostile.{0}': component "
+    where = (
+        "--set components.pe_gemm.impl=hostile.{0}: components.pe_gemm.impl must be usable, not 'hostile.{0}': "
+        "component "
+    )
     lacks = run(folder, hostile, "NoComponent")
     assert lacks.err == where.format("nocomponent") + (
-        "'hostile.nocomponent' of hostile_models (source tree) must be a ComponentBase class whose PARAMS is a tuple of "
+        "'hostile.nocomponent' of hostile_models (source tree) must be a ComponentBase class whose PARAMS is a tuple "
+        "of "
         "Param, not <class 'hostile_models.NoComponent'>; repair 'hostile_models:NoComponent'.\n"
     )
     missing = run(folder, hostile, "Missing")
     assert missing.err == where.format("missing") + (
         "'hostile.missing' of hostile_models (source tree) must be importable from 'hostile_models:Missing', but that "
-        "raised AttributeError: module 'hostile_models' has no attribute 'Missing'; repair or reinstall hostile_models (source tree).\n"
+        "raised AttributeError: module 'hostile_models' has no attribute 'Missing'; repair or reinstall "
+        "hostile_models (source tree).\n"
     )
     assert (lacks.code, missing.code, lacks.left | missing.left) == (3, 3, frozenset())
 
@@ -94,14 +105,15 @@ def test_an_answer_that_never_comes_is_a_deadlock_report(
     outcome = run(folder, hostile, name)
     lines = outcome.err.splitlines()
     assert re.fullmatch(
-        r"error: deadlock at simulated time [0-9.]+ us: nothing is left to happen, but something still waits\.", lines[0]
+        r"error: deadlock at simulated time [0-9.]+ us: nothing is left to happen, but something still "
+        r"waits\.", lines[0]
     )
     assert re.fullmatch(r"  host waits for KernelLaunchMsg since [0-9.]+ ns", lines[1])
     assert lines[2] == "  kernels that wait:"
-    kernel = rf"    sip0\.cube0\.pe0\.pe_cpu kernel 'kernel' at {re.escape(str(folder.path))}/k\.py:4 waits for tl\.dot from its "
-    assert re.fullmatch(kernel + r"pe_gemm, for [0-9.]+ ns", lines[3])
-    unit = f"    {GEMM} (hostile.{name.lower()}): serves {serves}, the oldest for 0 ns; 0 wait in its queue; 0 of its messages are "
-    assert (f"{unit}unanswered" in lines) == bool(serves)
+    kernel = rf"    sip0\.cube0\.pe0\.pe_cpu kernel 'kernel' at {re.escape(str(folder.path))}/k\.py:4 waits for "
+    assert re.fullmatch(kernel + r"tl\.dot from its pe_gemm, for [0-9.]+ ns", lines[3])
+    unit = f"    {GEMM} (hostile.{name.lower()}): serves {serves}, the oldest for 0 ns; 0 wait in its queue; 0 of its "
+    assert (f"{unit}messages are unanswered" in lines) == bool(serves)
     assert lines[-1] == "  wait-for cycle: none; an answer was lost"
     assert (outcome.code, outcome.out, outcome.left) == (4, "", frozenset())
 
@@ -111,7 +123,8 @@ def test_a_component_that_never_ends_meets_the_limits(folder: Any, hostile: Plug
     loops = run(folder, hostile, "Loops", "--max-events", "5000")
     first, second, third = loops.err.splitlines()
     assert re.fullmatch(
-        r"error: the run reached its limit of 5000 events at simulated time [0-9.]+ us; raise --max-events if it is only "
+        r"error: the run reached its limit of 5000 events at simulated time [0-9.]+ us; raise --max-events if it is "
+        r"only "
         r"long\.",
         first,
     )

@@ -11,7 +11,8 @@ import pytest
 ALL = "rt.launch(kernel, x)"
 
 
-def kernel(body: str, host: str = "rt.launch(kernel, x, grid=(1,))", setup: str = 'x = rt.tensor((256,), name="x")') -> str:
+def kernel(body: str, host: str = "rt.launch(kernel, x, grid=(1,))", setup: str = 'x = rt.tensor((256,), '
+'name="x")') -> str:
     """Write a bench file whose kernel has `body` from line 2 on."""
     return (
         "def kernel(x, tl):\n"
@@ -29,7 +30,8 @@ CASES = {
                 look_up({})
             """, ALL) + "def look_up(d):\n    return d['missing']\n",
         "{here}/k.py:8: KeyError: 'missing'\n"
-        "  in kernel 'kernel', program (2, 0, 0), on sip0.cube0.pe2 at {time}; the kernel's own traceback, innermost call "
+        "  in kernel 'kernel', program (2, 0, 0), on sip0.cube0.pe2 at {time}; the kernel's own traceback, innermost "
+        "call "
         "last:\n"
         '  File "{here}/k.py", line 3, in kernel\n    look_up({{}})\n'
         '  File "{here}/k.py", line 8, in look_up\n    return d[\'missing\']',
@@ -37,19 +39,24 @@ CASES = {
     "a kernel that exits": (
         kernel("if tl.program_id(0) == 1:\n    raise SystemExit(0)", ALL),
         "{here}/k.py:3: SystemExit: 0\n"
-        "  in kernel 'kernel', program (1, 0, 0), on sip0.cube0.pe1 at {time}; the kernel's own traceback, innermost call "
+        "  in kernel 'kernel', program (1, 0, 0), on sip0.cube0.pe1 at {time}; the kernel's own traceback, innermost "
+        "call "
         'last:\n  File "{here}/k.py", line 3, in kernel\n    raise SystemExit(0)',
     ),
     "an element of a pending result": (
         kernel("a = tl.load(x, shape=(4,))\nb = a * 2\nif b[0] > 1: pass"),
-        "an element at {here}/k.py:4 must have data that is known while the kernel runs, and the result of tl.mul made at "
-        "{here}/k.py:3 exists only after it; branch on loaded data or on integers computed from it, or store the result "
+        "an element at {here}/k.py:4 must have data that is known while the kernel runs, and the result of tl.mul "
+        "made at "
+        "{here}/k.py:3 exists only after it; branch on loaded data or on integers computed from it, or store the "
+        "result "
         "and read it in the next launch.\n  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at {time}",
     ),
     "the truth of a pending result": (
         kernel("b = tl.sum(tl.load(x, shape=(4,)))\nif b: pass"),
-        "a condition at {here}/k.py:3 must have data that is known while the kernel runs, and the result of tl.sum made at "
-        "{here}/k.py:2 exists only after it; branch on loaded data or on integers computed from it, or store the result "
+        "a condition at {here}/k.py:3 must have data that is known while the kernel runs, and the result of tl.sum "
+        "made at "
+        "{here}/k.py:2 exists only after it; branch on loaded data or on integers computed from it, or store the "
+        "result "
         "and read it in the next launch.\n  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at {time}",
     ),
     "a load outside its tensor": (
@@ -74,13 +81,15 @@ CASES = {
     ),
     "a name of Triton's that is refused": (
         kernel("tl.atomic_add(x, 1)"),
-        "tl.atomic_add at {here}/k.py:2 is a name of Triton's that kernbench refuses: there are no atomic units; let each "
+        "tl.atomic_add at {here}/k.py:2 is a name of Triton's that kernbench refuses: there are no atomic units; let "
+        "each "
         "program write its own place, and combine in a second launch.\n"
         "  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at {time}",
     ),
     "a generator": (
         kernel("yield 1"),
-        "{here}/k.py:1: kernel 'kernel' must be a plain function, not one with yield or async, which would never run; call "
+        "{here}/k.py:1: kernel 'kernel' must be a plain function, not one with yield or async, which would never run; "
+        "call "
         "tl.load and the rest directly.",
     ),
     "a kernel without tl": (
@@ -100,7 +109,8 @@ CASES = {
     ),
     "a tensor that the host looks at too early": (
         kernel("pass", setup='y = rt.zeros((4,))\nx = rt.empty((256,), name="x")', host="x.numpy()"),
-        "tensor 'x' must be written before the host looks at it, and part of it was not; store to it in a kernel, or make "
+        "tensor 'x' must be written before the host looks at it, and part of it was not; store to it in a kernel, or "
+        "make "
         "it with rt.zeros.\n  in bench 'k' at {here}/k.py:6, at simulated time {time}",
     ),
     "a tensor of no elements": (
@@ -110,7 +120,8 @@ CASES = {
     ),
     "a tensor that does not fit": (
         kernel("pass", setup='x = rt.empty((1 << 40,), name="x")'),
-        "the HBM slice of sip0.cube0.pe0 must have 1 TiB free for tensor 'x', and has 2 GiB of 2 GiB (largest hole 2 GiB); "
+        "the HBM slice of sip0.cube0.pe0 must have 1 TiB free for tensor 'x', and has 2 GiB of 2 GiB (largest hole 2 "
+        "GiB); "
         "free a tensor or place it on more PEs.\n  in bench 'k' at {here}/k.py:4, at simulated time 0 ns",
     ),
     "a dtype that no unit has": (
@@ -160,7 +171,8 @@ def test_memory_that_nobody_wrote_is_named(folder: Any) -> None:
     folder.write("k.py", kernel("tl.load(x, shape=(4,))", setup='y = rt.zeros((4,))\nx = rt.empty((256,), name="x")'))
     outcome = folder.run("k.py")
     assert outcome.err.startswith(
-        f"error: tl.load at {folder.path}/k.py:2 must read memory that was written, and part of tensor 'x' was not; store "
+        f"error: tl.load at {folder.path}/k.py:2 must read memory that was written, and part of tensor 'x' was not; "
+        f"store "
         "to it first, or make the tensor with rt.zeros."
     )
     assert (outcome.code, outcome.out, outcome.left) == (6, "", frozenset())
@@ -176,9 +188,12 @@ def test_a_full_scratchpad_prints_its_table(folder: Any) -> None:
     entry = f"1048576 B  tl.load f32 [262144], born at {folder.path}/k.py"
     head, *table, place = outcome.err.splitlines()
     assert head == (
-        f"error: {folder.path}/k.py:5: tl.load must find 1 MiB of TCM on sip0.cube0.pe0 for f32 [262144], and 0 B of 2 MiB "
-        "are free (largest hole 0 B); use smaller tiles or tl.free a handle first. A handle keeps its space until its last "
-        "name is gone and its last reader has finished: `a = tl.load(…)` in a loop holds two tiles, because the old one "
+        f"error: {folder.path}/k.py:5: tl.load must find 1 MiB of TCM on sip0.cube0.pe0 for f32 [262144], and 0 B of "
+        f"2 MiB "
+        "are free (largest hole 0 B); use smaller tiles or tl.free a handle first. A handle keeps its space until its "
+        "last "
+        "name is gone and its last reader has finished: `a = tl.load(…)` in a loop holds two tiles, because the old "
+        "one "
         "lives until the new one is there. Allocated, by offset:"
     )
     assert table == [f"  0x00000000    {entry}:2", f"  0x00100000    {entry}:5"]
@@ -191,7 +206,8 @@ def test_data_that_is_not_kept_is_not_read(folder: Any) -> None:
     folder.write("k.py", kernel("if tl.load(x, shape=(4,))[0] > 0: pass"))
     said(
         folder.run("k.py", "--no-data"),
-        "an element at {here}/k.py:2 must have data, and this run keeps shapes only; leave out --no-data to run kernels "
+        "an element at {here}/k.py:2 must have data, and this run keeps shapes only; leave out --no-data to run "
+        "kernels "
         "that read or branch on data.\n  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at {time}",
         folder.path,
     )
@@ -215,7 +231,8 @@ def test_a_wrong_result_says_where_and_who_made_it(folder: Any) -> None:
     text = " ".join(outcome.out.split())
     assert "DATA IS WRONG: 1 of 1 tensor, largest error 5 " in text
     assert (
-        "tensor 'x' must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 256 elements differ; the worst is "
+        "tensor 'x' must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 256 elements differ; the "
+        "worst is "
         "[101]: got "
     ) in text
     assert "It was made by mul (op 1 of PE 1, sip0.cube0.pe1.pe_math, " in text

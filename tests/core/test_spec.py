@@ -59,7 +59,7 @@ def test_every_fault_of_every_section_is_reported() -> None:
         "--set overrides=3: overrides must be a list, not 3.",
         "--set components.pe_math.impl=4: components.pe_math.impl must be text, not 4.",
         "--set system.network.latency=0 ns: system.network.latency must be a positive time, not '0 ns'.",
-        "--set cube.mesh.columns=many: cube.mesh.columns must be an integer of at least 0, not 'many'.",
+        "--set cube.mesh.columns=many: cube.mesh.columns must be an integer of at least 0 or auto, not 'many'.",
     }
 
 

@@ -1,0 +1,159 @@
+"""Runs that have to be stopped, and files that cannot be written: limits, Ctrl-C, a full disk."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = '''
+import time
+def kernel(x, how, tl):
+    if how == "prints":
+        print("hello from the kernel")
+    while how == "loads":
+        tl.load(x, shape=(4,))
+    while how == "spins":
+        pass
+    while how == "catches":
+        try:
+            while True:
+                pass
+        except:
+            pass
+    if how == "sleeps":
+        time.sleep(1000)
+def bench(rt, how: str):
+    """Never end."""
+    x = rt.zeros((64,))
+    open("started", "w").close()
+    while how == "host":
+        pass
+    rt.launch(kernel, x, how)
+    if how == "prints":
+        raise ValueError("my own fault")
+'''
+#: The line at which each of them is stuck.
+STUCK = {"spins": {8, 9}, "sleeps": {17}, "catches": {14, 15}, "host": {22, 23}}
+
+
+@pytest.fixture(autouse=True)
+def bench(folder: Any) -> None:
+    """Put the bench file into the folder."""
+    folder.write("k.py", BENCH)
+
+
+@pytest.mark.parametrize(
+    ("option", "limit", "said"),
+    [
+        ("--max-sim-time", "3 us", r"its limit of 3 us of simulated time after \d+ events; raise --max-sim-time"),
+        ("--max-events", "900", r"its limit of 900 events at simulated time [0-9.]+ us; raise --max-events"),
+        ("--timeout", "200 ms", r"its limit of 0\.2 s of wall time at simulated time [0-9.]+ us, after \d+ events; "
+        r"raise "
+                                r"--timeout"),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
+    folder: Any, option: str, limit: str, said: str
+) -> None:
+    """Exit code 5; which limit, and the line of every kernel that waits."""
+    outcome = folder.run("k.py", "-p", "how=loads", option, limit)
+    first, second, *kernels = outcome.err.splitlines()
+    assert re.fullmatch(rf"error: the run reached {said} if it is only long\.", first), first
+    assert second == "  kernels that wait:"
+    here = re.escape(str(folder.path))
+    for line in kernels:
+        assert re.fullmatch(
+            rf"    sip0\.cube0\.pe\d\.pe_cpu kernel 'kernel' at {here}/k\.py:7 waits for tl\.load from its pe_dma, for "
+            r"[0-9.]+ ns",
+            line,
+        )
+    assert (outcome.code, outcome.out, outcome.left) == (5, "", {"started"})
+
+
+@pytest.mark.parametrize("how", STUCK)
+def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: str) -> None:
+    """--timeout stops a loop without simulated time, a sleep, and one that catches every exception."""
+    began = time.monotonic()
+    outcome = folder.run("k.py", "-p", f"how={how}", "--timeout", "200 ms")
+    found = re.fullmatch(
+        r"error: the run reached its limit of 0\.2 s of wall time at simulated time [0-9.]+ [nu]s, after \d+ events in "
+        rf"{re.escape(str(folder.path))}/k\.py:(\d+), which never returned to the simulator; raise --timeout if it is "
+        rf"only "
+        r"long\.\n",
+        outcome.err,
+    )
+    assert found is not None, outcome.err
+    assert int(found[1]) in STUCK[how]
+    assert (outcome.code, outcome.out, outcome.left) == (5, "", {"started"})
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(("how", "presses"), [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2)])
+def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> None:
+    """Exit code 130, a summary that says that it is partial, nothing written; a second press is not swallowed."""
+    process = folder.start("run", "k.py", "--topology", "tiny", "-p", f"how={how}", "--trace", "t.json", "--out", "o")
+    _wait_for(folder.path / "started")
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "")
+    assert out.startswith("k on tiny ") and "\ntotal time " in out
+    assert "\ninterrupted: everything here covers only what ran\n" in out
+    assert folder.files() == {"k.py", "started"}
+
+
+def test_ctrl_c_with_json_is_one_object(folder: Any) -> None:
+    """Partial figures, marked as such."""
+    process = folder.start("run", "k.py", "--topology", "tiny", "-p", "how=loads", "--json")
+    _wait_for(folder.path / "started")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    found = json.loads(out)
+    assert (process.returncode, err, found["schema"]) == (130, "", "kernbench.run/1")
+    assert (found["interrupted"], found["verified"], found["op_log_sha256"]) == (True, None, None)
+    assert sum(found["phases"].values()) == found["total_ns"] > 0
+
+
+def test_a_failing_run_with_json_is_one_object(folder: Any) -> None:
+    """What kernels printed is on stderr, before the sentence."""
+    outcome = folder.run("k.py", "-p", "how=prints", "--json")
+    *prints, error = outcome.err.split("error: ")
+    assert prints == ["hello from the kernel\n" * 4]
+    found = json.loads(outcome.out)
+    assert found == {"schema": "kernbench.error/1", "exit_code": 6, "problems": [error.removesuffix("\n")]}
+    assert error.startswith("bench 'k' raised ValueError: my own fault at simulated time ")
+    assert (outcome.code, outcome.left) == (6, {"started"})
+
+
+@pytest.mark.parametrize("option", [("--out", "o"), ("--trace", "t.json")])
+def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str]) -> None:
+    """The run was right, so the sentence says so; no part of a file stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
+    try:
+        outcome = folder.call("run", "gemm", "--topology", "tiny", *option)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert outcome.err == (
+        "error: the files of --trace and --out must be writable, but 'one of them' failed with 'File too large' after "
+        "the "
+        "run had ended well; make room or name another place.\n"
+    )
+    assert (outcome.code, outcome.out, outcome.left) == (2, "", frozenset())
+
+
+def _wait_for(path: Path) -> None:
+    """Wait until the host program has begun, and the launch with it."""
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.3)
