@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 _PLAIN_WIDTH = 160
 _BAR_CELLS = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_ROWS = 8
+_ROWS = 6
 
 
 def make_console(stream: TextIO) -> Console:
@@ -46,9 +45,9 @@ def show(renderable: RenderableType, console: Console) -> None:
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, and what was not modelled."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
-    rows = [(use, 1) for use in result.busiest] if verbose else alike(result.busiest)
-    if rows:
-        parts.append(_busiest(rows[:_ROWS], console.is_terminal, len(result.busiest)))
+    uses = result.busiest if verbose else result.busiest[:_ROWS]
+    if uses:
+        parts.append(_busiest(uses, console.is_terminal))
     parts.append(_facts(result, console.width, verbose))
     apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
     show(Group(*apart), console)
@@ -113,35 +112,26 @@ def _phases(result: RunResult, decorated: bool) -> Table:
     return table
 
 
-def alike(uses: Sequence[ResourceUse]) -> list[tuple[ResourceUse, int]]:
-    """Return the busiest of each group of resources whose names differ in numbers only, with the group's size."""
-    groups: dict[str, list[ResourceUse]] = {}
-    for use in uses:
-        groups.setdefault(re.sub(r"\d+", "0", use.name), []).append(use)
-    return [(group[0], len(group)) for group in groups.values()]
-
-
-def _busiest(rows: Sequence[tuple[ResourceUse, int]], decorated: bool, known: int) -> Table:
-    """Lay out resources, how busy and with what; the last column counts what each row stands for."""
+def _busiest(uses: Sequence[ResourceUse], decorated: bool) -> Table:
+    """Lay out the busiest resource of each kind: how busy, the mean of its kind, and the bytes that it moved."""
     cells = [
         (
             use.name,
             use.kind,
             f"{use.utilisation:.1%}",
             *([bar(use.utilisation, _BAR_CELLS // 2)] if decorated else []),
+            f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 else "-",
             format_bytes(use.nbytes) if use.nbytes else "-",
-            str(count),
         )
-        for use, count in rows
+        for use in uses
     ]
-    alike_title = f"of top {known}"
-    titles = ("busiest resources", "kind", "busy", *([""] if decorated else []), "moved", alike_title)
+    titles = ("busiest of its kind", "kind", "busy", *([""] if decorated else []), "mean", "moved")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, title in enumerate(titles):
         width = max(len(title), *(len(row[index]) for row in cells))
         table.add_column(
             title,
-            justify="right" if title in ("busy", "moved", alike_title) else "left",
+            justify="right" if title in ("busy", "mean", "moved") else "left",
             style="magenta" if not title else None,
             no_wrap=True,
             overflow="ellipsis",

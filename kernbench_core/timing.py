@@ -14,6 +14,7 @@ from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.context import RunContext
+    from kernbench_core.wire import Wire
 
 #: The phases of a run; an instant belongs to the first that applies, the last also takes idle time.
 PHASES = ("kernel", "launch", "device_to_host", "host_to_device")
@@ -24,13 +25,18 @@ Interval = tuple[float, float]
 
 @attrs.frozen
 class ResourceUse:
-    """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes."""
+    """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes.
+
+    `alike` is how many resources of this kind were used, and `mean_utilisation` the mean over them.
+    """
 
     name: str
     kind: str
     utilisation: float
     busy_ns: float
     nbytes: int
+    alike: int = 1
+    mean_utilisation: float = 0.0
 
 
 @attrs.frozen
@@ -55,7 +61,7 @@ class TimingResult:
     """Hold the timing of a run; times in ns, `phases` sum to `total_ns` exactly.
 
     `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
-    of the op log. `wall_s` is real time spent simulating.
+    of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
     """
 
     total_ns: float
@@ -80,7 +86,7 @@ def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wa
         ops=ops,
         wall_s=wall_s,
         late_starts=tuple(_late_starts(ctx)),
-        busiest=tuple(sorted(resource_uses(ctx, total), key=lambda use: (-use.utilisation, use.name))[:8]),
+        busiest=busiest(resource_uses(ctx, total)),
         not_modelled=not_modelled(ctx.components.values()),
     )
 
@@ -111,18 +117,44 @@ def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
     return split
 
 
+def busiest(uses: Iterable[ResourceUse]) -> tuple[ResourceUse, ...]:
+    """Return the busiest resource of each kind, the busiest kind first."""
+    kinds: dict[str, list[ResourceUse]] = {}
+    for use in uses:
+        kinds.setdefault(use.kind, []).append(use)
+    return tuple(
+        attrs.evolve(group[0], alike=len(group), mean_utilisation=sum(use.utilisation for use in group) / len(group))
+        for group in sorted((sorted(group, key=_busiest_first) for group in kinds.values()), key=_group_order)
+    )
+
+
+def _busiest_first(use: ResourceUse) -> tuple[float, str]:
+    return (-use.utilisation, use.name)
+
+
+def _group_order(group: list[ResourceUse]) -> tuple[float, str]:
+    return _busiest_first(group[0])
+
+
 def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
     """Yield the use of every wire, channel and server pool that was used at all."""
     if not total:
         return
     for wire in ctx.wires:
         if wire.busy_ns:
-            kind = "channel" if "#" in wire.name else "wire"
-            yield ResourceUse(wire.name, kind, wire.busy_ns / total, wire.busy_ns, wire.bytes_carried)
+            yield ResourceUse(wire.name, _kind(ctx, wire), wire.busy_ns / total, wire.busy_ns, wire.bytes_carried)
     for component in ctx.components.values():
         if component.run_style and component.busy_ns and component.node.kind != "pe_cpu":
             share = component.busy_ns / (total * component.servers)
             yield ResourceUse(component.id, component.node.kind, share, component.busy_ns, 0)
+
+
+def _kind(ctx: RunContext, wire: Wire) -> str:
+    """Name a wire by its kind of edge, and a channel by the kind of its component."""
+    source, arrow, destination = wire.name.partition("->")
+    if arrow:
+        return f"{ctx.graph.edges[source, destination].kind.value} wire"
+    return f"{ctx.components[source.partition('#')[0]].node.kind} channel"
 
 
 def not_modelled(components: Iterable[ComponentBase]) -> tuple[NotModelled, ...]:

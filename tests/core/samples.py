@@ -18,9 +18,8 @@ TIMING = TimingResult(
     wall_s=2.0,
     late_starts=(LateStart("sip0.cube0.pe1", 2.0), LateStart("sip0.cube3.pe7", 12.5)),
     busiest=(
-        ResourceUse("sip0.cube0.pe0.pe_gemm", "pe_gemm", 0.8125, 335_000.0, 0),
-        ResourceUse("sip0.cube0.pe1.pe_gemm", "pe_gemm", 0.5, 206_150.0, 0),
-        ResourceUse("sip0.io0.pcie_ep->host", "wire", 0.25, 100_000.0, 6_291_456),
+        ResourceUse("sip0.cube0.pe0.pe_gemm", "pe_gemm", 0.8125, 335_000.0, 0, 4, 0.5),
+        ResourceUse("sip0.io0.pcie_ep->host", "pcie wire", 0.25, 100_000.0, 6_291_456, 1, 0.25),
     ),
     not_modelled=(
         NotModelled("Refresh is left out.", "builtin.hbm_ctrl", 512),

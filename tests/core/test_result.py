@@ -24,6 +24,7 @@ def test_json_holds_every_promised_key(samples: ModuleType) -> None:
     assert next(iter(found.items())) == ("schema", "kernbench.run/1")
     assert found["busiest"][0] == {
         "name": "sip0.cube0.pe0.pe_gemm", "kind": "pe_gemm", "utilisation": 0.8125, "busy_ns": 335000.0, "nbytes": 0,
+        "alike": 4, "mean_utilisation": 0.5,
     }  # fmt: skip
     assert found["hazards"] is None
 
