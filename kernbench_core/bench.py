@@ -192,9 +192,11 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: Any) -> BenchParam
         array = getattr(typing.get_origin(hint) or hint, "__name__", "") == "ndarray"
         kind = "npy" if array else _KINDS.get(hint)
     if kind is None or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        bare = parameter.annotation is inspect.Parameter.empty
+        found = "left bare" if bare else repr(parameter.annotation)
         raise UsageError(
             f"parameter {parameter.name!r} of bench {bench!r} must be annotated int, float, str, bool, "
-            f"Literal[…] or np.ndarray, or one of these | None, not {parameter.annotation!r}."
+            f"Literal[…] or np.ndarray, or one of these | None, not {found}."
         )
     return BenchParam(parameter.name, kind, optional, required, default, choices)
 

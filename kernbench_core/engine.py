@@ -155,7 +155,7 @@ def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:
     if device == "all":
         return pes
     sips = sorted({site.sip for site in pes})
-    kind, _, number = device.partition(":")
+    kind, _, number = str(device).partition(":")
     if kind == "sip" and number.isdecimal() and int(number) in sips:
         return tuple(site for site in pes if site.sip == int(number))
     raise UsageError(f"--device must be 'all' or 'sip:N' with N from {sips[0]} to {sips[-1]}, not {device!r}.")

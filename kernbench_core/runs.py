@@ -107,8 +107,10 @@ def run(
         plugins = load_plugins()
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
-    if seed < 0:
-        raise UsageError(f"the seed must be an integer of at least 0, not {seed}; give another --seed.")
+    if not isinstance(seed, int) or seed < 0:
+        raise UsageError(f"the seed must be an integer of at least 0, not {seed!r}; give another --seed.")
+    if isinstance(set, str | Mapping):
+        raise UsageError(f"set must be a list of 'key.path=value' texts, not {set!r}.")
     if verify_data and not data:
         raise UsageError("verifying data needs data; leave out either --verify-data or --no-data.")
     found = open_bench(bench, plugins.benches)

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from kernbench_core.environment import Environment
-from kernbench_core.errors import LimitError
+from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.units import format_time
 
 #: Wall time between two looks at the limits and two progress reports, in s.
@@ -35,6 +35,12 @@ class Limits:
     max_events: int | None = None
     max_sim_ns: float | None = None
     timeout_s: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in attrs.asdict(self).items():
+            kind, must_be = (int, "integer") if name == "max_events" else (int | float, "finite number")
+            if value is not None and not (isinstance(value, kind) and 0 < value < math.inf):
+                raise UsageError(f"{name} must be a positive {must_be} or None, not {value!r}.")
 
 
 @attrs.frozen
@@ -123,7 +129,8 @@ class _Alarm:
 
     In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program uses SIGALRM
     itself, it waits for the next line of Python. Ctrl-C is made as insistent: pressed again, it also stops a
-    program that catches everything. Nothing is raised inside a `__del__`, which would be cut in two and swallow it.
+    program that catches everything. Nothing is raised inside a `__del__`, which would be cut in two and swallow
+    it, nor inside the entry and exit of this class.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -133,6 +140,7 @@ class _Alarm:
         self._left = threading.Event()
         self._replaced: dict[int, Any] = {}
         self._came: dict[int, int] = {}
+        self._tracer = sys.gettrace()
 
     @property
     def interrupted(self) -> bool:
@@ -153,6 +161,8 @@ class _Alarm:
             self._left.set()
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
+        if max(self._came.values(), default=0) > 1:
+            sys.settrace(self._tracer)
 
     def _take(self, number: int, usual: Any) -> None:
         """Handle a signal here, unless somebody has set a handler of his own."""
@@ -177,15 +187,18 @@ class _Alarm:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         error = KeyboardInterrupt if number == signal.SIGINT else WallTimeExceeded
         self._came[number] = self._came.get(number, 0) + 1
-        if _in_finaliser(frame):
+        if _spared(frame):
             return
         if self._came[number] > 1:
             _raise_at_next_line(frame, error)
         raise error
 
 
-def _in_finaliser(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_name != "__del__":
+_OWN = (_Alarm.__enter__.__code__, _Alarm.__exit__.__code__)
+
+
+def _spared(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_name != "__del__" and frame.f_code not in _OWN:
         frame = frame.f_back
     return frame is not None
 
@@ -196,9 +209,9 @@ def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> 
     def trace(_: FrameType, event: str, __: object) -> Any:
         if event == "line":
             raise error
-        return trace
+        return None if event == "call" else trace
 
-    while frame is not None:
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith("kernbench_core."):
         frame.f_trace = trace
         frame = frame.f_back
     sys.settrace(trace)

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kernbench_core as kb
+from kernbench_core.errors import UsageError
+
 BENCHES = "gemm, gemm-composite, softmax, sparse-gemm, vector-add"
 ARGUMENTS = {
     ("run", "gem"): "bench must be a registered name, not 'gem'. Did you mean 'gemm'?",
@@ -204,3 +207,27 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
     assert rerun() == (
         "the file of parameter 'a' must be at 'o/params/a.npy'; put the file there, or run with --out to keep a copy.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"params": {"M": 1.5}}, "parameter 'M' of bench 'gemm' must be an integer, not 1.5."),
+        ({"params": {"M": True}}, "parameter 'M' of bench 'gemm' must be an integer, not True."),
+        ({"device": 3}, "--device must be 'all' or 'sip:N' with N from 0 to 0, not 3."),
+        ({"seed": "x"}, "the seed must be an integer of at least 0, not 'x'; give another --seed."),
+        ({"set": "cube.pes=2"}, "set must be a list of 'key.path=value' texts, not 'cube.pes=2'."),
+        ({"max_events": 1.5}, "max_events must be a positive integer or None, not 1.5."),
+        ({"max_sim_ns": "5 us"}, "max_sim_ns must be a positive finite number or None, not '5 us'."),
+        ({"timeout_s": -1}, "timeout_s must be a positive finite number or None, not -1."),
+        (
+            {"verify_data": True, "data": False},
+            "verifying data needs data; leave out either --verify-data or --no-data.",
+        ),
+    ],
+)
+def test_python_is_told_the_same(folder: Any, given: dict[str, Any], sentence: str) -> None:
+    """`kb.run` checks its arguments before anything runs."""
+    with pytest.raises(UsageError) as caught:
+        kb.run("gemm", **{"topology": "tiny", "out": "o", **given}, plugins=folder.plugins)
+    assert (str(caught.value), folder.files()) == (sentence, frozenset())
