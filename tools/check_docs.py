@@ -129,7 +129,14 @@ def _command_faults(
         if updated is None:
             yield f"{page}: `{command.line}` must print what the page shows, and prints\n{printed}"
         else:
+            printed = _with_times_of(command.shown, printed)
             updated.append((f"$ {command.line}\n{command.shown}", f"$ {command.line}\n{printed.rstrip()}\n"))
+
+
+def _with_times_of(shown: str, printed: str) -> str:
+    """Return `printed` with the real times that the page shows already: they change with every run."""
+    times = _WALL.search(shown)
+    return _WALL.sub(times.group(), printed) if times else printed
 
 
 @contextlib.contextmanager
