@@ -105,9 +105,13 @@ class Interleaving:
 
     def _count(self, base: int, region: Region) -> Shares:
         total: dict[int, int] = {}
+        period = self._block * self._channels
+        turns, rest = divmod(region.row_bytes, period)
+        if turns:
+            total = dict.fromkeys(range(self._channels), region.rows * turns * self._block)
         for row in range(region.rows):
             at = base + row * region.pitch
-            end = at + region.row_bytes
+            end = at + rest
             while at < end:
                 step = min(end, (at // self._block + 1) * self._block) - at
                 channel = at // self._block % self._channels

@@ -139,7 +139,7 @@ class OpLog(Sequence[OpRecord]):
     def makers(self) -> Mapping[OpId, int]:
         """Return the position in the log of the record that computes each op."""
         if self._makers_until != len(self):
-            self._makers = {op: at for at, op in enumerate(self.columns.op_ids()) if op is not None}
+            self._makers = dict(self.columns.op_positions())
             self._makers_until = len(self)
         return self._makers
 

@@ -115,13 +115,13 @@ class Columns:
             self._order = np.lexsort((np.array(self.sequence), ranks, np.array(self.t_start)))
         return self._order
 
-    def op_ids(self) -> Iterator[OpId | None]:
-        """Yield the op that each record is the making of, in order; None for stages and for records without one."""
+    def op_positions(self) -> Iterator[tuple[OpId, int]]:
+        """Yield every op with the position, in order, of the record that is its making; stages have none."""
         order = self.order()
         pes, issues = np.array(self.op_pe, np.int64)[order], np.array(self.op_issue, np.int64)[order]
-        stages = np.array(self.stage_pe, np.int64)[order]
-        for pe, issue, stage in zip(pes.tolist(), issues.tolist(), stages.tolist(), strict=True):
-            yield (pe, issue) if pe >= 0 and stage < 0 else None
+        positions = np.flatnonzero((pes >= 0) & (np.array(self.stage_pe, np.int64)[order] < 0))
+        ops = zip(pes[positions].tolist(), issues[positions].tolist(), strict=True)
+        yield from zip(ops, positions.tolist(), strict=True)
 
     def example_rows(self, first: int) -> list[int]:
         """Return one row of each template among the rows from `first` on; stages are left out."""
@@ -133,8 +133,9 @@ class Columns:
     def makers(self, first: int) -> Iterator[tuple[int, float, ResultValue, tuple[Value, ...]]]:
         """Yield row, start, result and input values of every row from `first` on that computes its own result."""
         starts = self._row_starts()[2].tolist()
-        for row in range(first, len(self)):
-            if self.stage_pe[row] >= 0 or self.op_pe[row] < 0 or not self.templates[self.template[row]].sig[3]:
+        own = (np.array(self.stage_pe, np.int64)[first:] < 0) & (np.array(self.op_pe, np.int64)[first:] >= 0)
+        for row in (np.flatnonzero(own) + first).tolist():
+            if not self.templates[self.template[row]].sig[3]:
                 continue
             begin, end = starts[row], starts[row + 1]
             if begin == end:
