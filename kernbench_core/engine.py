@@ -13,7 +13,7 @@ from kernbench_core.address import AddressResolver
 from kernbench_core.bridge import Bridge, Finished
 from kernbench_core.context import RunContext
 from kernbench_core.deadlock import deadlock_report, kernels_that_wait
-from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.environment import Environment, Event, ProcessGenerator
 from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
 from kernbench_core.faults import component_error, host_error
 from kernbench_core.graph import Graph
@@ -82,7 +82,7 @@ class GraphEngine:
     def run(
         self, bench: Callable[..., Any], params: Mapping[str, object] | None = None, *, name: str | None = None
     ) -> None:
-        """Run the host program `bench(rt, **params)` to its end, and every message with it.
+        """Run the host program `bench(rt, **params)` to its end, and every launch that it did not wait for.
 
         `name` is what messages call it; default the function's own name.
         Raise DeadlockError when nothing can happen any more, LimitError when a limit is reached,
@@ -93,9 +93,11 @@ class GraphEngine:
         runtime = self.runtime = Runtime(self)
         bridge = Bridge(bench, (runtime,), params)
         runtime.bridge = bridge
-        self.env.process(self._host_program(bridge))
+        program = self.env.process(self._host_program(bridge))
+        if program.callbacks is not None:
+            program.callbacks.append(self._end)
         self.advance()
-        if not self._finished or any(request.response is None for request in runtime.requests):
+        if not self._finished:
             raise DeadlockError(deadlock_report(self.ctx, self._host_request, runtime))
         if not runtime.requests:
             raise UsageError(
@@ -126,7 +128,15 @@ class GraphEngine:
                 request = bridge.resume(answer)
         except (Exception, SystemExit) as error:
             raise host_error(error, self._program, self.env.now) from error
+        for launched in self.runtime.requests if self.runtime is not None else ():
+            if launched.response is None:
+                yield launched.done  # type: ignore[misc]  # a process waits on a Signal, though it is no Event
         self._finished = True
+
+    def _end(self, program: Event) -> None:
+        """End the run with the host program, even where a model keeps a process of its own going."""
+        if program.ok:
+            self.env.halt()
 
     def submit(self, request: HostRequest) -> Any:
         """Put a host request in at the entry component; return what to wait on."""

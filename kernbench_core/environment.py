@@ -87,9 +87,14 @@ class Environment(simpy.Environment):
         self._injected += 1
         heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]
 
+    def halt(self, _: object = None) -> None:
+        """End the simulation inside this event, whatever is still scheduled; an event's callback."""
+        raise simpy.core.StopSimulation
+
     def advance(self, most: int, until: float = math.inf) -> bool:
         """Process up to `most` events, none of them later than `until` ns; return whether any are left.
 
+        After `halt` none are: what is still scheduled does not happen any more.
         An exception that no process handles is raised as it was, not as SimPy's copy of it.
         """
         queue, pop = self._queue, heappop
@@ -113,6 +118,8 @@ class Environment(simpy.Environment):
                     callback(event)
                 if not event._ok and not hasattr(event, "_defused"):
                     raise event._value
+        except simpy.core.StopSimulation:
+            queue.clear()
         finally:
             self.events += done
         return bool(queue)

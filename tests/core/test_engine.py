@@ -280,3 +280,32 @@ def test_port_put_delivers_from_outside_the_graph() -> None:
     engine.ctx.components["b"].in_ports["a"].put(msg)
     engine.advance()
     assert engine.ctx.components["b"].served == 1
+
+
+class Ticking(ToyForward):
+    """Forward, and keep a process of its own going for ever, as a refresh does."""
+
+    def connect(self) -> None:
+        self.env.process(self._tick())
+
+    def _tick(self) -> ProcessGenerator:
+        while True:
+            yield self.env.timeout(7.0)
+
+
+def test_a_run_ends_with_its_host_program_whatever_models_keep_going() -> None:
+    """A model's own endless process changes neither the end of the run nor its time."""
+    quiet, ticking = toy_engine(pes=1), toy_engine(pes=1, classes=Classes(forward=Ticking))
+    for engine in (quiet, ticking):
+        engine.run(bench)
+    assert ticking.get_timing_result().total_ns == quiet.get_timing_result().total_ns
+    assert ticking.get_timing_result().events > quiet.get_timing_result().events
+
+
+def test_a_run_waits_for_launches_that_the_program_left_running() -> None:
+    """The end of the program is not the end of a launch that it did not wait for."""
+    engine = toy_engine(pes=1)
+    engine.run(lambda rt: rt.launch(work, None, wait=False))
+    (request,) = engine.runtime.requests  # type: ignore[union-attr]
+    assert request.response is not None
+    assert engine.get_timing_result().total_ns == request.response.completed_ns
