@@ -46,8 +46,9 @@ class ChannelledMemory(ComponentBase):
         shares = self.shares(msg)
         if not shares:
             msg.head = msg.tail = tail
-            self.respond(msg)
+            self.env.call_at(tail, msg, self.on_internal)
             return
+        msg.shares = shares
         first = last = self.channel_wires[shares[0][0]]
         first_head = last_tail = own = 0.0
         for index, (channel, nbytes) in enumerate(shares):
@@ -78,11 +79,15 @@ class ChannelledMemory(ComponentBase):
 
 
 class Interleaving:
-    """Share physical regions out over channels that take turns every `block` bytes."""
+    """Share physical regions out over channels that take turns every `block` bytes and move whole bursts.
 
-    def __init__(self, channels: int, block: int) -> None:
+    `burst` divides `block` (bytes). A burst that several rows of one region touch is moved once.
+    """
+
+    def __init__(self, channels: int, block: int, burst: int = 1) -> None:
         self._channels = channels
         self._block = block
+        self._burst = burst
         self._known: dict[tuple[int, int, int, int], Shares] = {}
 
     def shares(self, regions: tuple[Region, ...]) -> Shares:
@@ -105,16 +110,26 @@ class Interleaving:
 
     def _count(self, base: int, region: Region) -> Shares:
         total: dict[int, int] = {}
-        period = self._block * self._channels
-        turns, rest = divmod(region.row_bytes, period)
-        if turns:
-            total = dict.fromkeys(range(self._channels), region.rows * turns * self._block)
+        moved_to = 0
         for row in range(region.rows):
-            at = base + row * region.pitch
-            end = at + rest
-            while at < end:
-                step = min(end, (at // self._block + 1) * self._block) - at
-                channel = at // self._block % self._channels
-                total[channel] = total.get(channel, 0) + step
-                at += step
+            first = base + row * region.pitch
+            at = first // self._burst * self._burst
+            end = -(-(first + region.row_bytes) // self._burst) * self._burst
+            if region.pitch > 0:
+                at = max(at, moved_to)
+            moved_to = max(moved_to, end)
+            self._add_run(at, end, total)
         return tuple(sorted(total.items()))
+
+    def _add_run(self, at: int, end: int, total: dict[int, int]) -> None:
+        """Add the bytes from `at` to `end` to each channel's."""
+        turns = max(0, end - at) // (self._block * self._channels)
+        if turns:
+            for channel in range(self._channels):
+                total[channel] = total.get(channel, 0) + turns * self._block
+            at += turns * self._block * self._channels
+        while at < end:
+            step = min(end, (at // self._block + 1) * self._block) - at
+            channel = at // self._block % self._channels
+            total[channel] = total.get(channel, 0) + step
+            at += step

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kernbench_builtin.launch_fan_out import LaunchFanOut
 from kernbench_core.chunking import chunks
-from kernbench_core.graph import PeSite
-from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg, MemoryWriteMsg, MsgBase, Transaction
+from kernbench_core.context import RunContext
+from kernbench_core.graph import Node, PeSite
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MsgBase, Transaction
 from kernbench_core.params import Param
 
 
@@ -25,6 +26,10 @@ Driver software beyond one fixed latency per request is not modelled.
         Param("overhead", "time", "300 ns", "Time from a host request to its first message on the link."),
     )
 
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self.arrive = self._receive
+
     def next_node(self, site: PeSite) -> str:
         """Return the io_cpu that serves `site`."""
         return site.io_cpu
@@ -33,30 +38,32 @@ Driver software beyond one fixed latency per request is not modelled.
         """Return the driver's latency in ns for a request; answers are taken at once."""
         return 0.0 if msg.reply else self._overhead
 
-    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
-        """Begin a host request; take note of an answer."""
-        if isinstance(msg, KernelLaunchMsg):
-            self._launch(msg, tail)
-        elif isinstance(msg, MemoryWriteMsg):
-            self._transfer(msg, "read" if isinstance(msg, MemoryReadMsg) else "write", tail)
-        else:
-            super().emit(msg, head, tail)
+    def act(self, msg: Any) -> None:
+        """Begin a host request that the driver has taken in."""
+        {"launch": self._launch, "read": self._transfer, "write": self._transfer}[msg.op](msg)
 
-    def gathered(self, parent: HostRequest, time: float) -> None:
+    def gathered(self, parent: HostRequest) -> None:
         """Complete a launch when every SIP has answered."""
-        parent.complete(time)
+        parent.complete(self.env.now)
 
-    def _launch(self, request: KernelLaunchMsg, time: float) -> None:
+    def _receive(self, msg: MsgBase) -> None:
+        """Take an answer at once: it does not wait behind the driver's work on later requests."""
+        if msg.reply:
+            msg.answered()
+        else:
+            self._arrive_overhead(msg)
+
+    def _launch(self, request: KernelLaunchMsg) -> None:
         targets = tuple(sorted(request.launch.programs))
         if len(self.groups(targets)) > 1:
-            self.stamp(request.launch, targets, time)
-        self.fan_out(request, request.launch, targets, time)
+            self.stamp(request.launch, targets)
+        self.fan_out(request, request.launch, targets)
 
-    def _transfer(self, request: MemoryWriteMsg, op: str, time: float) -> None:
+    def _transfer(self, request: MemoryMsg) -> None:
         pieces = list(chunks(request.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
         waiting = len(pieces)
         if not pieces:
-            self.env.inject(MsgBase(), lambda _: request.complete(time), time)
+            request.complete(self.env.now)
 
         def answered(transaction: Transaction) -> None:
             nonlocal waiting
@@ -67,7 +74,7 @@ Driver software beyond one fixed latency per request is not modelled.
 
         for piece in pieces:
             path = self.ctx.memory_path(self.id, piece.node)
-            transaction = Transaction(op, piece.regions, piece.nbytes, path, answered)
-            transaction.born = transaction.head = transaction.tail = time
+            transaction = Transaction(request.op, piece.regions, piece.nbytes, path, answered)
+            transaction.born = self.env.now
             self.ctx.issued += 1
-            super().emit(transaction, time, time)
+            self.send(transaction)

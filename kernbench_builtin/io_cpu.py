@@ -28,7 +28,7 @@ PEs; the answer leaves when the last cube's answer has been served.
         """Return the m_cpu that serves `site`."""
         return site.m_cpu
 
-    def fan_out(self, parent: MsgBase, launch: Launch, targets: tuple[int, ...], time: float) -> None:
+    def fan_out(self, parent: MsgBase, launch: Launch, targets: tuple[int, ...]) -> None:
         """Stamp the launch, unless the host did, and send it on."""
-        self.stamp(launch, targets, time)
-        super().fan_out(parent, launch, targets, time)
+        self.stamp(launch, targets)
+        super().fan_out(parent, launch, targets)

@@ -16,7 +16,8 @@ class LaunchFanOut(ComponentBase):
     """Fan a launch out along one level of host -> io_cpu -> m_cpu -> pe_cpu; overhead style.
 
     A subclass says by `next_node(site)` which node serves a PE below this level. The answer to a launch
-    leaves when the last answer from below has been served here.
+    leaves when the last answer from below has been served here. Nothing is booked on a wire ahead of its
+    time: what goes down and what goes up share wires, and are served at different times.
     """
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
@@ -33,15 +34,27 @@ class LaunchFanOut(ComponentBase):
         return self._overhead
 
     def emit(self, msg: MsgBase, head: float, tail: float) -> None:
-        """Fan a launch out that has arrived here; pass everything else on."""
-        if isinstance(msg, LaunchMsg) and not msg.reply and msg.hop == len(msg.path) - 1:
-            msg.tail = tail
-            self.fan_out(msg, msg.launch, msg.targets, tail)
+        """Have `act` called when the service of `msg` has ended."""
+        msg.head, msg.tail = head, tail
+        if tail > self.env.now:
+            self.env.call_at(tail, msg, self.act)
         else:
-            super().emit(msg, head, tail)
+            self.act(msg)
 
-    def fan_out(self, parent: Any, launch: Launch, targets: tuple[int, ...], time: float) -> None:
-        """Send the launch to every next node of `targets` at `time` ns; answers go to `gathered`."""
+    def act(self, msg: Any) -> None:
+        """Fan out a launch that has been served here; pass everything else on. Called at its time."""
+        if isinstance(msg, LaunchMsg) and not msg.reply and msg.hop == len(msg.path) - 1:
+            self.fan_out(msg, msg.launch, msg.targets)
+        else:
+            self.send(msg)
+
+    def send(self, msg: MsgBase) -> None:
+        """Put `msg` on its next wire, now; take note of an answer that ends here."""
+        now = self.env.now
+        super().emit(msg, now, now)
+
+    def fan_out(self, parent: Any, launch: Launch, targets: tuple[int, ...]) -> None:
+        """Send the launch to every next node of `targets`; answers go to `gathered`."""
         groups = self.groups(targets)
         waiting = len(groups)
 
@@ -50,19 +63,19 @@ class LaunchFanOut(ComponentBase):
             del self._open[child]
             waiting -= 1
             if not waiting:
-                self.gathered(parent, child.tail)
+                self.gathered(parent)
 
         for destination, below in groups.items():
             child = LaunchMsg(launch, below, self.ctx.path(self.id, destination), answered)
-            child.born = child.head = child.tail = time
+            child.born = child.head = child.tail = self.env.now
             self._open[child] = None
-            super().emit(child, time, time)
+            self.send(child)
 
-    def gathered(self, parent: Any, time: float) -> None:
-        """Answer `parent` at `time` ns, when every node below has answered."""
-        parent.service += time - parent.tail
+    def gathered(self, parent: Any) -> None:
+        """Answer `parent`, now that every node below has answered."""
+        parent.service += self.env.now - parent.tail
         parent.turn_around()
-        super().emit(parent, time, time)
+        self.send(parent)
 
     def awaiting(self) -> tuple[MsgBase, ...]:
         """Return the launches that were sent on and are not answered."""
@@ -75,10 +88,10 @@ class LaunchFanOut(ComponentBase):
             found.setdefault(self.next_node(self.ctx.design.pes[pe]), []).append(pe)
         return {node: tuple(below) for node, below in found.items()}
 
-    def stamp(self, launch: Launch, targets: tuple[int, ...], time: float) -> None:
+    def stamp(self, launch: Launch, targets: tuple[int, ...]) -> None:
         """Set the common start of a launch that has none: when its farthest PE can be reached from here."""
         if launch.start_ns is None:
-            launch.start_ns = time + max(self._reach(launch, targets).values())
+            launch.start_ns = self.env.now + max(self._reach(launch, targets).values())
 
     def _reach(self, launch: Launch, targets: tuple[int, ...]) -> dict[str, float]:
         """Return the least time in ns for a launch to get from here to each pe_cpu of `targets`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kernbench_builtin.launch_fan_out import LaunchFanOut
 from kernbench_core.context import RunContext
@@ -35,17 +35,12 @@ to the memory when the one before it, of its direction, has been answered.
         """Return the pe_cpu of `site`."""
         return site.pe_cpu
 
-    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+    def act(self, msg: Any) -> None:
         """Queue a memory transaction that ends here for the DMA; treat everything else as a launch."""
         if isinstance(msg, Transaction) and not msg.reply and msg.hop == len(msg.path) - 1:
-            msg.head, msg.tail = head, tail
             self._dma[msg.op].push(msg)
         else:
-            super().emit(msg, head, tail)
-
-    def forward(self, msg: MsgBase, time: float) -> None:
-        """Put a message of the DMA on its first wire at `time` ns."""
-        super().emit(msg, time, time)
+            super().act(msg)
 
     def awaiting(self) -> tuple[MsgBase, ...]:
         """Return what the launches and the DMA wait for."""
@@ -64,20 +59,20 @@ class _DmaQueue:
     def push(self, request: Transaction) -> None:
         self._queue.append(request)
         if self._serving is None:
-            self._next(request.tail)
+            self._next()
 
-    def _next(self, time: float) -> None:
+    def _next(self) -> None:
         request = self._serving = self._queue.popleft()
         ctx = self._owner.ctx
         node = ctx.resolver.resolve(request.regions[0].base)
         path = ctx.memory_path(self._owner.id, node)
-        start = max(time, request.tail)
-        request.queueing += start - request.tail
-        request.tail = start
+        now = self._owner.env.now
+        request.queueing += now - request.tail
+        request.tail = now
         sent = self.in_flight = Transaction(request.op, request.regions, request.total, path, self._answered)
-        sent.born = sent.head = sent.tail = start
+        sent.born = now
         ctx.issued += 1
-        self._owner.forward(sent, start)
+        self._owner.send(sent)
 
     def _answered(self, sent: Transaction) -> None:
         request = self._serving
@@ -86,6 +81,6 @@ class _DmaQueue:
         if request is not None:
             request.service += sent.tail - request.tail
             request.turn_around()
-            self._owner.forward(request, sent.tail)
+            self._owner.send(request)
         if self._queue:
-            self._next(sent.tail)
+            self._next()

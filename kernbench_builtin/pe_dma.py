@@ -13,7 +13,6 @@ from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.regions import Region
-from kernbench_core.units import grid_ceil
 
 
 class Descriptor(Protocol):
@@ -31,8 +30,7 @@ serves one chunk: address translation and set-up, then the round trip over the f
 scratchpad passes through.
     Ignores: The TCM side of a transfer takes no time: TCM ports are assumed as fast as the fabric. \
 Reads and writes share the workers.
-    Timing: per chunk out = max(start + overhead + translation, previous out), then the round trip; a descriptor ends \
-with its last chunk.
+    Timing: per chunk overhead + translation, then the round trip; a descriptor ends with its last chunk.
     Source: bandwidth = outstanding x chunk / round trip (Little's law); the set-up time is an estimate, unverified.
     """
 
@@ -44,7 +42,6 @@ with its last chunk.
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
         self._overhead: float = self.params["overhead"]
-        self._left = 0.0
         self._in_flight: dict[Transaction, None] = {}
         self._mmu: Any = None
         self.arrive = self._receive
@@ -78,18 +75,19 @@ with its last chunk.
             job.began = env.now
             self._on_process_start(job.msg, env.now)
         chunk: Chunk | None = msg.chunk
+        setup = self._overhead
+        if chunk is not None and self._mmu is not None:
+            setup += self._mmu.translation_ns(chunk.regions)
+        yield env.timeout(setup)
         if chunk is None:
-            yield env.timeout(self._overhead)
             return
-        setup = self._overhead + (self._mmu.translation_ns(chunk.regions) if self._mmu is not None else 0.0)
-        out = self._left = max(env.now + grid_ceil(setup), self._left)
         path = self.ctx.memory_path(self.id, chunk.node)
         sent = Transaction(job.msg.dma_op, chunk.regions, chunk.nbytes, path, self._answered)
-        sent.born = sent.head = sent.tail = out
+        sent.born = env.now
         self._in_flight[sent] = None
         self.ctx.issued += 1
         sent.waiter = Signal()
-        super().emit(sent, out, out)
+        super().emit(sent, env.now, env.now)
         yield sent.waiter
 
     def emit(self, msg: Any, head: float, tail: float) -> None:

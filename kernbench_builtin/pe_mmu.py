@@ -17,7 +17,7 @@ class PeMmu(ComponentBase):
     """Charge the translation of the pages that a transfer touches.
 
     Models: one fixed look-up time per page that a chunk touches, each page once.
-    Ignores: The TLB never misses: every look-up takes the same time.
+    Ignores: The TLB never misses: every look-up takes the same time. Look-ups of several chunks do not contend.
     Timing: pages touched x tlb_overhead, before the chunk leaves the DMA; the same for commands and tile tokens.
     Source: an estimate of a few cycles at 1 GHz, unverified.
     """

@@ -19,38 +19,57 @@ class Chunk:
 
 
 def chunks(regions: Iterable[Region], chunk_bytes: int, owner: Callable[[int], str]) -> Iterator[Chunk]:
-    """Yield the chunks of a transfer of physical `regions`, in order.
+    """Yield the chunks of a transfer of physical `regions`: the full ones as they fill up, then the rest.
 
-    Consecutive rows that `owner(address)` places in one memory are gathered until `chunk_bytes` (bytes)
-    are reached; a longer row is cut. Regions without bytes are passed over.
+    Rows that `owner(address)` places in one memory are gathered, in order, until `chunk_bytes` (bytes) are
+    reached; a longer row is cut. Regions without bytes are passed over.
     """
-    node, held, room = "", list[Region](), chunk_bytes
+    filling: dict[str, _Filling] = {}
     for region in regions:
-        if not region.nbytes:
-            continue
-        found = owner(region.base)
-        if held and found != node:
-            yield Chunk(node, tuple(held), chunk_bytes - room)
-            held, room = [], chunk_bytes
-        node = found
-        for piece in _pieces(region, chunk_bytes):
-            if piece.nbytes > room:
-                whole_rows = room // piece.row_bytes
-                if whole_rows:
-                    held.append(Region(piece.base, piece.row_bytes, whole_rows, piece.pitch))
-                    room -= whole_rows * piece.row_bytes
-                if held:
-                    yield Chunk(node, tuple(held), chunk_bytes - room)
-                    held, room = [], chunk_bytes
-                rest = piece.base + whole_rows * piece.pitch
-                piece = Region(rest, piece.row_bytes, piece.rows - whole_rows, piece.pitch)
-            held.append(piece)
-            room -= piece.nbytes
-            if not room:
-                yield Chunk(node, tuple(held), chunk_bytes)
-                held, room = [], chunk_bytes
-    if held:
-        yield Chunk(node, tuple(held), chunk_bytes - room)
+        if region.nbytes:
+            node = owner(region.base)
+            chunk = filling.get(node)
+            if chunk is None:
+                chunk = filling[node] = _Filling(node, chunk_bytes)
+            for piece in _pieces(region, chunk_bytes):
+                yield from chunk.add(piece)
+    for chunk in filling.values():
+        if chunk.held:
+            yield chunk.take()
+
+
+class _Filling:
+    """Gather the rows that are bound for one memory."""
+
+    __slots__ = ("_most", "held", "node", "room")
+
+    def __init__(self, node: str, most: int) -> None:
+        self.node = node
+        self.held: list[Region] = []
+        self.room = self._most = most
+
+    def add(self, piece: Region) -> Iterator[Chunk]:
+        """Take in a piece of at most a chunk; yield the chunk that it fills."""
+        if piece.nbytes > self.room:
+            whole_rows = self.room // piece.row_bytes
+            if whole_rows:
+                self._hold(Region(piece.base, piece.row_bytes, whole_rows, piece.pitch))
+            yield self.take()
+            rest = piece.base + whole_rows * piece.pitch
+            piece = Region(rest, piece.row_bytes, piece.rows - whole_rows, piece.pitch)
+        self._hold(piece)
+        if not self.room:
+            yield self.take()
+
+    def take(self) -> Chunk:
+        """Give the chunk that is held, and begin the next."""
+        chunk = Chunk(self.node, tuple(self.held), self._most - self.room)
+        self.held, self.room = [], self._most
+        return chunk
+
+    def _hold(self, piece: Region) -> None:
+        self.held.append(piece)
+        self.room -= piece.nbytes
 
 
 def _pieces(region: Region, most: int) -> Iterator[Region]:

@@ -67,6 +67,8 @@ class ComponentBase:
     PARAMS: ClassVar[tuple[Param, ...]] = ()
     #: Whether the model acts on a message's first byte (cut-through) or on its last.
     ON_HEAD: ClassVar[bool] = False
+    #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
+    servers: int = 1
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         self.node = node
@@ -79,7 +81,7 @@ class ComponentBase:
         self.internal_wires: list[Wire] = []
         self.served = 0
         self.busy_ns = 0.0
-        self.servers = int(node.params.get("servers", 1))
+        self.servers = int(node.params.get("servers", type(self).servers))
         self._op_logger = ctx.op_logger
         self._previous_out = -math.inf
         self._raw = math.nan
@@ -102,7 +104,10 @@ class ComponentBase:
     # Beat three: what a model defines ---------------------------------------------------------------
 
     def overhead(self, msg: MsgBase) -> float:
-        """Return the latency of `msg` in ns, at least 0; called once, when it arrives."""
+        """Return the latency of `msg` in ns, at least 0; called when it arrives, and for lower bounds.
+
+        It must depend on the parameters and on `msg` only, so that asking twice changes nothing.
+        """
         return 0.0
 
     def interval(self, msg: MsgBase) -> float:

@@ -54,8 +54,8 @@ class RunContext:
         self.components: dict[str, ComponentBase] = {}
         self.wires: list[Wire] = []
         self.launches: list[Launch] = []
-        #: (source, destination, op, bytes) -> the quickest round trip, for the bound check.
-        self.round_trips: dict[tuple[str, str, str, int], RoundTrip] = {}
+        #: (source, destination, op, bytes, channel shares) -> the quickest round trip, for the bound check.
+        self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
         self.issued = 0
         self.completed = 0
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
@@ -136,8 +136,8 @@ class RunContext:
         self.completed += 1
         elapsed = transaction.tail - transaction.born
         path = transaction.path
-        self.moved_bytes[path[0]] = self.moved_bytes.get(path[0], 0) + transaction.total
-        key = (path[-1], path[0], transaction.op, transaction.total)
+        self.moved_bytes[path[0]] = self.moved_bytes.get(path[0], 0) + transaction.moved_bytes
+        key = (path[-1], path[0], transaction.op, transaction.moved_bytes, transaction.shares)
         entry = self.round_trips.get(key)
         if entry is None or elapsed < entry.least_ns:
             out, op = path[::-1], transaction.op

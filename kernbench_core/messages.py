@@ -114,18 +114,24 @@ class Command(MsgBase):
             raise ComponentError(
                 f"{self.path[0]} must answer each {type(self).__name__} once, not twice; call emit once for a message."
             )
-        self.done.fire(self)
+        self.done.fire()
+
+
+#: Payload bytes of a request for each range after its first.
+_ADDRESS_BYTES = 8
 
 
 class Transaction(MsgBase):
     """Move bytes between the node that made it and a memory, there and back.
 
     `op` is "read" or "write"; `regions` are physical byte ranges, all of one memory, `total` bytes
-    together. A read goes out empty and comes back with `total` bytes, a write the other way round.
+    together. A read goes out empty and comes back with `total` bytes, a write the other way round. The
+    request's header names its first range; each further one takes 8 bytes of payload.
     `on_done(transaction)` is called inside the delivery of the reply; `waiter` is the sender's to use.
+    `moved_bytes` is the payload there and back. `shares` says how the memory spread the bytes over its channels, as (channel, bytes), if it has any.
     """
 
-    __slots__ = ("on_done", "op", "regions", "total", "waiter")
+    __slots__ = ("moved_bytes", "on_done", "op", "regions", "shares", "total", "waiter")
 
     waiter: Signal
 
@@ -137,10 +143,13 @@ class Transaction(MsgBase):
         path: tuple[str, ...],
         on_done: Callable[[Transaction], None],
     ) -> None:
-        super().__init__(total if op == "write" else 0, path)
+        addresses = _ADDRESS_BYTES * max(0, len(regions) - 1)
+        super().__init__(total + addresses if op == "write" else addresses, path)
+        self.moved_bytes = total + addresses
         self.op = op
         self.regions = regions
         self.total = total
+        self.shares: tuple[tuple[int, int], ...] = ()
         self.on_done = on_done
 
     def turn_around(self, nbytes: int = 0) -> None:
@@ -153,9 +162,11 @@ class Transaction(MsgBase):
 
 
 class HostRequest(MsgBase):
-    """Ask the device for something from the host; `done` fires when the answer is complete."""
+    """Ask the device for something from the host: `op`. `done` fires when the answer is complete."""
 
     __slots__ = ("done", "response")
+
+    op: ClassVar[str] = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,8 +179,8 @@ class HostRequest(MsgBase):
         self.done.fire(self.response)
 
 
-class MemoryWriteMsg(HostRequest):
-    """Copy `nbytes` from the host into device memory at `regions` (physical addresses)."""
+class MemoryMsg(HostRequest):
+    """Copy between the host and device memory at `regions` (physical addresses)."""
 
     __slots__ = ("regions",)
 
@@ -179,16 +190,28 @@ class MemoryWriteMsg(HostRequest):
         self.nbytes = sum(region.nbytes for region in regions)
 
 
-class MemoryReadMsg(MemoryWriteMsg):
-    """Copy device memory at `regions` (physical addresses) to the host."""
+class MemoryWriteMsg(MemoryMsg):
+    """Copy `nbytes` from the host into device memory."""
 
     __slots__ = ()
+
+    op: ClassVar[str] = "write"
+
+
+class MemoryReadMsg(MemoryMsg):
+    """Copy `nbytes` of device memory to the host."""
+
+    __slots__ = ()
+
+    op: ClassVar[str] = "read"
 
 
 class KernelLaunchMsg(HostRequest):
     """Run a kernel's programs on PEs; see `Launch`."""
 
     __slots__ = ("launch",)
+
+    op: ClassVar[str] = "launch"
 
     def __init__(self, launch: Launch) -> None:
         super().__init__()

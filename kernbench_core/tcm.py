@@ -7,6 +7,8 @@ counts make that moment deterministic.
 
 from __future__ import annotations
 
+import gc
+
 from attrs import frozen
 
 from kernbench_core.callsite import CallSite, describe_site
@@ -91,6 +93,10 @@ class TcmTable:
         """Reserve space for a tensor; TcmOverflowError, with the whole table, when no hole fits."""
         birth = Birth(op, shape, dtype, site)
         address = self.fit.alloc(nbytes, birth)
+        if address is None:
+            # handles in reference cycles: collected here, since automatic collection is off while a run lasts
+            gc.collect()
+            address = self.fit.alloc(nbytes, birth)
         if address is None:
             raise TcmOverflowError(self._overflow(birth, nbytes))
         return TcmBlock(self, address, nbytes, birth)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import gc
 import math
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -21,6 +23,8 @@ from kernbench_core.units import format_time
 #: Wall time between two looks at the limits and two progress reports, in s.
 _LOOK_S = 0.2
 _FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
+#: Events between two collections of cyclic garbage.
+_COLLECT_EVERY = 1 << 20
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
 
@@ -53,6 +57,22 @@ class Progress:
     fraction: float | None = None
 
 
+@contextlib.contextmanager
+def _no_automatic_collection() -> Iterator[None]:
+    """Collect cyclic garbage at counted events only, and then put things back as they were.
+
+    Scratchpad space is given back with the last reference to a handle. Where that lies in a reference cycle, the
+    moment of automatic collection, which depends on everything else in the process, would show in the op log.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 class WallTimeExceeded(BaseException):
     """Raised inside whatever runs when the wall-time limit is over; no `except Exception` stops it."""
 
@@ -71,7 +91,7 @@ class Watchdog:
         """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
         self._began = time.perf_counter()
         try:
-            with _Alarm(self._limits.timeout_s) as alarm:
+            with _no_automatic_collection(), _Alarm(self._limits.timeout_s) as alarm:
                 self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
             raise LimitError(self._too_long(_innermost_user_line(stuck.__traceback__))) from None
@@ -108,6 +128,11 @@ class Watchdog:
             self._report()
 
     def _next_slice(self, most: int) -> int:
+        """Return how many events to process: up to a limit, or to where garbage is collected, if they are nearer."""
+        to_collection = _COLLECT_EVERY - self._env.events % _COLLECT_EVERY
+        if to_collection == _COLLECT_EVERY and self._env.events:
+            gc.collect()
+        most = min(most, to_collection)
         if self._limits.max_events is None:
             return most
         return max(1, min(most, self._limits.max_events - self._env.events))

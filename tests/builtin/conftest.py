@@ -145,14 +145,16 @@ class Sim:
         self.env.inject(MsgBase(), enter, at_ns)
         return sent
 
-    def launch(self, pes: Iterable[int] | None = None, arguments: int = 3) -> KernelLaunchMsg:
-        """Ask the host to launch one program on each of `pes`."""
+    def launch(
+        self, pes: Iterable[int] | None = None, arguments: int = 3, at_ns: float = 0.0
+    ) -> KernelLaunchMsg:
+        """Ask the host to launch one program on each of `pes`, at `at_ns`."""
         chosen = range(len(self.sites)) if pes is None else pes
         programs = {pe: ((i, 0, 0),) for i, pe in enumerate(chosen)}
         names = {f"a{i}": i for i in range(arguments)}
         request = KernelLaunchMsg(Launch(lambda tl: None, names, (len(programs), 1, 1), programs))
         self.ctx.launches.append(request.launch)
-        self.engine.submit(request)
+        self.env.inject(request, self["host"].arrive, at_ns)
         return request
 
     def run(self) -> Sim:

@@ -8,6 +8,7 @@ import pytest
 
 from kernbench_builtin.hbm_ctrl import HbmCtrl
 from kernbench_core.bound import formula_latency
+from kernbench_core.errors import ConfigError
 from kernbench_core.messages import Transaction
 from kernbench_core.regions import Region
 from kernbench_core.testing import Machine, Probe, Rig, assert_ready_at, line, place
@@ -19,6 +20,7 @@ EASY = {
     "channel_bandwidth": "4 GB/s",
     "channel_latency": "30 ns",
     "interleave_bytes": "256 B",
+    "burst_bytes": "1 B",
 }
 
 
@@ -94,21 +96,28 @@ def test_a_request_without_data_is_answered_at_once_and_touches_no_channel() -> 
     ] * 2
 
 
-def naive_shares(regions: tuple[Region, ...], channels: int, block: int) -> dict[int, int]:
-    """Count bytes per channel, one byte at a time."""
+def naive_shares(regions: tuple[Region, ...], channels: int, block: int, burst: int = 32) -> dict[int, int]:
+    """Count bytes per channel, one byte at a time; what shares a burst going upwards is moved once."""
     found: dict[int, int] = {}
     for region in regions:
+        moved = set()
         for row in range(region.rows):
             for column in range(region.row_bytes):
-                channel = (region.base + row * region.pitch + column) // block % channels
-                found[channel] = found.get(channel, 0) + 1
+                unit = (region.base + row * region.pitch + column) // burst
+                once = unit if region.pitch > 0 else (row, unit)
+                if once not in moved:
+                    moved.add(once)
+                    channel = unit * burst // block % channels
+                    found[channel] = found.get(channel, 0) + burst
     return found
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("block", [32, 256])
-def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int, block: int) -> None:
-    ctrl = Rig(HbmCtrl, {**EASY, "channels": channels, "interleave_bytes": f"{block} B"}).under_test
+@pytest.mark.parametrize("burst", [1, 32])
+def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int, block: int, burst: int) -> None:
+    params = {**EASY, "channels": channels, "interleave_bytes": f"{block} B", "burst_bytes": f"{burst} B"}
+    ctrl = Rig(HbmCtrl, params).under_test
     rng = random.Random(channels * block)
     for _ in range(60):
         regions = tuple(
@@ -119,7 +128,7 @@ def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int,
         )
         regions = tuple(r if r.start >= 0 else Region(r.base + 9000, r.row_bytes, r.rows, r.pitch) for r in regions)
         shares = ctrl.shares(transaction("read", *regions))  # type: ignore[attr-defined]
-        assert dict(shares) == naive_shares(regions, channels, block)
+        assert dict(shares) == naive_shares(regions, channels, block, burst)
         assert list(shares) == sorted(shares)
 
 
@@ -169,7 +178,9 @@ def test_under_random_traffic_bytes_are_conserved_and_no_round_trip_is_below_its
         wanted += region.nbytes
     sim.run()
     channels = [wire for site in sim.sites for wire in sim[site.hbm_ctrl].channel_wires]
-    assert sum(wire.bytes_carried for wire in channels) == sum(trip.total for trip in sim.trips) == wanted
+    assert sum(trip.total for trip in sim.trips) == wanted
+    bursts = sum(sum(naive_shares(trip.regions, 4, 256).values()) for trip in sim.trips)
+    assert sum(wire.bytes_carried for wire in channels) == bursts > wanted
     assert all(wire.busy_ns <= sim.env.now for wire in sim.ctx.wires)
     assert any(trip.queueing > 0 for trip in sim.trips)
     truth = oracle(sim.graph)
@@ -189,3 +200,23 @@ def test_more_channel_bandwidth_is_never_slower(simulate) -> None:
         took.append(max(read.ended_ns for read in reads))
     assert took == sorted(took, reverse=True)
     assert took[0] > took[-1]
+
+
+def test_short_rows_waste_bandwidth() -> None:
+    """4 of every 64 bytes cost a burst of 32 each: 8 times the bytes on the channel, and none more on the wire."""
+    dense = rig(burst_bytes="32 B").ask(0, msg=transaction("read", Region(0, 128)))
+    sparse = rig(burst_bytes="32 B").ask(0, msg=transaction("read", Region(0, 4, 32, 64)))
+    for machine in (dense, sparse):
+        machine.run()
+    assert [m.arrivals[0].nbytes for m in (dense, sparse)] == [128, 128]
+    carried = [sum(w.bytes_carried for w in m.under_test.internal_wires) for m in (dense, sparse)]
+    assert carried == [128, 32 * 32]
+    assert sparse.arrivals[0].tail - dense.arrivals[0].tail == 32 * 32 / 2 / 4 - 128 / 4
+
+
+def test_a_burst_must_divide_the_interleaving() -> None:
+    with pytest.raises(ConfigError) as caught:
+        rig(burst_bytes="48 B")
+    assert str(caught.value) == (
+        "under_test: interleave_bytes must be a multiple of burst_bytes, not 256 of 48; correct one."
+    )
