@@ -18,13 +18,10 @@ from typing import Any
 
 from attrs import frozen
 
+from kernbench_core.compute import Scope
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import ShapeError
 from kernbench_core.naming import pe_unit
-
-#: Scopes of an epilogue op: after each GEMM, or once before the tile is stored.
-K_TILE = "k_tile"
-OUTPUT_TILE = "output_tile"
 
 
 class StageType(Enum):
@@ -145,7 +142,7 @@ def generate_gemm_plan(
     rows, depth, cols = _extents("M", M, tile_m), _extents("K", K, tile_k), _extents("N", N, tile_n)
     width_a, width_b, width_out = itemsize(dtype), itemsize(dtype_b or dtype), itemsize(dtype_out or dtype)
     specs = tuple(epilogue_specs)
-    after_gemm, before_store = _kinds(specs, K_TILE), _kinds(specs, OUTPUT_TILE)
+    after_gemm, before_store = _kinds(specs, Scope.K_TILE), _kinds(specs, Scope.OUTPUT_TILE)
     tiles: list[TilePlan] = []
     for m in rows:
         for n in cols:
@@ -189,7 +186,7 @@ def generate_math_plan(
     Raises ShapeError when a size is below 1.
     """
     specs = tuple(epilogue_specs)
-    chain = (math_op, *_kinds(specs, K_TILE), *_kinds(specs, OUTPUT_TILE))
+    chain = (math_op, *_kinds(specs, Scope.K_TILE), *_kinds(specs, Scope.OUTPUT_TILE))
     units = _Units(pe_prefix)
     width, width_out = itemsize(dtype), itemsize(dtype_out or dtype)
     read = [operand for operand in operands if operand not in pinned]
@@ -215,7 +212,7 @@ def _extents(axis: str, size: int, tile: int) -> tuple[_Extent, ...]:
     return tuple(_Extent(index, start, min(tile, size - start)) for index, start in enumerate(range(0, size, tile)))
 
 
-def _kinds(specs: Iterable[object], scope: str) -> tuple[str, ...]:
+def _kinds(specs: Iterable[object], scope: Scope) -> tuple[str, ...]:
     """Return the math ops of the epilogue specs of one scope, in their order."""
     return tuple(
         str(getattr(spec, "kind", ""))

@@ -45,7 +45,7 @@ class Job:
         if self.name == compute.GEMM:
             return True
         steps = compute.epilogue_of(self.record.params) if self.name == compute.COMPOSITE_GEMM else None
-        return steps is not None and all(step.scope != compute.K_TILE for step in steps)
+        return steps is not None and all(step.scope != compute.Scope.K_TILE for step in steps)
 
     @property
     def floats(self) -> bool:

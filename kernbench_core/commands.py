@@ -7,7 +7,6 @@ moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from math import prod
 from typing import ClassVar
 
@@ -31,15 +30,6 @@ COMMAND_BYTES = 64
 """What a command occupies on the wire from the PE's CPU to a unit, beside its descriptors."""
 
 OpId = tuple[int, int]
-
-
-class Scope(StrEnum):
-    """When an epilogue step of a composite GEMM runs."""
-
-    K_TILE = "k_tile"
-    """After the GEMM of every tile along K, on that tile's product, before it joins the sum."""
-    OUTPUT_TILE = "output_tile"
-    """Once for each output tile, before it is stored."""
 
 
 class KernelCommand(Command):

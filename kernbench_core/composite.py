@@ -7,7 +7,8 @@ from typing import ClassVar
 from attrs import field, frozen
 
 from kernbench_core.callsite import CallSite, describe_site
-from kernbench_core.commands import KernelCommand, Operand, Scope, gemm_params
+from kernbench_core.commands import KernelCommand, Operand, gemm_params
+from kernbench_core.compute import Scope
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.memory import DeviceMemory
@@ -23,11 +24,15 @@ _COMMAND_BYTES = 128
 
 @frozen(eq=False)
 class EpilogueSpec:
-    """One step of an epilogue: its kind (`bias`, `scale`, `relu`, any unary math op…), scope, and operands."""
+    """One step of an epilogue: its kind (`bias`, `scale`, `relu`, any unary math op…), scope, and operands.
+
+    With `per_tile` the operand's first dimension counts the k tiles, and each reads its own part.
+    """
 
     kind: str
     scope: Scope
     operands: tuple[Operand, ...] = ()
+    per_tile: bool = False
 
 
 @frozen(eq=False)
@@ -159,11 +164,10 @@ class CompositeCmd(KernelCommand):
         regions = layout.regions()
         try:
             value = store.value("hbm", regions, (layout.rows, layout.cols), layout.dtype)
-        except UninitializedReadError as error:
+        except UninitializedReadError:
             raise UninitializedReadError(
                 f"tl.composite at {describe_site(self.site)} must read memory that was written, and part of tensor "
-                f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros. "
-                f"{error}"
+                f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros."
             ) from None
         return Access("hbm", regions, value)
 
@@ -179,7 +183,8 @@ class CompositeCmd(KernelCommand):
         reads = [*self._inputs]
         steps = []
         for spec in self.epilogue:
-            steps.append((spec.kind, spec.scope.value, tuple(range(len(reads), len(reads) + len(spec.operands)))))
+            numbers = tuple(range(len(reads), len(reads) + len(spec.operands)))
+            steps.append((spec.kind, spec.scope.value, numbers, spec.per_tile))
             reads.extend(operand.access for operand in spec.operands)
         params: dict[str, object] = {
             "op": self.op,

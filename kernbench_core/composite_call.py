@@ -8,11 +8,11 @@ from typing import Any
 from attrs import frozen
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.commands import Operand, Scope
+from kernbench_core.commands import Operand
 from kernbench_core.composite import CompositeCmd, EpilogueSpec, Layout, Work
+from kernbench_core.compute import Scope
 from kernbench_core.compute_math import FLOAT_UNARY, UNARY
 from kernbench_core.errors import ShapeError, UnsupportedError
-from kernbench_core.index import broadcast_shapes
 from kernbench_core.language_math import MathLanguage
 from kernbench_core.pointers import Pointer, Ref, direct_transfer, make_ref
 from kernbench_core.tcm import TcmBlock
@@ -36,6 +36,7 @@ class Step:
     kind: str
     operand: Any = None
     scope: str = "output_tile"
+    per_tile: bool = False
 
 
 class CompositeLanguage(MathLanguage):
@@ -52,14 +53,17 @@ class CompositeLanguage(MathLanguage):
         direct_transfer(found, "tl.ref")
         return found
 
-    def epilogue(self, kind: str, operand: Any = None, scope: str = "output_tile") -> Step:
+    def epilogue(
+        self, kind: str, operand: Any = None, scope: str = "output_tile", per_tile: bool = False
+    ) -> Step:
         """Describe one step of a composite's epilogue.
 
         `kind` is `bias`, `add`, `scale`, `mul`, `dequant`, … with an operand (a number, or a tile in the scratchpad
         that broadcasts to the output), or a unary op such as `relu`. With scope `k_tile` it runs on the product of each
-        tile along k, with `output_tile` once per output tile.
+        tile along k, with `output_tile` once per output tile. With `per_tile` (scope `k_tile`) the first dimension of
+        the operand counts the k tiles: each takes its own part, and the part broadcasts.
         """
-        return Step(kind, operand, scope)
+        return Step(kind, operand, scope, bool(per_tile))
 
     def composite(
         self,
@@ -87,13 +91,13 @@ class CompositeLanguage(MathLanguage):
         sources = {name: self._matrix(name, thing) for name, thing in given.items()}
         shape = self._shape_of(op, sources, math_op)
         target = self._target(out, shape)
-        specs, blocks = self._epilogue(epilogue, shape)
         tensors = [thing for thing in sources.values() if isinstance(thing, Tensor)]
         pinned = {name: self.operand(t, t.dtype, "composite") for name, t in sources.items() if isinstance(t, Tensor)}
         layouts = {name: self._layout(thing, pinned.get(name)) for name, thing in sources.items()}
         layouts["out"] = self._layout(target, None)
         k = 0 if op == "math" else sources["a"].shape[1]
         self._check_tiles(tile_m=tile_m, tile_k=tile_k, tile_n=tile_n)
+        specs, blocks = self._epilogue(epilogue, shape, max(1, -(-k // tile_k)))
         work = Work(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
         held = (*(tensor.block for tensor in tensors), *blocks)
         site = call_site()
@@ -170,23 +174,23 @@ class CompositeLanguage(MathLanguage):
         return Layout.of_operand(pinned)
 
     def _epilogue(
-        self, steps: Sequence[Any], shape: tuple[int, int]
+        self, steps: Sequence[Any], shape: tuple[int, int], k_tiles: int
     ) -> tuple[tuple[EpilogueSpec, ...], tuple[TcmBlock, ...]]:
         """Check the steps of an epilogue; give them, and the scratchpad blocks that they read."""
         found, blocks = [], []
         for given in steps:
             step = given if isinstance(given, Step) else Step(*((given,) if isinstance(given, str) else given))
-            self._check_step(step, shape)
+            self._check_step(step, shape, k_tiles)
             operands: tuple[Operand, ...] = ()
             if step.operand is not None:
                 kind = step.operand.dtype if isinstance(step.operand, Tensor) else "f32"
                 operands = (self.operand(step.operand, kind, "composite"),)
             if isinstance(step.operand, Tensor):
                 blocks.append(step.operand.block)
-            found.append(EpilogueSpec(step.kind, Scope(step.scope), operands))
+            found.append(EpilogueSpec(step.kind, Scope(step.scope), operands, step.per_tile))
         return tuple(found), tuple(blocks)
 
-    def _check_step(self, step: Step, shape: tuple[int, int]) -> None:
+    def _check_step(self, step: Step, shape: tuple[int, int], k_tiles: int) -> None:
         here = f"tl.composite at {describe_site(call_site())}: epilogue step {step.kind!r}"
         if step.kind not in (*WITH_OPERAND, *ALONE):
             raise UnsupportedError(f"{here} must be one of {', '.join((*WITH_OPERAND, *ALONE))}; use one of these.")
@@ -197,9 +201,28 @@ class CompositeLanguage(MathLanguage):
             raise ShapeError(f"{here} must be given {needs}, not {step.operand!r}; correct the step.")
         if isinstance(step.operand, Ref | Pointer):
             raise UnsupportedError(f"{here} must have its operand in the scratchpad, not in HBM; tl.load it first.")
+        if step.per_tile:
+            self._check_per_tile(step, k_tiles, here)
         if isinstance(step.operand, Tensor):
-            given = step.operand.shape
-            if step.scope == Scope.OUTPUT_TILE and broadcast_shapes(given, shape, "an epilogue operand") != shape:
-                raise ShapeError(f"{here} must have an operand that broadcasts to {shape}, not {given}; reshape it.")
+            self._check_broadcast(step, shape, here)
         elif step.operand is not None and not isinstance(step.operand, int | float):
             raise ShapeError(f"{here} must have a number or a tile as its operand, not {step.operand!r}; load it.")
+
+    def _check_per_tile(self, step: Step, k_tiles: int, here: str) -> None:
+        if step.scope != Scope.K_TILE or not isinstance(step.operand, Tensor):
+            raise ShapeError(
+                f"{here} must have scope 'k_tile' and a tile of the scratchpad as its operand with per_tile=True, not "
+                f"scope {step.scope!r} and {step.operand!r}; leave per_tile out."
+            )
+        if step.operand.shape[:1] != (k_tiles,):
+            raise ShapeError(
+                f"{here} must have an operand whose first extent is the number of k tiles, {k_tiles}, with "
+                f"per_tile=True, not shape {step.operand.shape}; reshape it, or leave per_tile out."
+            )
+
+    def _check_broadcast(self, step: Step, shape: tuple[int, int], here: str) -> None:
+        given = step.operand.shape[1:] if step.per_tile else step.operand.shape
+        tail = (1,) * max(0, len(shape) - len(given)) + given
+        if len(tail) > len(shape) or any(e not in (1, whole) for e, whole in zip(tail, shape, strict=True)):
+            what = "an operand whose part for each k tile" if step.per_tile else "an operand that"
+            raise ShapeError(f"{here} must have {what} broadcasts to {shape}, not {given}; reshape it.")

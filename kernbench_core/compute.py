@@ -7,16 +7,17 @@ bf16 accumulate in bf16. Integer products accumulate in int32. Functions of plug
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
 
 from kernbench_core import compute_math, dtypes
-from kernbench_core.compute_types import broadcast, check_shapes, op_of, result_shape, result_type
+from kernbench_core.compute_types import broadcast, op_of, result_shape, result_type
 from kernbench_core.errors import ShapeError
 
-__all__ = ["CORE_FUNCTIONS", "check_shapes", "evaluate", "function_of", "gemm", "result_shape", "result_type"]
+__all__ = ["CORE_FUNCTIONS", "Scope", "evaluate", "function_of", "gemm", "result_shape", "result_type"]
 
 Array = np.ndarray[Any, Any]
 Params = Mapping[str, Any]
@@ -30,11 +31,18 @@ CORE_FUNCTIONS: Final[Mapping[str, str]] = {
     "composite_math": COMPOSITE_MATH,
     **dict.fromkeys((*compute_math.FUNCTIONS, *compute_math.ALIASES), MATH),
 }
-K_TILE: Final = "k_tile"
-OUTPUT_TILE: Final = "output_tile"
 # The largest K for which sums of int8 products are exact in f32 (2**24 / 2**14) and in f64.
 _EXACT_K_F32: Final = 1 << 10
 _EXACT_K_F64: Final = 1 << 38
+
+
+class Scope(StrEnum):
+    """When an epilogue step of a composite GEMM runs."""
+
+    K_TILE = "k_tile"
+    """After the GEMM of every tile along K, on that tile's product, before it joins the sum."""
+    OUTPUT_TILE = "output_tile"
+    """Once for each output tile, before it is stored."""
 
 
 def function_of(op_name: str, functions: Mapping[str, str] | None = None) -> str | None:
@@ -68,7 +76,7 @@ def gemm(params: Params, inputs: Sequence[Array]) -> Array:
 def composite_gemm(params: Params, inputs: Sequence[Array]) -> Array:
     """Multiply as `gemm` does, then apply the steps of `params["epilogue"]` (see `epilogue_of`)."""
     steps = epilogue_of(params)
-    if any(step.scope == K_TILE for step in steps):
+    if any(step.scope == Scope.K_TILE for step in steps):
         acc = _accumulate_k_tiles(params, inputs, steps)
     else:
         acc = accumulate(params, inputs[0], inputs[1])
@@ -89,22 +97,31 @@ def composite_math(params: Params, inputs: Sequence[Array]) -> Array:
 
 @frozen
 class EpilogueStep:
-    """One step after a GEMM: a kind, the scope k_tile or output_tile, and which inputs of the op it reads."""
+    """One step after a GEMM: a kind, the scope k_tile or output_tile, and which inputs of the op it reads.
+
+    With `per_tile` (scope k_tile) each k tile reads its own part of the inputs, along their first dimension.
+    """
 
     kind: str
     scope: str
     inputs: tuple[int, ...]
+    per_tile: bool = False
 
 
 def epilogue_of(params: Params) -> tuple[EpilogueStep, ...]:
-    """Return the epilogue steps of a composite op: `params["epilogue"]` holds one (kind, scope, input numbers) each.
+    """Return the epilogue steps of a composite op.
+
+    `params["epilogue"]` holds one (kind, scope, input numbers, per_tile) each; without `per_tile` it is false.
 
     Kinds: `bias` and `add` add, `scale`, `mul` and `dequant` multiply, `relu`, `gelu` and every other unary math op
     apply. Operands broadcast to the (m, n) tile. A step of scope output_tile applies once, to the finished sum. One of
-    scope k_tile applies to the product of each k tile (`tile_k` wide) before that joins the sum; an operand whose first
-    extent is the number of k tiles then gives each tile its own part.
+    scope k_tile applies to the product of each k tile (`tile_k` wide) before that joins the sum; with `per_tile` its
+    operand has one part for each k tile along its first dimension, and the part is what broadcasts.
     """
-    return tuple(EpilogueStep(kind, scope, tuple(inputs)) for kind, scope, inputs in params.get("epilogue") or ())
+    return tuple(
+        EpilogueStep(kind, scope, tuple(inputs), *per_tile)
+        for kind, scope, inputs, *per_tile in params.get("epilogue") or ()
+    )
 
 
 def accumulate(params: Params, a: Array, b: Array) -> Array:
@@ -131,7 +148,7 @@ def finish_gemm(params: Params, acc: Array, inputs: Sequence[Array]) -> Array:
     if params.get("accumulate"):
         acc = acc + (dtypes.to_compute(inputs[2]) if acc.dtype.kind == "f" else inputs[2])
     for step in epilogue_of(params):
-        if step.scope != K_TILE:
+        if step.scope != Scope.K_TILE:
             acc = _apply(step, acc, [inputs[i] for i in step.inputs])
     out = dtypes.cast(acc, params["dtype_out"])
     if params.get("layout_out") == "col_major":
@@ -149,15 +166,11 @@ def _accumulate_k_tiles(params: Params, inputs: Sequence[Array], steps: tuple[Ep
         cut = slice(tile * size, min(k, (tile + 1) * size))
         part = product(a[..., cut], b[..., cut, :])
         for step in steps:
-            if step.scope == K_TILE:
-                part = _apply(step, part, [_of_tile(inputs[i], tile, tiles) for i in step.inputs])
+            if step.scope == Scope.K_TILE:
+                part = _apply(step, part, [inputs[i][tile] if step.per_tile else inputs[i] for i in step.inputs])
         acc = part if acc is None else acc + part
     assert acc is not None
     return acc
-
-
-def _of_tile(operand: Array, tile: int, tiles: int) -> Array:
-    return operand[tile] if operand.ndim and operand.shape[0] == tiles > 1 else operand
 
 
 def _apply(step: EpilogueStep, x: Array, operands: Sequence[Array]) -> Array:

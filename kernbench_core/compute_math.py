@@ -122,7 +122,7 @@ def _plain_all(functions: Mapping[str, Callable[..., Any]]) -> dict[str, MathFun
     return {name: _plain(function) for name, function in functions.items()}
 
 
-FLOAT_UNARY: Final[Mapping[str, MathFunction]] = _plain_all(
+_ELEMENTARY: Final[Mapping[str, MathFunction]] = _plain_all(
     {
         "exp": np.exp,
         "exp2": np.exp2,
@@ -135,11 +135,12 @@ FLOAT_UNARY: Final[Mapping[str, MathFunction]] = _plain_all(
         "tanh": np.tanh,
         "erf": _erf,
         "sigmoid": _sigmoid,
-        "silu": lambda x: x * _sigmoid(x),
-        "gelu": _gelu,
-        "gelu_erf": _gelu_erf,
     }
 )
+ACTIVATIONS: Final[Mapping[str, MathFunction]] = _plain_all(
+    {"silu": lambda x: x * _sigmoid(x), "gelu": _gelu, "gelu_erf": _gelu_erf}
+)
+FLOAT_UNARY: Final[Mapping[str, MathFunction]] = {**_ELEMENTARY, **ACTIVATIONS}
 UNARY: Final[Mapping[str, MathFunction]] = _plain_all(
     {
         "abs": np.abs,

@@ -77,11 +77,6 @@ def result_shape(op: str, shapes: Sequence[Shape], params: Mapping[str, Any] | N
     return broadcast(op, shapes)
 
 
-def check_shapes(op: str, shapes: Sequence[Shape], params: Mapping[str, Any] | None = None) -> None:
-    """Raise ShapeError when operands of these shapes do not fit the op."""
-    result_shape(op, shapes, params)
-
-
 def broadcast(op: str, shapes: Sequence[Shape]) -> Shape:
     """Return the shape that operands broadcast to, as numpy does."""
     try:

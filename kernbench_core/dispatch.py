@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from kernbench_core.language_math import MathLanguage
 
 
+_PRUNE_AT = 64
+"""How many commands may be in flight before complete ones are looked for."""
+
+
 class PeState:
     """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter."""
 
@@ -50,8 +54,9 @@ class Dispatcher:
     def __init__(self, state: PeState, bridge: Bridge) -> None:
         self._state = state
         self._bridge = bridge
-        self._in_flight: list[KernelCommand] = []
-        self._immediates: dict[tuple[type, Any, str], ArrayValue] = {}
+        self._in_flight: dict[KernelCommand, None] = {}
+        self._prune_at = _PRUNE_AT
+        self._immediates: dict[tuple[type, str, str], ArrayValue] = {}
 
     # Issue and wait ---------------------------------------------------------------------------------
 
@@ -69,13 +74,15 @@ class Dispatcher:
         """
         command.blocking = wait
         if not wait:
-            self._in_flight.append(command)
+            if len(self._in_flight) >= self._prune_at:
+                self._prune()
+            self._in_flight[command] = None
         self._bridge.suspend(command)
 
     def wait_for(self, commands: Sequence[KernelCommand]) -> None:
         """Come back, in simulated time, when all of `commands` are complete."""
-        done = set(map(id, commands))
-        self._in_flight = [command for command in self._in_flight if id(command) not in done]
+        for command in commands:
+            self._in_flight.pop(command, None)
         self._bridge.suspend(tuple(commands))
 
     def wait(self, *handles: Handle) -> None:
@@ -95,6 +102,11 @@ class Dispatcher:
                 )
             handle.settle()
 
+    def _prune(self) -> None:
+        """Forget commands that nobody waited for and that are complete; those that failed still have to be raised."""
+        self._in_flight = {c: None for c in self._in_flight if not c.complete or c.error is not None}
+        self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
+
     # Operands ---------------------------------------------------------------------------------------
 
     def operand(self, thing: Any, dtype: str, op: str) -> Operand:
@@ -111,7 +123,7 @@ class Dispatcher:
 
     def _immediate(self, number: Any, dtype: str) -> ArrayValue:
         """Make a 0-d value of a number, once per number; ints that do not fit wrap as in hardware."""
-        key = (type(number), number, dtype)
+        key = (type(number), repr(number), dtype)  # equal numbers are not always the same: -0.0 and 0.0
         found = self._immediates.get(key)
         if found is None:
             found = self._immediates[key] = ArrayValue(cast(np.asarray(number), dtype))
@@ -131,7 +143,7 @@ class Dispatcher:
 
     @property
     def in_flight(self) -> tuple[KernelCommand, ...]:
-        """The commands that were issued without waiting and have not been waited for since."""
+        """The commands that were issued without waiting and have not been waited for since, nor dropped as complete."""
         return tuple(self._in_flight)
 
     # Unit commands ----------------------------------------------------------------------------------

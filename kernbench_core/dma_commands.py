@@ -80,10 +80,10 @@ class DmaReadCmd(DmaCommand):
         assert isinstance(self.value, LoadedValue)
         try:
             self.value.bind(self._sample())
-        except UninitializedReadError as error:
+        except UninitializedReadError:
             raise UninitializedReadError(
                 f"{self.call} at {describe_site(self.site)} must read memory that was written, and part of tensor "
-                f"{self.tensor!r} was not; store to it first, or make the tensor with rt.zeros. {error}"
+                f"{self.tensor!r} was not; store to it first, or make the tensor with rt.zeros."
             ) from None
 
     def _sample(self) -> Value:

@@ -15,12 +15,6 @@ class KernbenchError(Exception):
     exit_code: ClassVar[int] = 6
 
 
-class VerificationError(KernbenchError):
-    """A computed result differs from what was expected."""
-
-    exit_code = 1
-
-
 class UsageError(KernbenchError):
     """The command or call names something that does not exist, or in the wrong form."""
 

@@ -18,7 +18,7 @@ from kernbench_core.batches import Batch, Job
 from kernbench_core.compute import function_of
 from kernbench_core.errors import ExecutionError, NoDataError
 from kernbench_core.foreign import bind, in_execution_order, names_only_addresses
-from kernbench_core.oplog import Access, OpLog, OpRecord
+from kernbench_core.oplog import OpLog, OpRecord
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import Array, AssemblyValue, LoadedValue, OpId, ResultValue, Value
 from kernbench_core.verification import Expected, Verification, verify_ops, verify_regions
@@ -279,11 +279,3 @@ class DataExecutor:
         for result in (*op.reads(), op.result):
             if result not in self._readers and result not in kept:
                 result.release()
-
-
-def access_of(where: Access | Sequence[Any]) -> Access:
-    """Return an access given as such, or as (space, address | region | regions)."""
-    if isinstance(where, Access):
-        return where
-    space, place = where
-    return Access(space, place if isinstance(place, tuple) else (place,))

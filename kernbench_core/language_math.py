@@ -16,6 +16,7 @@ import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute import evaluate
+from kernbench_core.compute_math import ACTIVATIONS, FLOAT_UNARY
 from kernbench_core.compute_types import result_type
 from kernbench_core.dispatch import Dispatcher
 from kernbench_core.dtypes import cast, is_float, promote
@@ -24,9 +25,6 @@ from kernbench_core.index import IndexTensor, broadcast_shapes
 from kernbench_core.pointers import Pointer
 from kernbench_core.tensor import Handle, Tensor
 from kernbench_core.typenames import dtype_of
-
-FLOAT_UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid")
-"""Ops of one operand that compute in floating point only."""
 
 _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": max, "minimum": min,
@@ -351,7 +349,7 @@ def _install() -> None:
     def scan(op: str) -> Callable[..., Any]:
         return lambda self, input, axis=0, reverse=False: self.scan(op, input, axis, reverse)
 
-    for op in (*FLOAT_UNARY, "abs", "floor", "ceil"):
+    for op in (*(op for op in FLOAT_UNARY if op not in ACTIVATIONS), "abs", "floor", "ceil"):
         _add_named(op, unary(op), f"Compute {op}, elementwise.")
     for op in ("sum", "max", "min", "argmax", "argmin"):
         _add_named(op, reduction(op), f"Compute {op} along `axis`, or of everything.")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.composite import CompositeCmd
-from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
+from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UninitializedReadError, UnsupportedError
 from tests.core.kernel_rig import Rig
 
 A = (np.arange(48, dtype=np.float16).reshape(6, 8) - 20) / 8
@@ -70,9 +70,48 @@ def test_a_pinned_operand_and_an_epilogue() -> None:
         ("relu", "output_tile"),
     ]
     assert rig.log[-1].params["epilogue"] == (
-        ("scale", "output_tile", (2,)),
-        ("bias", "output_tile", (3,)),
-        ("relu", "output_tile", ()),
+        ("scale", "output_tile", (2,), False),
+        ("bias", "output_tile", (3,), False),
+        ("relu", "output_tile", (), False),
+    )
+
+
+def test_k_tile_operands_broadcast_unless_they_are_per_tile() -> None:
+    """An operand whose first extent happens to be the number of k tiles is not cut; per_tile cuts it, and says so."""
+    a, b = A[:4, :8], B[:, :4]
+    scale, parts = np.arange(16, dtype=np.float32).reshape(4, 4) - 7, np.arange(4, dtype=np.float32) + 1
+    wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
+
+    def kernel(a: Any, b: Any, s: Any, p: Any, c: Any, d: Any, tl: Any) -> None:
+        tiles = {"tile_m": 4, "tile_k": 2, "tile_n": 4, "wait": True}
+        whole = tl.epilogue("scale", tl.load(s, shape=(4, 4)), "k_tile")
+        cut = tl.epilogue("scale", tl.load(p, shape=(4,)), "k_tile", per_tile=True)
+        tl.composite("gemm", tl.ref(a, (4, 8)), tl.ref(b, (8, 4)), c, epilogue=[whole], **tiles)
+        tl.composite("gemm", tl.ref(a, (4, 8)), tl.ref(b, (8, 4)), d, epilogue=[cut], **tiles)
+
+    rig = Rig()
+    c, d = rig.empty((4, 4)), rig.empty((4, 4))
+    rig.run(kernel, *(rig.tensor(x) for x in (a, b, scale, parts)), c, d)
+    np.testing.assert_allclose(rig.numpy(c), (wide_a @ wide_b) * scale, rtol=1e-5, atol=1e-5)
+    want = sum(parts[t] * (wide_a[:, 2 * t : 2 * t + 2] @ wide_b[2 * t : 2 * t + 2]) for t in range(4))
+    np.testing.assert_allclose(rig.numpy(d), want, rtol=1e-5, atol=1e-5)
+    steps = [r.params["epilogue"] for r in rig.log if r.op_kind == "gemm"]
+    assert steps == [(("scale", "k_tile", (2,), False),), (("scale", "k_tile", (2,), True),)]
+
+
+def test_an_input_that_nobody_wrote_is_named() -> None:
+    """One sentence: the tensor, the operand, the line, and what to do."""
+
+    def kernel(a: Any, b: Any, c: Any, tl: Any) -> None:
+        tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c)
+
+    rig = Rig()
+    with pytest.raises(UninitializedReadError) as caught:
+        rig.run(kernel, rig.tensor(A), rig.empty((8, 5), "f16", "right"), rig.empty((6, 5)))
+    line = kernel.__code__.co_firstlineno + 1
+    assert str(caught.value).partition("\n")[0] == (
+        f"tl.composite at {__file__}:{line} must read memory that was written, and part of tensor 'right' (operand b) "
+        "was not; store to it first, or make the tensor with rt.zeros."
     )
 
 
@@ -144,6 +183,41 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
         UnsupportedError,
         lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, epilogue=[("bias", c)]),
         ": epilogue step 'bias' must have its operand in the scratchpad, not in HBM; tl.load it first.",
+    ),
+    "per_tile extent": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite(
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
+            epilogue=[tl.epilogue("scale", tl.load(a, shape=(3,)), "k_tile", per_tile=True)],
+        ),
+        ": epilogue step 'scale' must have an operand whose first extent is the number of k tiles, 2, with "
+        "per_tile=True, not shape (3,); reshape it, or leave per_tile out.",
+    ),
+    "per_tile part": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite(
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
+            epilogue=[tl.epilogue("scale", tl.load(a, shape=(2, 4)), "k_tile", per_tile=True)],
+        ),
+        ": epilogue step 'scale' must have an operand whose part for each k tile broadcasts to (6, 5), not (4,); "
+        "reshape it.",
+    ),
+    "per_tile number": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite(
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c,
+            epilogue=[tl.epilogue("scale", 2.0, "k_tile", per_tile=True)],
+        ),
+        ": epilogue step 'scale' must have scope 'k_tile' and a tile of the scratchpad as its operand with "
+        "per_tile=True, not scope 'k_tile' and 2.0; leave per_tile out.",
+    ),
+    "k_tile operand": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite(
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
+            epilogue=[("scale", tl.load(a, shape=(2,)), "k_tile")],
+        ),
+        ": epilogue step 'scale' must have an operand that broadcasts to (6, 5), not (2,); reshape it.",
     ),
     "tile": (
         ShapeError,

@@ -150,7 +150,7 @@ def test_composite_epilogue() -> None:
             "op": "gemm",
             "tile_k": 2,
             "dtype_out": "f32",
-            "epilogue": (("dequant", "k_tile", (2,)), ("bias", "output_tile", (3,)), ("relu", "output_tile", ())),
+            "epilogue": (("dequant", "k_tile", (2,), True), ("bias", "output_tile", (3,)), ("relu", "output_tile", ())),
         },
         "gemm",
     )

@@ -211,3 +211,9 @@ def test_what_does_not_fit_is_refused(case: str) -> None:
         compute(body, F)
     said = str(caught.value).partition("\n")[0]
     assert said.replace(f"{__file__}:{body.__code__.co_firstlineno}", "LINE") == text
+
+
+def test_minus_zero_is_kept_apart_from_zero() -> None:
+    """Numbers that are equal and not the same are different operands."""
+    found, _ = compute(lambda f, tl: tl.cat(1.0 / (f * 0.0), 1.0 / (f * -0.0)), np.ones((2, 2), np.float32))
+    np.testing.assert_array_equal(found, np.repeat(np.array([np.inf, -np.inf], np.float32), 2)[:, None].repeat(2, 1))
