@@ -27,12 +27,12 @@ class TiledCommand(Protocol):
 class TileStream:
     """Follow the tiles of one composite command between being fed and being complete.
 
-    Tiles leave the DMA for the register file in plan order, whatever order memory answers in: so the units serve
-    them in order, and a tile that stores an accumulator comes after all tiles that it sums up. `returned` fires
-    each time a tile is complete.
+    Tiles leave the DMA for the register file in plan order, whatever order memory answers in, and so they leave each
+    stage that adds to a sum of several tiles, whichever of a unit's servers ends first: a tile that stores an
+    accumulator comes after all tiles that it sums up. `returned` fires each time a tile is complete.
     """
 
-    __slots__ = ("_held", "_next", "command", "completed", "home", "in_flight", "returned")
+    __slots__ = ("_gates", "_summed", "command", "completed", "home", "in_flight", "returned")
 
     def __init__(self, command: TiledCommand, home: str) -> None:
         self.command = command
@@ -40,30 +40,52 @@ class TileStream:
         self.in_flight: dict[int, TileToken] = {}
         self.completed = 0
         self.returned = Signal()
-        self._next = 0
-        self._held: dict[int, tuple[TileToken, float, float]] = {}
+        self._gates: dict[int, _Gate] = {}
+        self._summed = 0
 
     def feed(self, plan: TilePlan, index: int) -> TileToken:
         """Return the token of the tile with this index in the plan; count it as in flight."""
+        if not index:
+            # a first tile that stores nothing does just what every tile does before it joins a sum
+            stores = any(stage.stage_type is StageType.STORE for stage in plan.stages)
+            self._summed = 0 if stores else len(plan.stages)
         token = self.in_flight[index] = TileToken(plan, self, index)
         return token
 
-    def leave_dma(self, token: TileToken, component: ComponentBase, head: float, tail: float) -> None:
-        """Send `token` on to its present stage from (`head`, `tail`) ns, once all tiles before it have gone."""
-        self._held[token.index] = (token, head, tail)
-        while self._next in self._held:
-            ready, own_head, own_tail = self._held.pop(self._next)
-            self._next += 1
+    def in_order(self, token: TileToken) -> bool:
+        """Tell whether tiles leave the stage that `token` is at in plan order."""
+        kind = token.stage.stage_type
+        if kind is StageType.DMA_READ:
+            return token.plan.stages[token.stage_idx + 1].stage_type is not kind
+        return token.stage_idx < self._summed and kind in (StageType.GEMM, StageType.MATH)
+
+    def leave(self, token: TileToken, component: ComponentBase, head: float, tail: float) -> None:
+        """Send `token` on from its present stage at (`head`, `tail`) ns, once all tiles before it have gone."""
+        gate = self._gates.setdefault(token.stage_idx, _Gate())
+        gate.held[token.index] = (token, head, tail)
+        while gate.next in gate.held:
+            ready, own_head, own_tail = gate.held.pop(gate.next)
+            gate.next += 1
             head = max(own_head, head)
             tail = max(own_tail, head)
             ready.queueing += tail - own_tail
-            ready.hop_to(ready.stage.component, component, head, tail)
+            ready.go_on(component, head, tail)
 
     def complete(self, token: TileToken) -> None:
         """Count a tile that is back; called once per tile, inside its delivery."""
         del self.in_flight[token.index]
         self.completed += 1
         self.returned.fire()
+
+
+class _Gate:
+    """Hold the tiles that have ended one stage before tiles that come earlier in the plan."""
+
+    __slots__ = ("held", "next")
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.held: dict[int, tuple[TileToken, float, float]] = {}
 
 
 class TileToken(MsgBase):
@@ -139,14 +161,18 @@ class TileToken(MsgBase):
 
     def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
         """Route to the next stage, or home after the last one; called by the unit that served the present one."""
-        left = self.stage.stage_type
+        if self.stream.in_order(self):
+            self.stream.leave(self, component, head, tail)
+        else:
+            self.go_on(component, head, tail)
+
+    def go_on(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Go to the next stage, or home after the last one, from (`head`, `tail`) ns."""
         if not self.advance():
             self.reply = True
             self.hop_to(self.stream.home, component, head, tail)
         elif self.stage.component == component.id:
             self._again(component, head, tail)
-        elif left is StageType.DMA_READ:
-            self.stream.leave_dma(self, component, head, tail)
         else:
             self.hop_to(self.stage.component, component, head, tail)
 

@@ -109,6 +109,31 @@ def test_tiles_leave_the_dma_in_plan_order() -> None:
         assert sum(end <= start for _, end in gemms) >= 4 * number
 
 
+@pytest.mark.parametrize("scope", [None, "k_tile"])
+def test_a_sum_is_complete_before_its_tile_goes_on(scope: str | None) -> None:
+    """With two arrays and two math units, a small last k tile waits for the large one before it."""
+    epilogue = [] if scope is None else [spec("dequant", scope), spec("relu", "output_tile")]
+    pe = Pe(
+        {
+            "pe_dma": {"servers": 4},
+            "pe_scheduler": {"tiles_in_flight": 4},
+            "pe_gemm": {"servers": 2, "macs_per_cycle": 16},
+            "pe_math": {"servers": 2, "lanes": 1},
+        }
+    )
+    pe.issue(Composite(m=8, k=20, n=16, tile_m=8, tile_k=16, tile_n=16, epilogue=epilogue))
+    pe.run()
+    gemms = sorted((start, end) for name, start, end in pe.stages if name == "GEMM")
+    assert gemms[1][0] < gemms[0][1] and gemms[1][1] < gemms[0][1], "the second product runs beside and ends first"
+    ends = [end for name, _, end in pe.stages if name == "GEMM"]
+    if scope is not None:
+        maths = sorted((start, end) for name, start, end in pe.stages if name == "MATH")
+        assert maths[2][0] >= max(end for _, end in maths[:2]), "the step on the sum comes after both on the products"
+        ends.append(maths[2][1])
+    (store,) = [start for name, start, _ in pe.stages if name == "STORE"]
+    assert store >= max(ends)
+
+
 def test_a_tile_is_counted_once() -> None:
     """The same tile cannot be complete a second time."""
     stream = TileStream(Composite(m=8, k=4, n=6), SCHEDULER)
