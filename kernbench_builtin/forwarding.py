@@ -23,7 +23,7 @@ saturation. Arbitration is first come first served over all ports, with no virtu
 
     ON_HEAD = True
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "1 ns", "Latency from input to output port, for head and tail."),
+        Param("overhead", "time", "4 ns", "Latency from input to output port, for head and tail."),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

@@ -26,7 +26,7 @@ then channel_latency.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "8 ns", "Controller pipeline latency, per request."),
+        Param("overhead", "time", "10 ns", "Controller pipeline latency, per request."),
         Param("channels", "int", 4, "Pseudo-channels of this slice.", minimum=1),
         Param("channel_bandwidth", "bandwidth", "25.6 GB/s", "Peak rate of one pseudo-channel.", positive=True),
         Param("channel_latency", "time", "31.9 ns", "Time from a request's turn to its first byte.", positive=True),

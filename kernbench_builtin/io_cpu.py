@@ -21,7 +21,7 @@ PEs; the answer leaves when the last cube's answer has been served.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "20 ns", "Processing time of a launch or of an answer."),
+        Param("overhead", "time", "10 ns", "Processing time of a launch or of an answer."),
     )
 
     def next_node(self, site: PeSite) -> str:

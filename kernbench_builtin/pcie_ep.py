@@ -20,5 +20,5 @@ endpoint is an estimate, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "150 ns", "Latency of the transaction and data-link layers, per message."),
+        Param("overhead", "time", "50 ns", "Latency of the transaction and data-link layers, per message."),
     )

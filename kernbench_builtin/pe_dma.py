@@ -35,8 +35,8 @@ Reads and writes share the workers.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "4 ns", "Set-up time of a chunk."),
-        Param("servers", "int", 16, "Chunks in flight.", minimum=1),
+        Param("overhead", "time", "20 ns", "Set-up time of a chunk."),
+        Param("servers", "int", 8, "Chunks in flight.", minimum=1),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

@@ -42,9 +42,9 @@ per access (6 ns at 1 GHz).
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "0 ns", "Time to accept a request, before its access.", minimum=0),
-        Param("read_bandwidth", "bandwidth", "256 GB/s", "Rate of the read channel.", positive=True),
-        Param("write_bandwidth", "bandwidth", "256 GB/s", "Rate of the write channel.", positive=True),
-        Param("latency", "time", "6 ns", "Access time of the array.", positive=True),
+        Param("read_bandwidth", "bandwidth", "512 GB/s", "Rate of the read channel.", positive=True),
+        Param("write_bandwidth", "bandwidth", "512 GB/s", "Rate of the write channel.", positive=True),
+        Param("latency", "time", "3 ns", "Access time of the array.", positive=True),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

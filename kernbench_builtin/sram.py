@@ -22,8 +22,8 @@ class Sram(ChannelledMemory):
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "2 ns", "Controller latency, per request."),
-        Param("bandwidth", "bandwidth", "256 GB/s", "Rate of the port, reads and writes together.", positive=True),
-        Param("latency", "time", "6 ns", "Access time of the array.", positive=True),
+        Param("bandwidth", "bandwidth", "128 GB/s", "Rate of the port, reads and writes together.", positive=True),
+        Param("latency", "time", "5 ns", "Access time of the array.", positive=True),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

@@ -8,17 +8,21 @@ counts make that moment deterministic.
 from __future__ import annotations
 
 import gc
+from collections import Counter
+from collections.abc import Iterable
 
 from attrs import frozen
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, TcmOverflowError
-from kernbench_core.memory import FirstFit
+from kernbench_core.memory import Block, FirstFit
 from kernbench_core.regions import Region
 from kernbench_core.units import format_bytes
 
 TCM_ALIGNMENT = 64
 """Bytes that every block is aligned to: a line of the scratchpad."""
+
+_MOST_ROWS = 16
 
 
 @frozen
@@ -104,6 +108,8 @@ class TcmTable:
     def _overflow(self, birth: Birth, nbytes: int) -> str:
         fit = self.fit
         rows = [f"  {b.address - fit.base:#010x}  {b.nbytes:>9} B  {b.owner}" for b in fit.table()]
+        if len(rows) > _MOST_ROWS:
+            rows[_MOST_ROWS:] = [f"  and {len(rows) - _MOST_ROWS} more; born at: {_births(fit.table()[_MOST_ROWS:])}"]
         return (
             f"{describe_site(birth.site)}: {birth.op} must find {format_bytes(nbytes)} of TCM on {self.pe} for "
             f"{birth.dtype} {list(birth.shape)}, and {format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} are "
@@ -112,3 +118,9 @@ class TcmTable:
             "a loop holds two tiles, because the old one lives until the new one is there. Allocated, by offset:\n"
             + "\n".join(rows)
         )
+
+
+def _births(blocks: Iterable[Block]) -> str:
+    """Count the blocks that were born alike."""
+    counts = Counter(str(block.owner) for block in blocks)
+    return "; ".join(f"{count} x {birth}" for birth, count in counts.items())

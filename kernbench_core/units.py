@@ -129,7 +129,7 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
         if not math.isfinite(value):
             return None, ""
         if kind.units:
-            return None, f" Did you mean '{value:g} {kind.example_unit}'?"
+            return None, f" Did you mean '{value:g} {kind.example_unit}'?" if value else ""
         return (Fraction(value), "") if abs(value) < LARGEST else (None, " That is too large to be meant.")
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:

@@ -85,6 +85,14 @@ def test_every_kind_of_node_has_its_implementation_from_configuration(graphs: di
     assert all(node.impl.startswith("builtin.") for node in graphs["full"].nodes.values())
 
 
+def test_what_a_model_takes_by_default_is_what_the_presets_give_it(graphs: dict[str, Graph], plugins: Plugins) -> None:
+    """Naming another model in a configuration changes no figure behind the user's back."""
+    for node in graphs["default"].nodes.values():
+        if node.kind != "link":  # a scale-up port is slower than the forwarding on a die
+            defaults = {param.name: param.default_value for param in plugins.components.declared(node.impl)}
+            assert dict(node.params) == defaults, node.kind
+
+
 def test_the_largest_preset_compiles_in_under_3_s(plugins: Plugins) -> None:
     began = time.perf_counter()
     compile_topology(load_config(str(FOLDER / "full.yaml")), plugins.components)
