@@ -14,6 +14,8 @@ from typing import Any, cast
 from attrs import frozen
 from greenlet import getcurrent, greenlet
 
+from kernbench_core.errors import KernelError
+
 
 @frozen
 class Finished:
@@ -22,24 +24,39 @@ class Finished:
     value: Any
 
 
+class _KernelStack(greenlet):  # type: ignore[misc]  # greenlet is untyped
+    """The stack of a kernel, told from a host program's by its type."""
+
+
+def in_kernel() -> bool:
+    """Tell whether the caller runs in a kernel, of whichever run."""
+    return isinstance(getcurrent(), _KernelStack)
+
+
 class Bridge:
     """Run `fn(*args, **kwargs)` in its own stack, one step at a time.
 
     `resume` runs it until it calls `suspend(request)` and gives that request; the next `resume(value)` makes
-    `suspend` return `value`. An exception that the function raises leaves through `resume`.
+    `suspend` return `value`. An exception that the function raises leaves through `resume`. `kernel` says that
+    the function is a kernel, for `in_kernel`.
     """
 
     __slots__ = ("_greenlet",)
 
     def __init__(
-        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        kernel: bool = False,
     ) -> None:
         named = dict(kwargs or {})
 
         def run(_: Any) -> Finished:
             return Finished(fn(*args, **named))
 
-        self._greenlet: Any = greenlet(run)
+        self._greenlet: Any = _KernelStack(run) if kernel else greenlet(run)
 
     def resume(self, value: Any = None) -> Any:
         """Continue the function; gives its next request, or `Finished`. Called by whoever owns the simulation."""
@@ -50,8 +67,17 @@ class Bridge:
         return child.switch(value)
 
     def suspend(self, request: Any) -> Any:
-        """Stop the function and hand `request` out; gives what the next `resume` brings. Called from inside."""
-        return self._greenlet.parent.switch(request)
+        """Stop the function and hand `request` out; gives what the next `resume` brings.
+
+        Raise KernelError for a call from anywhere else than inside the function.
+        """
+        own = self._greenlet
+        if getcurrent() is not own:
+            raise KernelError(
+                "a call that takes simulated time must be made by the kernel or host program that was given the tl or "
+                "rt, while it runs, not from elsewhere; call it there."
+            )
+        return own.parent.switch(request)
 
     def throw(self, error: BaseException) -> Any:
         """Continue the function with `error` raised at the place where it is suspended."""

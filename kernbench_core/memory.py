@@ -11,9 +11,11 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
+from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError, PageFaultError
 from kernbench_core.graph import Design, PeSite
@@ -23,7 +25,8 @@ from kernbench_core.units import format_bytes
 VIRTUAL_BASE = 1 << 32
 """First virtual address: 0 and small integers are never valid pointers."""
 
-VIRTUAL_BYTES = 1 << 56
+VIRTUAL_BYTES = 1 << 62
+"""Bytes of virtual addresses that one run can use up: they are never given out twice."""
 
 
 @frozen
@@ -237,15 +240,20 @@ class TensorAllocation:
 
 
 class DeviceMemory:
-    """Allocate tensors over the HBM slices of one machine and translate their addresses."""
+    """Allocate tensors over the HBM slices of one machine and translate their addresses.
+
+    A freed tensor's physical memory is used again, its virtual addresses never: an old pointer is a page fault.
+    """
 
     def __init__(self, design: Design) -> None:
         self.page_bytes = design.page_bytes
         self.page_table = PageTable()
         self._design = design
-        self._virtual = FirstFit(VIRTUAL_BASE, VIRTUAL_BYTES, design.page_bytes)
+        self._next_va = -(-VIRTUAL_BASE // design.page_bytes) * design.page_bytes
         self._slices: dict[int, FirstFit] = {}
         self._live: dict[int, TensorAllocation] = {}
+        self._freed: WeakKeyDictionary[TensorAllocation, str] = WeakKeyDictionary()
+        self._sites: dict[str, PeSite] | None = None
         #: What a kernel runner keeps for each PE over the whole run, by PE index.
         self.kept: dict[int, Any] = {}
 
@@ -260,15 +268,21 @@ class DeviceMemory:
         if any(extent < 0 for extent in dims):
             raise KernelError(f"tensor {name!r} must have extents of at least 0, not {dims}; correct the shape.")
         nbytes = math.prod(dims) * itemsize(dtype)
-        va = self._virtual.alloc(nbytes, name)
-        assert va is not None, "the virtual space is 2^56 B; physical memory ends long before"
+        va = self._next_va
+        end = va + (-(-nbytes // self.page_bytes) or 1) * self.page_bytes
+        if end > VIRTUAL_BYTES:
+            raise KernelError(
+                f"tensor {name!r} of {format_bytes(nbytes)} must fit in what is left of the virtual addresses, which "
+                "are never used again after a free; keep tensors and write them anew instead of freeing them."
+            )
         segments: list[Segment] = []
         try:
             for offset, length, pe in self._deal(dims, nbytes, pes):
                 segments.append(Segment(va + offset, self._reserve(length, name, pe), length, pe.index))
         except KernelError:
-            self._release(va, segments)
+            self._release(segments)
             raise
+        self._next_va = end
         for segment in segments:
             self.page_table.map(segment.va, segment.pa, segment.nbytes, name)
         allocation = self._live[va] = TensorAllocation(name, va, dims, dtype, nbytes, tuple(segments))
@@ -276,12 +290,32 @@ class DeviceMemory:
 
     def free(self, allocation: TensorAllocation) -> None:
         """Give a tensor's memory back; a later access to it is a page fault. Freeing twice is a KernelError."""
-        if self._live.get(allocation.va) is not allocation:
-            raise KernelError(f"tensor {allocation.name!r} must be allocated to be freed, and is not; free it once.")
+        self.require_live(allocation)
         del self._live[allocation.va]
+        self._freed[allocation] = describe_site(call_site())
         for segment in allocation.segments:
             self.page_table.unmap(segment.va)
-        self._release(allocation.va, allocation.segments)
+        self._release(allocation.segments)
+
+    def require_live(self, allocation: TensorAllocation) -> None:
+        """Raise a KernelError when a tensor was freed, which says where, or when it is of another run."""
+        if self._live.get(allocation.va) is allocation:
+            return
+        where = self._freed.get(allocation)
+        if where is None:
+            raise KernelError(
+                f"tensor {allocation.name!r} must be of this run, and is of another one; make it with this run's rt."
+            )
+        raise KernelError(
+            f"tensor {allocation.name!r} must be live, and was freed at {where}; free it after its last use, or make a "
+            "new tensor."
+        )
+
+    def site_of(self, pe_cpu: str) -> PeSite | None:
+        """Give the PE whose pe_cpu is the node `pe_cpu`, or None; the first call indexes all PEs."""
+        if self._sites is None:
+            self._sites = {site.pe_cpu: site for site in self._design.pes}
+        return self._sites.get(pe_cpu)
 
     def tcm_range(self, pe: PeSite) -> tuple[int, int]:
         """Give the physical start and the bytes of a PE's scratchpad."""
@@ -328,10 +362,9 @@ class DeviceMemory:
             )
         return address
 
-    def _release(self, va: int, segments: Sequence[Segment]) -> None:
+    def _release(self, segments: Sequence[Segment]) -> None:
         for segment in segments:
             self._slices[segment.pe].free(segment.pa)
-        self._virtual.free(va)
 
 
 def _listing(fit: FirstFit) -> str:

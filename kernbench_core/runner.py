@@ -18,6 +18,7 @@ from kernbench_core.component import Waiting
 from kernbench_core.dispatch import PeState
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError
 from kernbench_core.language import TLContext
+from kernbench_core.launching import call_form, replace_nested
 from kernbench_core.memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
 from kernbench_core.pointers import Pointer
@@ -65,9 +66,10 @@ class KernelRunner:
                 f"{place}: kernel {self._kernel!r} must be a plain function, not one "
                 "with yield or async, which would never run; call tl.load and the rest directly."
             )
+        signature = inspect.signature(launch.kernel)
         launch.started_ns[state.pe] = env.now
         for program in launch.programs.get(state.pe, ()):
-            yield from self._run_program(env, launch, state, program)
+            yield from self._run_program(env, launch, state, program, signature)
         launch.ended_ns[state.pe] = env.now
 
     def where(self) -> str | None:
@@ -87,7 +89,7 @@ class KernelRunner:
     def _state(self) -> PeState:
         ctx, cpu = self._component.ctx, self._component.node.id
         kept = ctx.memory.kept
-        site = next((site for site in ctx.design.pes if site.pe_cpu == cpu), None)
+        site = ctx.memory.site_of(cpu)
         if site is None:
             raise ComponentError(f"{cpu}: a kernel must run on the pe_cpu of a PE, and the design has none of this id.")
         state = kept.get(site.index)
@@ -96,16 +98,22 @@ class KernelRunner:
         found: PeState = state
         return found
 
-    def _run_program(self, env: Environment, launch: Launch, state: PeState, program: tuple[int, int, int]) -> Steps:
-        arguments = {name: _as_argument(value) for name, value in launch.arguments.items()}
-        holder: list[TLContext] = []
+    def _run_program(
+        self,
+        env: Environment,
+        launch: Launch,
+        state: PeState,
+        program: tuple[int, int, int],
+        signature: inspect.Signature,
+    ) -> Steps:
+        arguments: dict[str, Any] = {name: _as_argument(value) for name, value in launch.arguments.items()}
 
         def body() -> None:
-            launch.kernel(**arguments, tl=holder[0])
+            args, kwargs = call_form(signature, arguments)
+            launch.kernel(*args, **kwargs)
 
-        bridge = self._bridge = Bridge(body)
-        tl = TLContext(state, bridge, program, launch.grid)
-        holder.append(tl)
+        bridge = self._bridge = Bridge(body, kernel=True)
+        tl = arguments["tl"] = TLContext(state, bridge, program, launch.grid)
         try:
             yield from self._serve(env, state, bridge, bridge.resume)
             yield from self._await(env, tl.in_flight)
@@ -117,7 +125,7 @@ class KernelRunner:
                 raise
             raise self._spell(error, state, env.now, program) from error
         finally:
-            holder.clear()
+            arguments.clear()
             self._bridge = None
             bridge.close()
 
@@ -171,5 +179,7 @@ class KernelRunner:
 
 
 def _as_argument(value: object) -> object:
-    """Give what the kernel gets: a pointer for a tensor, anything else as it is."""
-    return Pointer(value, 0, value.dtype) if isinstance(value, TensorAllocation) else value
+    """Give what one program gets: a pointer for a tensor, own copies of what holds pointers, anything else as it is."""
+    if isinstance(value, TensorAllocation):
+        return Pointer(value, 0, value.dtype)
+    return replace_nested(value, Pointer, lambda found: Pointer(found.tensor, found.offset, found.element))

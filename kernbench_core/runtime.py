@@ -6,26 +6,27 @@ suspends it until the device has answered.
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.bridge import Bridge
+from kernbench_core.bridge import Bridge, in_kernel
 from kernbench_core.dtypes import dtype_name, numpy_dtype
 from kernbench_core.errors import (
     KernelError,
     NoDataError,
+    PendingDataError,
     ShapeError,
     UninitializedReadError,
     UnsupportedError,
     UsageError,
 )
+from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, replace_nested
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
+from kernbench_core.pointers import Pointer
 from kernbench_core.regions import Region
 from kernbench_core.values import AbstractValue, Value
 
@@ -77,6 +78,12 @@ class DeviceTensor:
 
     def value(self) -> Value:
         """Return what the tensor holds now, computed or not; UninitializedReadError when part was not written."""
+        if in_kernel():
+            raise KernelError(
+                f"the value of tensor {self.name!r} must be looked at by the host program, not in a kernel; give the "
+                "tensor to the launch, and load it."
+            )
+        self._runtime.require_live(self)
         if not self._runtime.data:
             return AbstractValue(self.shape, self.dtype)
         try:
@@ -91,13 +98,20 @@ class DeviceTensor:
         """Return the tensor's content, shape and dtype as declared; costs no simulated time.
 
         Waits, in simulated time, for launches that are still running with this tensor; then computes
-        just what it needs. Raise NoDataError in a run without data.
+        just what it needs. After the run it costs nothing either. Raise NoDataError in a run without data,
+        PendingDataError in a kernel, and KernelError after `rt.free`.
         """
+        if in_kernel():
+            raise PendingDataError(
+                f"tensor {self.name!r} must be read by the host program, not in a kernel, where its data may not be "
+                "computed yet; give the tensor to the launch, and load it."
+            )
+        self._runtime.require_live(self)
         if not self._runtime.data:
             raise NoDataError(
                 f"tensor {self.name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."
             )
-        self._runtime.wait_for(self)
+        self._runtime.settle(self)
         return self._runtime.materialize(self.value())
 
     def __repr__(self) -> str:
@@ -160,6 +174,7 @@ class Runtime:
         (normal floats, ints from -8 to 7). `dtype` is a name like "f16"; default the array's own, or f32.
         The first dimension is dealt in equal blocks over the memory slices of the device's PEs.
         """
+        self._require_host("rt.tensor")
         if placement is not None:
             raise UnsupportedError(
                 "rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out."
@@ -181,6 +196,7 @@ class Runtime:
 
     def zeros(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
         """Place zeros in device memory, and take the time of the copy."""
+        self._require_host("rt.zeros")
         _check_shape(shape, name)
         if self.data:
             return self.tensor(np.zeros(tuple(shape), numpy_dtype(dtype)), dtype, name=name)
@@ -188,6 +204,7 @@ class Runtime:
 
     def empty(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
         """Allocate device memory without writing it; takes no simulated time."""
+        self._require_host("rt.empty")
         _check_shape(shape, name)
         self._named += 1
         label = name or f"tensor{self._named}"
@@ -195,14 +212,20 @@ class Runtime:
         return DeviceTensor(self, allocation)
 
     def free(self, tensor: DeviceTensor) -> None:
-        """Give a tensor's device memory back, content and all; takes no simulated time."""
-        self.wait_for(tensor)
+        """Give a tensor's device memory back, content and all; takes no simulated time.
+
+        The tensor is dead then: every use of it raises KernelError.
+        """
+        self._require_host("rt.free")
+        self.settle(tensor)
         self._engine.ctx.memory.free(tensor.allocation)
         self.store.forget("hbm", tensor.regions)
 
     def copy_to_host(self, tensor: DeviceTensor) -> None:
         """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time."""
-        self.wait_for(tensor)
+        self._require_host("rt.copy_to_host")
+        self.require_live(tensor)
+        self.settle(tensor)
         self._request(MemoryReadMsg(tensor.regions))
 
     def check(
@@ -216,7 +239,9 @@ class Runtime:
 
         `expected` is an array of the tensor's shape, or a function that makes one and is called only then.
         """
-        self.wait_for(tensor)
+        self._require_host("rt.check")
+        self.require_live(tensor)
+        self.settle(tensor)
         if not callable(expected) and np.shape(expected) != tensor.shape:
             raise ShapeError(
                 f"rt.check({tensor.name!r}): expected must have the tensor's shape {tensor.shape}, "
@@ -232,51 +257,80 @@ class Runtime:
         kernel: Callable[..., Any],
         *args: object,
         grid: tuple[int, ...] | None = None,
-        device: Iterable[int] | None = None,
+        device: int | str | Iterable[int] | None = None,
         wait: bool = True,
         **kwargs: object,
     ) -> LaunchHandle:
         """Run `kernel(*args, **kwargs, tl)` on the device's PEs and wait for it, unless `wait` is false.
 
         Without `grid` there is one program per PE; with `grid=(x[, y[, z]])` programs are dealt to PEs
-        round-robin in PE order, x fastest. `device` restricts the PEs to those of the given SIPs.
+        round-robin in PE order, x fastest. `device` restricts the PEs to those of one SIP (a number, or "sip:N")
+        or of several (numbers). The kernel gets a pointer for each tensor, also inside tuples, lists and dicts:
+        each program gets its own copies of those.
         """
-        sites = self.pes if device is None else tuple(site for site in self.pes if site.sip in set(device))
-        if not sites:
-            raise UsageError(f"rt.launch: device must name SIPs of this run, not {device!r}.")
+        self._require_host("rt.launch")
+        sites = choose_pes(self.pes, device)
         programs, full_grid = deal_programs([site.index for site in sites], grid)
-        arguments = _bind(kernel, args, kwargs)
-        tensors = tuple(value for value in arguments.values() if isinstance(value, DeviceTensor))
-        plain = {k: v.allocation if isinstance(v, DeviceTensor) else v for k, v in arguments.items()}
+        arguments = bind_arguments(kernel, args, kwargs)
+        tensors: list[DeviceTensor] = []
+
+        def given(tensor: DeviceTensor) -> Pointer:
+            self.require_live(tensor)
+            tensors.append(tensor)
+            return Pointer(tensor.allocation, 0, tensor.dtype)
+
+        plain = {name: replace_nested(value, DeviceTensor, given) for name, value in arguments.items()}
         request = KernelLaunchMsg(Launch(kernel, plain, full_grid, programs))
         request.launch.injected_ns = self.now
         self._engine.ctx.launches.append(request.launch)
-        handle = LaunchHandle(request, tensors)
+        handle = LaunchHandle(request, tuple(tensors))
         self._running.append(handle)
         self._engine.submit(request)
         if wait:
-            self.wait(handle)
+            self._wait(handle)
         return handle
 
     def wait(self, handle: LaunchHandle) -> None:
         """Wait, in simulated time, until a launch is complete."""
+        self._require_host("rt.wait")
+        self._wait(handle)
+
+    def wait_for(self, tensor: DeviceTensor) -> None:
+        """Wait, in simulated time, for every running launch that was given `tensor`."""
+        self._require_host("rt.wait_for")
+        self.settle(tensor)
+
+    def wait_all(self) -> None:
+        """Wait, in simulated time, for every running launch."""
+        self._require_host("rt.wait_all")
+        for handle in list(self._running):
+            self._wait(handle)
+
+    # Inside ---------------------------------------------------------------------------------------
+
+    def require_live(self, tensor: DeviceTensor) -> None:
+        """Raise KernelError when `tensor` was freed, or is of another run."""
+        self._engine.ctx.memory.require_live(tensor.allocation)
+
+    def settle(self, tensor: DeviceTensor) -> None:
+        """Wait for every running launch that was given `tensor`; outside the host program none is waited for."""
+        if self.bridge.inside:
+            for handle in [handle for handle in self._running if tensor in handle.tensors]:
+                self._wait(handle)
+
+    def _wait(self, handle: LaunchHandle) -> None:
         if not handle.request.done.fired:
             self.bridge.suspend(handle.request.done)
         if handle in self._running:
             self._running.remove(handle)
 
-    def wait_for(self, tensor: DeviceTensor) -> None:
-        """Wait, in simulated time, for every running launch that was given `tensor`."""
+    def _require_host(self, call: str) -> None:
+        """Raise a sentence when `call` is made by anything but the host program, while it runs."""
         if self.bridge.inside:
-            for handle in [handle for handle in self._running if tensor in handle.tensors]:
-                self.wait(handle)
-
-    def wait_all(self) -> None:
-        """Wait, in simulated time, for every running launch."""
-        for handle in list(self._running):
-            self.wait(handle)
-
-    # Inside ---------------------------------------------------------------------------------------
+            return
+        if in_kernel():
+            raise KernelError(f"{call} must be called by the host program, not in a kernel; call it around the launch.")
+        raise UsageError(f"{call} must be called by the host program while it runs; call it in the bench.")
 
     def _put(self, tensor: DeviceTensor, array: Array | None) -> None:
         if array is None:
@@ -298,39 +352,6 @@ class Runtime:
             self._executor = DataExecutor(self._engine.op_log, self.store, self._engine.functions)
         result: Array = self._executor.materialize(value)
         return result
-
-
-def deal_programs(
-    pes: Sequence[int], grid: tuple[int, ...] | None
-) -> tuple[dict[int, tuple[tuple[int, int, int], ...]], tuple[int, int, int]]:
-    """Deal the programs of `grid` to `pes` round-robin, x fastest; one per PE where there is no grid."""
-    if grid is None:
-        return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
-    listed = isinstance(grid, tuple | list) and len(grid) in (1, 2, 3)
-    if not listed or any(not isinstance(n, int) or n < 1 for n in grid):
-        raise UsageError(
-            f"rt.launch: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
-        )
-    x, y, z = (*grid, 1, 1)[:3]
-    dealt: dict[int, list[tuple[int, int, int]]] = {}
-    for number in range(math.prod((x, y, z))):
-        dealt.setdefault(pes[number % len(pes)], []).append((number % x, number // x % y, number // (x * y)))
-    return {pe: tuple(ids) for pe, ids in dealt.items()}, (x, y, z)
-
-
-def _bind(kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-    """Match arguments to the kernel's parameters, `tl` left out; raise UsageError when they do not fit."""
-    signature = inspect.signature(kernel)
-    name = getattr(kernel, "__name__", repr(kernel))
-    if "tl" not in signature.parameters:
-        raise KernelError(f"kernel {name!r} must have a parameter named 'tl'; add it, last by custom.")
-    rest = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
-    try:
-        bound = rest.bind(*args, **kwargs)
-    except TypeError as error:
-        raise UsageError(f"rt.launch: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 def _check_shape(shape: Sequence[object], name: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,17 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import NoDataError, ShapeError, UninitializedReadError, UnsupportedError, UsageError
-from kernbench_core.runtime import deal_programs
+from kernbench_core.errors import (
+    KernelError,
+    NoDataError,
+    PageFaultError,
+    PendingDataError,
+    ShapeError,
+    UninitializedReadError,
+    UnsupportedError,
+    UsageError,
+)
+from kernbench_core.launching import deal_programs
 
 
 def copy_kernel(x_ptr: Any, y_ptr: Any, n: int, tl: Any) -> None:
@@ -205,7 +215,7 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
         (
             lambda rt: rt.launch(copy_kernel, 1, 2, 3, device=[7]),
             UsageError,
-            "rt.launch: device must name SIPs of this run, not [7].",
+            "rt.launch: device must name SIPs of this run, not [7]; this run has [0].",
         ),
     ],
 )
@@ -227,3 +237,208 @@ def test_data_of_a_run_without_data_is_refused() -> None:
     assert str(caught.value).split("\n")[0] == (
         "tensor 'x' has no data in a run that keeps shapes only; leave out --no-data to read it."
     )
+
+
+def test_a_freed_tensor_is_dead() -> None:
+    """Whatever is done with it says where it was freed; what took its place is not touched."""
+
+    def clobber(pair: Any, tl: Any) -> None:
+        tl.store(pair["out"][0] + tl.arange(0, 4), tl.full((4,), 7.0, tl.float32))
+
+    def bench(rt: Any) -> None:
+        a = rt.tensor(np.ones(4, np.float32), name="a")
+        rt.free(a)
+        line = sys._getframe().f_lineno - 1
+        b = rt.tensor(np.zeros(4, np.float32), name="b")
+        assert b.regions == a.regions
+        calls: list[Callable[[], object]] = [
+            a.value,
+            a.numpy,
+            lambda: rt.copy_to_host(a),
+            lambda: rt.check(a, np.ones(4)),
+            lambda: rt.free(a),
+            lambda: rt.launch(copy_kernel, a, b, 4),
+            lambda: rt.launch(clobber, {"out": [a]}),
+        ]
+        for call in calls:
+            with pytest.raises(KernelError) as caught:
+                call()
+            assert str(caught.value) == (
+                f"tensor 'a' must be live, and was freed at {__file__}:{line}; free it after its last use, or make a "
+                "new tensor."
+            )
+        rt.check(b, np.zeros(4, np.float32))
+
+    assert run(bench, verify_data=True).verified is True
+
+
+def test_a_pointer_kept_by_a_kernel_faults_after_the_free() -> None:
+    """Physical memory is used again, virtual addresses are not."""
+    kept: list[Any] = []
+
+    def keep(x: Any, tl: Any) -> None:
+        kept.append(x)
+
+    def use(tl: Any) -> None:
+        tl.store(kept[0] + tl.arange(0, 4), tl.full((4,), 7.0, tl.float32))
+
+    def bench(rt: Any) -> None:
+        a = rt.tensor(np.ones(4, np.float32), name="a")
+        rt.launch(keep, a, grid=(1,))
+        rt.free(a)
+        b = rt.tensor(np.zeros(4, np.float32), name="b")
+        assert b.regions == a.regions
+        rt.launch(use, grid=(1,))
+
+    with pytest.raises(PageFaultError, match=r"must be mapped, and no tensor lies at or below it; was the tensor"):
+        run(bench)
+
+
+def test_a_tensor_of_another_run_is_refused() -> None:
+    """Its addresses mean something else here."""
+    tensors: list[Any] = []
+
+    def first(rt: Any) -> None:
+        tensors.append(rt.tensor(np.ones(4, np.float32), name="a"))
+
+    def second(rt: Any) -> None:
+        rt.tensor(np.ones(4, np.float32))
+        with pytest.raises(KernelError) as caught:
+            rt.launch(copy_kernel, tensors[0], tensors[0], 1)
+        assert str(caught.value) == (
+            "tensor 'a' must be of this run, and is of another one; make it with this run's rt."
+        )
+        assert tensors[0].numpy().tolist() == [1.0] * 4
+
+    run(first)
+    run(second)
+
+
+CALLS: dict[str, Callable[[Any, Any], object]] = {
+    "rt.tensor": lambda rt, x: rt.tensor((4,)),
+    "rt.zeros": lambda rt, x: rt.zeros((4,)),
+    "rt.empty": lambda rt, x: rt.empty((4,)),
+    "rt.free": lambda rt, x: rt.free(x),
+    "rt.copy_to_host": lambda rt, x: rt.copy_to_host(x),
+    "rt.check": lambda rt, x: rt.check(x, np.zeros(4)),
+    "rt.launch": lambda rt, x: rt.launch(copy_kernel, x, x, 1),
+    "rt.wait": lambda rt, x: rt.wait(None),
+    "rt.wait_for": lambda rt, x: rt.wait_for(x),
+    "rt.wait_all": lambda rt, x: rt.wait_all(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_kernel_cannot_call_the_host_api(name: str, wait: bool) -> None:
+    """Also not in a launch that outlives the host program; nor can anybody after the run."""
+    seen: list[Any] = []
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.zeros(4, np.float32), name="x")
+        seen.extend((rt, x))
+
+        def kernel(tl: Any) -> None:
+            CALLS[name](rt, x)
+
+        rt.launch(kernel, grid=(1,), wait=wait)
+
+    with pytest.raises(KernelError) as caught:
+        run(bench)
+    said, place = str(caught.value).split("\n")
+    assert said == f"{name} must be called by the host program, not in a kernel; call it around the launch."
+    assert "in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at " in place
+    with pytest.raises(UsageError) as late:
+        CALLS[name](*seen)
+    assert str(late.value) == f"{name} must be called by the host program while it runs; call it in the bench."
+
+
+@pytest.mark.parametrize(
+    ("look", "error", "sentence"),
+    [
+        (
+            lambda x: x.numpy(),
+            PendingDataError,
+            "tensor 'x' must be read by the host program, not in a kernel, where its data may not be computed yet; "
+            "give the tensor to the launch, and load it.",
+        ),
+        (
+            lambda x: x.value(),
+            KernelError,
+            "the value of tensor 'x' must be looked at by the host program, not in a kernel; give the tensor to the "
+            "launch, and load it.",
+        ),
+    ],
+)
+def test_a_kernel_cannot_look_at_a_tensor_of_the_host(
+    look: Callable[[Any], object], error: type[Exception], sentence: str
+) -> None:
+    """Phase 2 stays out of kernels; after the run, even one that failed, the tensor can be read."""
+    tensors: list[Any] = []
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.ones(4, np.float32), name="x")
+        tensors.append(x)
+
+        def kernel(tl: Any) -> None:
+            look(x)
+
+        rt.launch(kernel, grid=(1,))
+
+    with pytest.raises(error) as caught:
+        run(bench)
+    assert str(caught.value).split("\n")[0] == sentence
+    assert tensors[0].numpy().tolist() == [1.0] * 4
+
+
+def test_references_and_notebooks_read_tensors_after_the_run() -> None:
+    """A reference that is a function runs in phase 2, and may read what the run made."""
+    tensors: list[Any] = []
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.arange(64, dtype=np.float32))
+        y = rt.empty((64,), "f32")
+        rt.launch(copy_kernel, x, y, 16, wait=False)
+        rt.check(y, lambda: x.numpy() + 1.0)
+        tensors.extend((x, y))
+
+    assert run(bench, verify_data=True).verified is True
+    assert np.array_equal(tensors[1].numpy(), tensors[0].numpy() + 1.0)
+
+
+def test_a_launch_takes_arguments_in_every_form() -> None:
+    """*args, **kwargs and tensors in lists, tuples and dicts; the host's own containers stay as they are."""
+
+    def add(out_ptr: Any, *in_ptrs: Any, tl: Any, n: int, **more: Any) -> None:
+        offsets = tl.program_id(0) * n + tl.arange(0, n)
+        total = tl.load(more["base"][0]["first"] + offsets)
+        more["base"].append("mine")
+        assert more["base"][1:] == ["kept", "mine"]
+        for ptr in in_ptrs:
+            total = total + tl.load(ptr + offsets)
+        tl.store(out_ptr + offsets, total)
+
+    def bench(rt: Any) -> None:
+        inputs = [rt.tensor(np.full(64, 10.0**i, np.float32)) for i in range(3)]
+        out = rt.empty((64,), "f32")
+        base = [{"first": inputs[0]}, "kept"]
+        handle = rt.launch(add, out, *inputs[1:], n=16, base=base, wait=False)
+        assert set(handle.tensors) == {out, *inputs}
+        assert base == [{"first": inputs[0]}, "kept"]
+        rt.wait_for(inputs[0])
+        assert handle.request.done.fired
+        rt.check(out, np.full(64, 111.0, np.float32))
+
+    assert run(bench, verify_data=True).verified is True
+
+
+@pytest.mark.parametrize("device", [0, "sip:0", "all", [0], (n for n in [0])])
+def test_a_launch_takes_a_device_in_every_spelling(device: Any) -> None:
+    """All of them mean the only SIP of this machine."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.zeros(64, np.float32))
+        handle = rt.launch(copy_kernel, x, x, 16, device=device)
+        assert list(handle.launch.programs) == [site.index for site in rt.pes]
+
+    run(bench)

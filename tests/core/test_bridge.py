@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from kernbench_core.bridge import Bridge, Finished
+from kernbench_core.bridge import Bridge, Finished, in_kernel
 from kernbench_core.callsite import describe_site, site_of_frame
+from kernbench_core.errors import KernelError
 
 
 def test_requests_come_out_and_answers_go_in() -> None:
@@ -124,3 +125,28 @@ def test_breakpoint_works_inside(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Bridge(body).resume()
     assert seen == ["body"]
+
+
+def test_only_the_function_itself_can_suspend() -> None:
+    """A call from outside, or from another bridge, is refused, and neither function is disturbed."""
+    outer = Bridge(lambda: outer.suspend("wait"))
+    assert outer.resume() == "wait"
+    inner = Bridge(lambda: outer.suspend("stolen"))
+    for call in (lambda: outer.suspend("stolen"), inner.resume):
+        with pytest.raises(KernelError) as caught:
+            call()
+        assert str(caught.value) == (
+            "a call that takes simulated time must be made by the kernel or host program that was given the tl or rt, "
+            "while it runs, not from elsewhere; call it there."
+        )
+    assert outer.resume("answer") == Finished("answer")
+
+
+def test_a_kernel_is_told_from_a_host_program() -> None:
+    """Only the innermost function counts: a host program that a kernel runs is none."""
+    def kernel() -> tuple[object, object]:
+        return in_kernel(), Bridge(in_kernel).resume()
+
+    assert not in_kernel()
+    assert Bridge(in_kernel).resume() == Finished(False)
+    assert Bridge(kernel, kernel=True).resume() == Finished((True, Finished(False)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import prod
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import KernelError, PageFaultError
-from kernbench_core.memory import FirstFit, PageTable
+from kernbench_core.memory import VIRTUAL_BASE, FirstFit, PageTable
 from kernbench_core.regions import Region
 from tests.core.kernel_rig import Rig, design
 
@@ -141,9 +142,13 @@ def test_a_full_slice_says_what_is_allocated_there() -> None:
     assert memory.free_bytes(site) == before
     memory.free(held)
     assert memory.free_bytes(site) == 16384
+    line = sys._getframe().f_lineno - 2
     with pytest.raises(KernelError) as caught:
         memory.free(held)
-    assert str(caught.value) == "tensor 'weights' must be allocated to be freed, and is not; free it once."
+    assert str(caught.value) == (
+        f"tensor 'weights' must be live, and was freed at {__file__}:{line}; free it after its last use, or make a new "
+        "tensor."
+    )
     with pytest.raises(PageFaultError):
         memory.translate((Region(held.va, 4),))
 
@@ -165,3 +170,47 @@ def test_impossible_tensors_are_refused() -> None:
     with pytest.raises(KernelError) as caught:
         memory.allocate((-4,), "f32", "a", design(1).pes)
     assert str(caught.value) == "tensor 'a' must have extents of at least 0, not (-4,); correct the shape."
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3000)), max_size=20))
+def test_virtual_addresses_are_never_used_again(steps: list[tuple[bool, int]]) -> None:
+    """Whatever is freed, each tensor's range is its own; physical memory is used again, from the lowest hole."""
+    memory = Rig(pes=1, hbm=1 << 20).ctx.memory
+    site = design(1).pes[0]
+    lowest = design(1).address_map.encode(0, 0, "hbm0", 0)
+    ranges: list[tuple[int, int]] = []
+    live = []
+    for free_one, elements in steps:
+        if free_one and live:
+            memory.free(live.pop(0))
+        tensor = memory.allocate((elements,), "f32", "a", (site,))
+        assert all(end <= tensor.va or tensor.end <= start for start, end in ranges)
+        ranges.append((tensor.va, tensor.end))
+        live.append(tensor)
+    for tensor in live:
+        memory.require_live(tensor)
+        memory.free(tensor)
+    assert memory.allocate((1,), "f32", "b", (site,)).segments[0].pa == lowest
+
+
+def test_virtual_addresses_run_out_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last tensor that fits is given out; nothing is kept of the one that does not."""
+    monkeypatch.setattr("kernbench_core.memory.VIRTUAL_BYTES", VIRTUAL_BASE + 2 * 4096)
+    memory = Rig(pes=1).ctx.memory
+    sites = design(1).pes
+    for _ in range(2):
+        memory.free(memory.allocate((1024,), "f32", "a", sites))
+    with pytest.raises(KernelError) as caught:
+        memory.allocate((1,), "f32", "b", sites)
+    assert str(caught.value) == (
+        "tensor 'b' of 4 B must fit in what is left of the virtual addresses, which are never used again after a free; "
+        "keep tensors and write them anew instead of freeing them."
+    )
+    assert memory.free_bytes(sites[0]) == 1 << 20
+
+
+def test_pes_are_found_by_their_pe_cpu() -> None:
+    """All of them are indexed once."""
+    rig = Rig(pes=3)
+    assert [rig.ctx.memory.site_of(site.pe_cpu) for site in rig.design.pes] == list(rig.design.pes)
+    assert rig.ctx.memory.site_of("sip9.cube0.pe0.pe_cpu") is None

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.errors import KernelError, UninitializedReadError, UnsupportedError
+from kernbench_core.errors import ComponentError, KernelError, UninitializedReadError, UnsupportedError
+from kernbench_core.graph import Node
 from tests.core.kernel_rig import UNIT_NS, Rig
 
 DMA, GEMM, MATH = UNIT_NS["pe_dma"], UNIT_NS["pe_gemm"], UNIT_NS["pe_math"]
@@ -278,3 +279,45 @@ def lambda_kernel() -> Any:
         tl.atomic_add(x, 1)
 
     return kernel
+
+
+def test_a_launch_searches_the_pes_once() -> None:
+    """However many PEs and launches: the list of PEs is gone through once."""
+
+    class Counted(tuple[Any, ...]):
+        """Count how often it is gone through."""
+
+        times = 0
+
+        def __iter__(self) -> Any:
+            Counted.times += 1
+            return super().__iter__()
+
+    rig = Rig(pes=4)
+    object.__setattr__(rig.design, "pes", Counted(rig.design.pes))
+    Counted.times = 0
+    for _ in range(3):
+        rig.run(lambda tl: None)
+    assert Counted.times == 1
+
+
+def test_a_pe_cpu_that_the_design_lacks_is_a_sentence() -> None:
+    """A kernel can run on a PE only."""
+    rig = Rig()
+    rig.cpus[0].node = Node("sip7.cube0.pe0.pe_cpu", "pe_cpu")
+    with pytest.raises(ComponentError) as caught:
+        rig.run(lambda tl: None)
+    assert str(caught.value) == (
+        "sip7.cube0.pe0.pe_cpu: a kernel must run on the pe_cpu of a PE, and the design has none of this id."
+    )
+
+
+def test_what_a_kernel_leaks_cannot_be_called_later() -> None:
+    """A tl is dead outside its program."""
+    leaked: list[Any] = []
+    rig = Rig()
+    x = rig.tensor(X)
+    rig.run(lambda x, tl: leaked.append((x, tl)), x)
+    pointer, tl = leaked[0]
+    with pytest.raises(KernelError, match=r"^a call that takes simulated time must be made by the kernel"):
+        tl.load(pointer)

@@ -1,0 +1,148 @@
+"""What `rt.launch` makes of its arguments: the PEs, their programs, and what the kernel is called with."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kernbench_core.errors import KernelError, UsageError
+
+if TYPE_CHECKING:
+    from kernbench_core.graph import PeSite
+
+T = TypeVar("T")
+
+
+def choose_pes(pes: tuple[PeSite, ...], device: int | str | Iterable[int] | None) -> tuple[PeSite, ...]:
+    """Return those of `pes` that are on the SIPs of `device`: a number, numbers, "sip:N", or "all" (as None).
+
+    An iterable is gone through once. Raise UsageError for anything else, and for a SIP that no PE is on.
+    """
+    if device is None or device == "all":
+        return pes
+    wanted = _sips(device)
+    known = {site.sip for site in pes}
+    if not wanted or not known.issuperset(wanted):
+        raise UsageError(f"rt.launch: device must name SIPs of this run, not {wanted!r}; this run has {sorted(known)}.")
+    chosen = set(wanted)
+    return tuple(site for site in pes if site.sip in chosen)
+
+
+def _sips(device: object) -> list[int]:
+    """Return the SIP numbers that `device` names; raise UsageError when it has no form that can."""
+    found: list[Any] | None = None
+    if isinstance(device, str):
+        kind, _, number = device.partition(":")
+        if kind == "sip" and number.isdecimal():
+            return [int(number)]
+    elif isinstance(device, Iterable):
+        found = list(device)
+    else:
+        found = [device]
+    if found is None or any(isinstance(sip, bool) or not hasattr(sip, "__index__") for sip in found):
+        shown = device if found is None or isinstance(device, Sequence) else found
+        raise UsageError(
+            f"rt.launch: device must be the number of a SIP, several of them, 'sip:N' or 'all', not {shown!r}."
+        )
+    return [int(sip) for sip in found]
+
+
+def deal_programs(
+    pes: Sequence[int], grid: tuple[int, ...] | None
+) -> tuple[dict[int, tuple[tuple[int, int, int], ...]], tuple[int, int, int]]:
+    """Deal the programs of `grid` to `pes` round-robin, x fastest; one per PE where there is no grid."""
+    if grid is None:
+        return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
+    listed = isinstance(grid, tuple | list) and len(grid) in (1, 2, 3)
+    if not listed or any(not isinstance(n, int) or n < 1 for n in grid):
+        raise UsageError(
+            f"rt.launch: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
+        )
+    x, y, z = (*grid, 1, 1)[:3]
+    dealt: dict[int, list[tuple[int, int, int]]] = {}
+    for number in range(math.prod((x, y, z))):
+        dealt.setdefault(pes[number % len(pes)], []).append((number % x, number // x % y, number // (x * y)))
+    return {pe: tuple(ids) for pe, ids in dealt.items()}, (x, y, z)
+
+
+def bind_arguments(
+    kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> dict[str, object]:
+    """Match arguments to the kernel's parameters by name, `tl` left out; raise UsageError when they do not fit.
+
+    `*rest` is bound to a tuple and `**more` to a dict, as by `inspect.Signature.bind`; defaults are filled in.
+    """
+    if not callable(kernel):
+        raise UsageError(f"rt.launch: the kernel must be a function, not {kernel!r}; give it first.")
+    signature = inspect.signature(kernel)
+    name = getattr(kernel, "__name__", repr(kernel))
+    own = signature.parameters.get("tl")
+    if own is None or own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD):
+        raise KernelError(f"kernel {name!r} must have a parameter named 'tl'; add it, last by custom.")
+    if "tl" in kwargs:
+        raise UsageError(f"rt.launch: argument 'tl' of kernel {name!r} must be left out; every program has its own.")
+    rest = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
+    try:
+        bound = rest.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(f"rt.launch: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def call_form(signature: inspect.Signature, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the positional and the keyword arguments that pass `arguments`, as `bind_arguments` names them.
+
+    Whatever can be is passed by keyword; what stands before a filled `*rest` cannot.
+    """
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    filled = any(p.kind is p.VAR_POSITIONAL and arguments.get(n) for n, p in signature.parameters.items())
+    for name, parameter in signature.parameters.items():
+        if name not in arguments:
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            args.extend(arguments[name])
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            kwargs.update(arguments[name])
+        elif parameter.kind is parameter.POSITIONAL_ONLY or (
+            filled and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ):
+            args.append(arguments[name])
+        else:
+            kwargs[name] = arguments[name]
+    return args, kwargs
+
+
+def replace_nested(value: object, kind: type[T], make: Callable[[T], object]) -> object:
+    """Return `value` with `make(thing)` for each `kind` in it, at any depth of tuples, lists and dicts.
+
+    A container that holds one is copied, its type kept; everything else is returned as it is.
+    """
+    if isinstance(value, kind):
+        return make(value)
+    if isinstance(value, tuple | list):
+        items = [replace_nested(item, kind, make) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        if isinstance(value, list):
+            copied = copy.copy(value)
+            copied[:] = items
+            return copied
+        rebuilt: Callable[..., object] = type(value)
+        return rebuilt(*items) if hasattr(value, "_fields") else rebuilt(items)
+    if isinstance(value, dict):
+        found = {key: replace_nested(item, kind, make) for key, item in value.items()}
+        if all(found[key] is value[key] for key in found):
+            return value
+        return _updated(value, found)
+    return value
+
+
+def _updated(value: dict[Any, Any], found: dict[Any, Any]) -> dict[Any, Any]:
+    copied = copy.copy(value)
+    copied.update(found)
+    return copied
