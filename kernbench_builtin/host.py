@@ -19,7 +19,8 @@ class Host(LaunchFanOut):
     Ignores: Host memory is infinitely fast, and the number of outstanding PCIe requests is unbounded. \
 Driver software beyond one fixed latency per request is not modelled.
     Timing: a request's chunks leave overhead after the request, each as soon as the link takes it.
-    Source: Neuron DMA guide (about 1.3 us from start to data); the default is the root complex's share alone, an estimate, unverified.
+    Source: Neuron DMA guide (about 1.3 us from start to data); the default is the root complex's share alone, \
+an estimate, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

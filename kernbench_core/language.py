@@ -15,7 +15,6 @@ import numpy as np
 
 from kernbench_core.bridge import Bridge
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.composite_call import CompositeLanguage
 from kernbench_core.dispatch import PeState
 from kernbench_core.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.dtypes import itemsize
@@ -25,6 +24,7 @@ from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, mak
 from kernbench_core.tensor import Tensor
 from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.typenames import TRITON_DTYPES, dtype_of
+from kernbench_core.unit_op import UnitOpLanguage
 
 
 class constexpr:  # noqa: N801 - Triton's spelling
@@ -35,7 +35,7 @@ class constexpr:  # noqa: N801 - Triton's spelling
         return value
 
 
-class TLContext(CompositeLanguage):
+class TLContext(UnitOpLanguage):
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
     constexpr = constexpr

@@ -128,7 +128,8 @@ class Transaction(MsgBase):
     together. A read goes out empty and comes back with `total` bytes, a write the other way round. The
     request's header names its first range; each further one takes 8 bytes of payload.
     `on_done(transaction)` is called inside the delivery of the reply; `waiter` is the sender's to use.
-    `moved_bytes` is the payload there and back. `shares` says how the memory spread the bytes over its channels, as (channel, bytes), if it has any.
+    `moved_bytes` is the payload there and back. `shares` says how the memory spread the bytes over its
+    channels, as (channel, bytes), if it has any.
     """
 
     __slots__ = ("moved_bytes", "on_done", "op", "regions", "shares", "total", "waiter")

@@ -93,6 +93,7 @@ OURS: Mapping[str, str] = MappingProxyType(
         "wait": "Wait, in simulated time, for handles, or for everything in flight.",
         "free": "Give a tile's scratchpad space back before its last name is gone.",
         "tanh": "The hyperbolic tangent, as a method of `tl` (Triton keeps it in libdevice).",
+        "unit_op": "A plug-in's op on a unit of the PE, also on one that configuration added.",
         "issue": "Send a command that a plug-in defines.",
     }
 )

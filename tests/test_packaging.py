@@ -152,3 +152,28 @@ def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
     found = kernbench(clean_environment, *args, "--set", f"overrides={pattern}")
     counts = {entry["component"]: entry["count"] for entry in found["not_modelled"]}
     assert (counts["example.slow_gemm"], counts["builtin.pe_gemm"]) == (1, 3)
+
+
+def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> None:
+    """A kernel asks a unit that core has never heard of, and its op is computed by the stranger's function."""
+    args = ["run", "example-silu", "--topology", "tiny", "--verify-data", "--json", "-p", "block=64"]
+    unit = str(REPO / "plugins_example/kernbench_example/sfu.yaml")
+    times = [
+        kernbench(clean_environment, *args, "--components", unit, "--set", f"pe.units.pe_sfu.params.lanes={lanes}")
+        for lanes in (64, 1)
+    ]
+    assert [found["verified"] for found in times] == [True, True]
+    assert times[1]["phases"]["kernel"] - times[0]["phases"]["kernel"] == 63.0
+
+
+def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clean_environment: Path) -> None:
+    """Without the configuration the run ends in a sentence."""
+    args = [clean_environment / "kernbench", "run", "example-silu", "--topology", "tiny", "-q"]
+    done = subprocess.run(
+        args, cwd=clean_environment.parent, env=outside(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 6
+    assert (
+        "error: sip0.cube0.pe0.pe_cpu: a UnitCmd must be served by a unit of kind 'pe_sfu', and this PE has none; add "
+        "it under pe.units in the configuration."
+    ) in done.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import ComponentEntry
+from kernbench_core.registry import BenchEntry, ComponentEntry, OpEntry
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -13,5 +13,21 @@ def kernbench_components() -> list[ComponentEntry]:
             "kernbench_example.slow_gemm:SlowGemm",
             kind="pe_gemm",
             sentence="A small systolic array that fills and drains for every product.",
-        )
+        ),
+        ComponentEntry(
+            "example.sfu",
+            "kernbench_example.sfu:Sfu",
+            kind="pe_sfu",
+            sentence="A unit for special functions, which kernbench itself does not have.",
+        ),
     ]
+
+
+def kernbench_ops() -> list[OpEntry]:
+    """Return the ops that phase 2 computes with this distribution's functions."""
+    return [OpEntry("example_silu", "kernbench_example.sfu:silu")]
+
+
+def kernbench_benches() -> list[BenchEntry]:
+    """Return the benches."""
+    return [BenchEntry("example-silu", "kernbench_example.sfu:bench")]
