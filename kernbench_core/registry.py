@@ -46,12 +46,24 @@ class Entry:
     target: str
 
 
+def _require_lower_case(noun: str, name: str) -> None:
+    """Raise PluginError for a `vendor.thing` that is not in lower case; its other rules are the loader's."""
+    if name != name.lower():
+        raise PluginError(
+            f"{noun} {name!r} must have a name in lower case; call it {name.lower()!r}, and write the name of the "
+            "plug-in's entry point in lower case too."
+        )
+
+
 @attrs.frozen
 class ComponentEntry(Entry):
     """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for."""
 
     kind: str
     sentence: str
+
+    def __attrs_post_init__(self) -> None:
+        _require_lower_case("component", self.name)
 
 
 @attrs.frozen
@@ -85,6 +97,9 @@ class AlgorithmEntry(Entry):
 
     sentence: str
 
+    def __attrs_post_init__(self) -> None:
+        _require_lower_case("algorithm", self.name)
+
 
 @attrs.frozen
 class CommandEntry(Entry):
@@ -105,6 +120,9 @@ class Failure:
 
 
 E = TypeVar("E", bound=Entry)
+
+#: What may be given instead of a registered name, by the noun of the registry.
+_OR_ELSE = {"bench": " or the path of a .py file"}
 
 
 class Registry(Generic[E], Mapping[str, E]):
@@ -172,7 +190,8 @@ class Registry(Generic[E], Mapping[str, E]):
                     f"{self.noun} {name!r} belongs to plug-in {vendor!r} ({failure.provider}), "
                     f"which could not be loaded: {failure.reason}"
                 )
-        message = f"{self.noun} must be a registered name, not {name!r}.{did_you_mean(name, self._entries)}"
+        or_else = _OR_ELSE.get(self.noun, "")
+        message = f"{self.noun} must be a registered name{or_else}, not {name!r}.{did_you_mean(name, self._entries)}"
         if vendor is None and self.failures:
             left_out = ", ".join(f"{failure.provider.plugin!r} ({failure.provider})" for failure in self.failures)
             message += f" It may belong to a plug-in that was left out: {left_out}."

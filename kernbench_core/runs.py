@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,6 @@ import attrs
 
 from kernbench_core.bench import Bench, open_bench
 from kernbench_core.errors import KernbenchError, KernelError, UsageError
-from kernbench_core.files import whole_file, write_text
 from kernbench_core.manifest import (
     Manifest,
     current_plugins,
@@ -25,10 +23,10 @@ from kernbench_core.manifest import (
     differences,
     input_file,
     read_manifest,
-    write_npy,
 )
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.result import RunResult, json_text
+from kernbench_core.result import RunResult
+from kernbench_core.run_files import OP_LOG, out_folder, write_out
 from kernbench_core.trace import TraceFile, open_trace
 
 if TYPE_CHECKING:
@@ -39,9 +37,6 @@ if TYPE_CHECKING:
     from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
 
-
-#: The folder of the op log inside --out.
-_OP_LOG = "oplog"
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -103,12 +98,20 @@ def run(
     """
     from kernbench_core.watchdog import Limits
 
+    if not callable(bench):
+        _require_path("bench", bench, "a registered name, the path of a .py file, or a function")
+    _require_path("topology", topology, "a preset or the path of a file")
+    for what, path in {"components": components, "trace": trace, "out": out}.items():
+        if path is not None:
+            _require_path(what, path, "a path, as text or a Path, or None")
     if plugins is None:
         plugins = load_plugins()
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
     if not isinstance(seed, int) or seed < 0:
         raise UsageError(f"the seed must be an integer of at least 0, not {seed!r}; give another --seed.")
+    if not isinstance(params, Mapping | None):
+        raise UsageError(f"params must be a mapping of names to values, not {params!r}.")
     if isinstance(set, str | Mapping):
         raise UsageError(f"set must be a list of 'key.path=value' texts, not {set!r}.")
     if verify_data and not data:
@@ -127,7 +130,7 @@ def run(
         seed=seed,
         limits=Limits(max_events, max_sim_ns, timeout_s),
         trace=None if trace is None else open_trace(trace, plugins.exporters),
-        out=_out_folder(out),
+        out=out_folder(out),
         plugins=plugins,
     )
     return _carry_out(request, on_progress)
@@ -150,11 +153,13 @@ def rerun(
 ) -> Rerun:
     """Run again what `manifest` describes and compare the op logs; write nothing.
 
-    Raise UsageError when the manifest, or an input file that it names, is missing or has changed.
+    Raise UsageError when the manifest, or an input file that it names, is missing or has changed, and RunInterrupted,
+    with the partial result, for Ctrl-C.
     """
     from kernbench_core.config import Config
     from kernbench_core.watchdog import Limits
 
+    _require_path("manifest", manifest, "the path of a file, as text or a Path")
     path = Path(manifest)
     old = read_manifest(path)
     plugins = plugins or load_plugins()
@@ -181,8 +186,14 @@ def rerun(
     result = _carry_out(request, on_progress)
     new = _manifest(request, result.op_log_sha256)
     same = new.op_log_sha256 == old.op_log_sha256
-    found = [*differences(old, new), *(() if same else _first_difference(path.parent / _OP_LOG, result.op_log))]
+    found = [*differences(old, new), *(() if same else _first_difference(path.parent / OP_LOG, result.op_log))]
     return Rerun(result, same, tuple(found))
+
+
+def _require_path(what: str, given: object, must_be: str) -> None:
+    """Raise UsageError when `given` cannot be a path."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+        raise UsageError(f"{what} must be {must_be}, not {given!r}.")
 
 
 def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
@@ -245,7 +256,7 @@ def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None
         if request.trace is not None:
             request.trace.write(result.op_log)
         if request.out is not None:
-            _write_out(request, engine, result, request.out)
+            write_out(request.out, result, engine.functions, request.bench, request.values, request.given)
     except OSError as error:
         raise UsageError(
             f"the files of --trace and --out must be writable, but {error.filename or 'one of them'!r} failed with "
@@ -329,52 +340,6 @@ def _manifest(request: _Request, op_log_sha256: str | None) -> Manifest:
         plugins=current_plugins(request.plugins),
         op_log_sha256=op_log_sha256,
     )
-
-
-def _out_folder(out: str | Path | None) -> Path | None:
-    """Check, before the run, that `out` can become a folder."""
-    if out is None:
-        return None
-    path = Path(out)
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"--out must name a folder, not the file {str(path)!r}.")
-    if not path.parent.is_dir():
-        raise UsageError(f"--out must be in a folder that exists; make {str(path.parent)!r} first.")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"--out must be a folder that can be written, not {str(path)!r}; give another one.")
-    return path
-
-
-def _write_out(request: _Request, engine: GraphEngine, result: RunResult, out: Path) -> None:
-    """Write inputs, op log and result, and the manifest last: where it is, everything is; or leave no folder behind."""
-    was_there = out.exists()
-    out.mkdir(exist_ok=True)
-    unfinished = out / f".{_OP_LOG}.tmp"
-    try:
-        _fill(request, engine, result, out, unfinished)
-    except BaseException:
-        shutil.rmtree(unfinished if was_there else out, ignore_errors=True)
-        raise
-
-
-def _fill(request: _Request, engine: GraphEngine, result: RunResult, out: Path, unfinished: Path) -> None:
-    from kernbench_core.oplog_file import save_run
-
-    (out / "manifest.json").unlink(missing_ok=True)
-    _, arrays = describe_params(request.values, request.given, copied=True)
-    for name, array in arrays.items():
-        (out / name).parent.mkdir(exist_ok=True)
-        with whole_file(out / name) as file:
-            write_npy(array, file.write)
-    if request.bench.file is not None:
-        with whole_file(out / request.bench.file.name) as file:
-            file.write(request.bench.file.read_bytes())
-    for folder in (unfinished, out / _OP_LOG):
-        shutil.rmtree(folder, ignore_errors=True)
-    save_run(unfinished, result.op_log, result.store, engine.functions)
-    unfinished.rename(out / _OP_LOG)
-    write_text(out / "result.json", json_text(result.to_json()))
-    write_text(out / "manifest.json", json_text(result.manifest))
 
 
 def _recorded_bench(path: Path, manifest: Manifest) -> str | Path | Callable[..., Any]:

@@ -148,7 +148,8 @@ def test_a_kernel_that_misbehaves_is_named(
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        (("run", "gem"), 2, "error: bench must be a registered name, not 'gem'. Did you mean 'gemm'?\n"),
+        (("run", "gem"), 2,
+         "error: bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemm'?\n"),
         (("run", "gemm", "--topology", "tinny"), 2,
          "error: topology must be a preset or a file, not 'tinny'. Did you mean 'tiny'?\n"),
         (("run", "gemm", "--set", "cube.pez=4"), 3,
@@ -183,6 +184,27 @@ def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     assert "total time" in out
     assert err == ""
     assert not (tmp_path / "o").exists()
+
+
+def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path) -> None:
+    """SIGINT in the middle of a run that is made again: as for the first one."""
+    file = tmp_path / "mine.py"
+    file.write_text(KERNEL)
+    out = tmp_path / "o"
+    assert kernbench("run", str(file), "--topology", "tiny", "-q", "--out", str(out)).returncode == 0
+    manifest = out / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"how": ""', '"how": "forever"'))
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", COMMAND, "rerun", str(manifest)],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "kernel saw 0.0\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    told, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "")
+    assert "\ninterrupted: everything here covers only what ran\n" in told
 
 
 @pytest.mark.parametrize("view", ["system", "sip", "cube", "pe"])

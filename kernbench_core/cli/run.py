@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
     from kernbench_core.result import RunResult
+    from kernbench_core.runs import Rerun
 
 _INTERRUPTED = 130
 
@@ -109,20 +110,35 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
-    """Run again what MANIFEST describes: the same op-log hash, or what differs."""
-    from kernbench_core.result import json_text
+    """Run again what MANIFEST describes: the same op-log hash and right data, or what differs."""
+    from kernbench_core.runs import RunInterrupted
     from kernbench_core.runs import rerun as rerun_manifest
 
-    again = _with_progress(
-        lambda on_progress: rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins),
-        Path(manifest).name,
-        options,
-    )
-    result = again.result
+    try:
+        again = _with_progress(
+            lambda on_progress: rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins),
+            Path(manifest).name,
+            options,
+        )
+    except RunInterrupted as interruption:
+        if options["as_json"]:
+            _echo_rerun(None, (), interruption.result)
+        else:
+            _print(interruption.result, {**options, "verbose": False})
+        return _INTERRUPTED
     if options["as_json"]:
-        found = {"same": again.same, "differences": list(again.differences), "result": result.to_json()}
-        click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
-    elif again.same:
+        _echo_rerun(again.same, again.differences, again.result)
+    else:
+        _tell_rerun(again)
+    return 0 if again.same and again.result.verified is not False else 1
+
+
+def _tell_rerun(again: Rerun) -> None:
+    """Say whether the op log is the same, and what is wrong with the data."""
+    from kernbench_core.report import verdict
+
+    result = again.result
+    if again.same:
         click.echo(f"same op log: {result.op_log_sha256} ({result.ops:,} ops)")
         for difference in again.differences:
             click.echo(f"  though {difference}")
@@ -130,7 +146,18 @@ def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
         click.echo("the op log differs:")
         for difference in again.differences:
             click.echo(f"  {difference}")
-    return 0 if again.same else 1
+    if result.verification is not None and result.verified is False:
+        click.echo(verdict(result).plain)
+        for line in "\n".join(result.verification.failures).splitlines():
+            click.echo(f"  {line}")
+
+
+def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult) -> None:
+    """Print the object of --json; `same` is None when the run did not come to its end."""
+    from kernbench_core.result import json_text
+
+    found = {"same": same, "differences": list(differences), "result": result.to_json()}
+    click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
 
 
 def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str, options: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from kernbench_core.errors import UsageError
 
 BENCHES = "gemm, gemm-composite, softmax, sparse-gemm, vector-add"
 ARGUMENTS = {
-    ("run", "gem"): "bench must be a registered name, not 'gem'. Did you mean 'gemm'?",
+    ("run", "gem"): "bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemm'?",
     ("run", "none.py"): "bench file 'none.py' does not exist; give a registered bench or the path of a .py file.",
     ("run", "gemm", "-p", "Q=3"): "bench 'gemm' has no parameter 'Q'; its parameters are: M, N, K, tile_m, tile_n, "
     "tile_k, "
@@ -195,7 +195,9 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
         f"manifest 'o/m.json' must hold the configuration of SHA-256 {right}…, not 44136fa355b3…; to run a changed "
         "configuration, use kernbench run --set.\n"
     )
-    assert rerun(bench={"name": "gone"}) == f"bench must be a registered name, not 'gone'. Known: {BENCHES}.\n"
+    assert rerun(bench={"name": "gone"}) == (
+        f"bench must be a registered name or the path of a .py file, not 'gone'. Known: {BENCHES}.\n"
+    )
     folder.write("o/params/a.npy", b"damaged")
     assert re.fullmatch(
         r"the file of parameter 'a' at 'o/params/a\.npy' must have SHA-256 [0-9a-f]{12}…, not [0-9a-f]{12}…; restore "
@@ -217,6 +219,13 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
         ({"device": 3}, "--device must be 'all' or 'sip:N' with N from 0 to 0, not 3."),
         ({"seed": "x"}, "the seed must be an integer of at least 0, not 'x'; give another --seed."),
         ({"set": "cube.pes=2"}, "set must be a list of 'key.path=value' texts, not 'cube.pes=2'."),
+        ({"bench": 5}, "bench must be a registered name, the path of a .py file, or a function, not 5."),
+        ({"topology": None}, "topology must be a preset or the path of a file, not None."),
+        ({"components": 5}, "components must be a path, as text or a Path, or None, not 5."),
+        ({"trace": 5}, "trace must be a path, as text or a Path, or None, not 5."),
+        ({"trace": b"t.json"}, "trace must be a path, as text or a Path, or None, not b't.json'."),
+        ({"out": True}, "out must be a path, as text or a Path, or None, not True."),
+        ({"params": ["M=3"]}, "params must be a mapping of names to values, not ['M=3']."),
         ({"max_events": 1.5}, "max_events must be a positive integer or None, not 1.5."),
         ({"max_sim_ns": "5 us"}, "max_sim_ns must be a positive finite number or None, not '5 us'."),
         ({"timeout_s": -1}, "timeout_s must be a positive finite number or None, not -1."),
@@ -229,5 +238,12 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
 def test_python_is_told_the_same(folder: Any, given: dict[str, Any], sentence: str) -> None:
     """`kb.run` checks its arguments before anything runs."""
     with pytest.raises(UsageError) as caught:
-        kb.run("gemm", **{"topology": "tiny", "out": "o", **given}, plugins=folder.plugins)
+        kb.run(**{"bench": "gemm", "topology": "tiny", "out": "o", **given}, plugins=folder.plugins)
     assert (str(caught.value), folder.files()) == (sentence, frozenset())
+
+
+def test_a_rerun_of_what_is_no_path_is_told(folder: Any) -> None:
+    """`kb.rerun` checks its manifest's type too."""
+    with pytest.raises(UsageError) as caught:
+        kb.rerun(5, plugins=folder.plugins)  # type: ignore[arg-type]
+    assert str(caught.value) == "manifest must be the path of a file, as text or a Path, not 5."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
 from kernbench_core.errors import PluginError
 from kernbench_core.registry import (
+    AlgorithmEntry,
     BenchEntry,
     ComponentEntry,
     ComponentRegistry,
@@ -39,15 +41,15 @@ def test_load_imports_what_the_entry_points_at() -> None:
 @pytest.mark.parametrize(
     ("name", "sentence", "suggestions"),
     [
-        ("gem", "bench must be a registered name, not 'gem'. Did you mean 'gemm'?", ("gemm",)),
-        ("xyz", "bench must be a registered name, not 'xyz'. Known: gemm, softmax.", ()),
+        ("gem", "'gem'. Did you mean 'gemm'?", ("gemm",)),
+        ("xyz", "'xyz'. Known: gemm, softmax.", ()),
     ],
 )
 def test_an_unknown_name_is_a_sentence(name: str, sentence: str, suggestions: tuple[str, ...]) -> None:
-    """The error names what was asked for and the closest registered name."""
+    """The error names what was asked for, the closest registered name, and that a bench may be a file."""
     with pytest.raises(UnknownName) as caught:
         benches("softmax", "gemm")[name]
-    assert str(caught.value) == sentence
+    assert str(caught.value) == f"bench must be a registered name or the path of a .py file, not {sentence}"
     assert caught.value.suggestions == suggestions
     assert caught.value.exit_code == 2
 
@@ -57,7 +59,7 @@ def test_a_bare_name_may_be_of_a_failed_plugin() -> None:
     with pytest.raises(UnknownName) as caught:
         benches("gemm", failures=(Failure(ACME, "ImportError: no libfoo"),)).load("fft")
     assert str(caught.value) == (
-        "bench must be a registered name, not 'fft'. Known: gemm. "
+        "bench must be a registered name or the path of a .py file, not 'fft'. Known: gemm. "
         "It may belong to a plug-in that was left out: 'acme' (acme-models 1.2)."
     )
 
@@ -97,3 +99,20 @@ def test_components_declare_their_parameters() -> None:
     """The component registry is the catalogue that topologies are compiled against."""
     entry = ComponentEntry("acme.base", "kernbench_core.component:ComponentBase", "router", "A base.")
     assert ComponentRegistry("component", [(entry, ACME)]).declared("acme.base") == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "noun"),
+    [
+        (lambda: ComponentEntry("acme.Sfu", "m:f", "pe_math", "A unit."), "component"),
+        (lambda: AlgorithmEntry("acme.Sfu", "m:f", "A ring."), "algorithm"),
+    ],
+)
+def test_a_vendor_name_in_upper_case_is_a_sentence(make: Callable[[], object], noun: str) -> None:
+    """What is wrong is the case, not the vendor."""
+    with pytest.raises(PluginError) as caught:
+        make()
+    assert str(caught.value) == (
+        f"{noun} 'acme.Sfu' must have a name in lower case; call it 'acme.sfu', and write the name of the plug-in's "
+        "entry point in lower case too."
+    )

@@ -141,7 +141,8 @@ def test_a_rerun_says_how_far_two_logs_are_alike(toy: ModuleType, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "error", "sentence"),
     [
-        ({"bench": "tay"}, UsageError, "bench must be a registered name, not 'tay'. Did you mean 'toy'?"),
+        ({"bench": "tay"}, UsageError,
+         "bench must be a registered name or the path of a .py file, not 'tay'. Did you mean 'toy'?"),
         ({"topology": "two"}, UsageError, "topology must be a preset or a file, not 'two'. Known: one."),
         ({"params": {"m": 1}}, UsageError,
          "bench 'toy' has no parameter 'm'; its parameters are: n, fail, a."),
