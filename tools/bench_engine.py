@@ -14,6 +14,7 @@ import ast
 import inspect
 import json
 import statistics
+import subprocess
 import sys
 import textwrap
 import time
@@ -203,13 +204,20 @@ class _Stripper(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
+def other_tools(quick: bool) -> Iterable[Result]:
+    """Run the tools that measure in processes of their own: memory of the op log, the main job with both phases."""
+    for name in OTHER_TOOLS:
+        tool = str(Path(__file__).with_name(name))
+        options = ["--json", *(["--quick"] if quick else [])]
+        done = subprocess.run([sys.executable, tool, *options], stdout=subprocess.PIPE, text=True, check=False)
+        for found in json.loads(done.stdout)["results"]:
+            yield Result(found["name"], found["value"], found["unit"], found["limit"])
+
+
+#: Tools beside this one whose results belong here.
+OTHER_TOOLS = ("bench_oplog.py", "bench_gemm.py")
 #: Every measurement: a function of `quick` that yields results.
-MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (hop_costs, hook_costs)
-
-
-def measure(quick: bool = False) -> list[Result]:
-    """Run every measurement."""
-    return [result for measurement in MEASUREMENTS for result in measurement(quick)]
+MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (hop_costs, hook_costs, other_tools)
 
 
 def table(results: Sequence[Result]) -> str:
@@ -223,13 +231,15 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(rows)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print, and return 1 when a gate fails."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def command(
+    measurements: Sequence[Callable[[bool], Iterable[Result]]], doc: str | None, argv: Sequence[str] | None = None
+) -> int:
+    """Be the command line of a tool: measure, print, and return 1 when a gate fails."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests")
     options = parser.parse_args(argv)
-    results = measure(options.quick)
+    results = [result for measurement in measurements for result in measurement(options.quick)]
     ok = all(result.ok for result in results)
     if options.json:
         print(json.dumps({"ok": ok, "results": [{**attrs.asdict(r), "ok": r.ok} for r in results]}, indent=2))
@@ -239,4 +249,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(MEASUREMENTS, __doc__))

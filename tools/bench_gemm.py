@@ -8,24 +8,21 @@ one is above its limit. `--quick` measures smaller products: its ratios say litt
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench_engine import Result, table
+from bench_engine import Result, command
 
 from kernbench_core.executor import DataExecutor
 from kernbench_core.oplog import OpLog
@@ -125,20 +122,5 @@ def peak_bytes(function: Callable[[], object]) -> int:
 MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (simulation, phase_2)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print, and return 1 when a ratio is above its limit."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quick", action="store_true", help="measure less, for tests")
-    options = parser.parse_args(argv)
-    results = [result for measurement in MEASUREMENTS for result in measurement(options.quick)]
-    ok = all(result.ok for result in results)
-    if options.json:
-        print(json.dumps({"ok": ok, "results": [{**attrs.asdict(r), "ok": r.ok} for r in results]}, indent=2))
-    else:
-        print(table(results))
-    return 0 if ok else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(MEASUREMENTS, __doc__))

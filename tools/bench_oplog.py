@@ -1,7 +1,9 @@
 """Measure what a million mixed op records cost: memory of the process, and time per record on the logging path.
 
 The mix is that of a composite GEMM run: tile-token stages, loads, stores, GEMMs and math ops, each with the parameters
-that real commands give. Values are shared, so they do not count. Run: python tools/bench_oplog.py [RECORDS]
+that real commands give. Values are shared, so they do not count.
+
+    python tools/bench_oplog.py [--json] [--quick]
 """
 
 from __future__ import annotations
@@ -12,9 +14,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench_engine import Result, command
+
 from kernbench_core.oplog import Access, OpDescription, OpLog, OpLogger
+from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue
 
@@ -106,11 +112,12 @@ def math(i: int, pe: int) -> OpDescription:
     at = [Region((pe << 37) + (i + n) % 99 * 8192, 8192) for n in range(3)]
     params = {
         "op": "add",
-        "input_addrs": (at[0].base, at[1].base),
-        "input_shapes": ((32, 128), (32, 128)),
-        "input_spaces": ("tcm", "tcm"),
-        "input_dtypes": ("f16", "f16"),
-        "in_dtypes": ("f16", "f16"),
+        "input_addrs": [at[0].base, at[1].base],
+        "input_shapes": [(32, 128), (32, 128)],
+        "input_spaces": ["tcm", "tcm"],
+        "input_dtypes": ["f16", "f16"],
+        "in_dtypes": ["f16", "f16"],
+        "input_snapshots": OF_READS,
         "dst_addr": at[2].base,
         "dst_space": "tcm",
         "shape_out": (32, 128),
@@ -139,9 +146,9 @@ def resident() -> int:
     return pages * 4096
 
 
-def main() -> int:
-    """Print bytes and microseconds per record; return 1 when the memory is above its limit."""
-    records = int(sys.argv[1]) if len(sys.argv) > 1 else RECORDS
+def memory_and_time(quick: bool) -> Iterator[Result]:
+    """Log the records and see what the process grew by and how long the logger took."""
+    records = RECORDS // 50 if quick else RECORDS
     warm = OpLogger(OpLog())
     for component, message in mixed(0, 2000):
         warm.record_start(0.0, component, message)
@@ -160,19 +167,14 @@ def main() -> int:
         spent += time.process_time() - began
     del messages
     gc.collect()
-    grown = resident() - before
+    grown = (resident() - before) / 1e6
     began = time.process_time()
-    digest = log.sha256()
+    log.sha256()
     hashing = time.process_time() - began
-    values = 8 * len(log.columns.values)
-    print(f"records            {len(log):12,}")
-    print(f"process grew by    {grown / 1e6:12.1f} MB   (at most {MAX_MB * records / RECORDS:.0f})")
-    print(f"bytes per record   {grown / len(log):12.1f}   (of which {values / len(log):.1f} refer to values)")
-    print(f"templates          {len(log.columns.templates):12,}")
-    print(f"CPU us per record  {spent / len(log) * 1e6:12.2f}   (record_start and record_end)")
-    print(f"sha256             {hashing:12.2f} s   {digest[:16]}")
-    return int(grown > MAX_MB * 1e6 * records / RECORDS)
+    yield Result(f"memory of {records:,} op records", grown, "MB", None if quick else MAX_MB)
+    yield Result("an op record, in start and end hook", spent / records * 1e6, "us")
+    yield Result("the hash of them all", hashing, "s")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(command((memory_and_time,), __doc__))
