@@ -430,3 +430,18 @@ def test_repr_shows_the_state() -> None:
     rig = Rig(OneServer).feed(0, 100).feed(0, 100).run()
     assert repr(rig.under_test) == "<OneServer under_test (run, 1 servers, 0 waiting), 2 served>"
     assert repr(Rig(Pipelined).under_test) == "<Pipelined under_test (overhead), 0 served>"
+
+
+def test_servers_may_be_said_by_the_class() -> None:
+    """Without a parameter of that name, the class says how many messages are served at once."""
+
+    class Two(ComponentBase):
+        servers = 2
+
+        def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+            yield env.timeout(10)
+
+    rig = Rig(Two).feed(at_ns=0, nbytes=1).feed(at_ns=0, nbytes=1)
+    rig.run()
+    first, second = (arrival.tail for arrival in rig.arrivals)
+    assert second - first < 10

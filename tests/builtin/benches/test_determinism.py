@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -97,3 +98,48 @@ def test_matrices_of_gigabytes_without_data() -> None:
     assert peak < 64 << 20
     assert result.phases["kernel"] >= 32768**3 / 4 / 2048, "the matrix units do one product after another"
     assert sum(op.params["nbytes"] for op in result.op_log if op.op_name == "dma_read") == (1 + 4) * 2 * 32768**2
+
+
+def test_the_log_does_not_depend_on_when_garbage_is_collected(plugins) -> None:
+    """A kernel whose helper is a reference cycle takes the same addresses, whatever else the process has allocated."""
+
+    def step(o, tl) -> None:
+        x = tl.load(o, shape=(256,))
+
+        def tree(depth: int):
+            return x if depth == 0 else tree(depth - 1)
+
+        tl.store(o, tree(2) * 2.0, shape=(256,))
+
+    def kernel(o, tl) -> None:
+        for _ in range(40):
+            step(o, tl)
+
+    def bench(rt) -> None:
+        rt.launch(kernel, rt.zeros((256,)), grid=(4,))
+
+    found = set()
+    for junk in (0, 100, 500):
+        kept = [[] for _ in range(junk)]
+        found.add(run_bench(bench, "tiny", plugins=plugins).op_log_sha256)
+        assert len(kept) == junk
+    assert len(found) == 1
+    assert gc.isenabled()
+
+
+def test_a_full_scratchpad_first_gives_back_what_only_cycles_hold(plugins) -> None:
+    """More tiles than fit pass through, when each is garbage as soon as it has been stored."""
+
+    def step(o, tl) -> None:
+        x = tl.load(o, shape=(128, 1024))
+        cycle = [x]
+        cycle.append(cycle)
+
+    def kernel(o, tl) -> None:
+        for _ in range(20):
+            step(o, tl)
+
+    def bench(rt) -> None:
+        rt.launch(kernel, rt.zeros((128, 1024)), grid=(1,))
+
+    assert run_bench(bench, "tiny", plugins=plugins).ops == 20
