@@ -63,9 +63,9 @@ def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Seq
         tally.checked += 1
         try:
             each = wanted if isinstance(wanted, Expected) else _expected(wanted)
-            dtype = each.dtype or dtypes.dtype_name(np.asarray(each.array).dtype)
             value = each.value
             if value is None:
+                dtype = each.dtype or dtypes.dtype_name(np.asarray(each.array).dtype)
                 where: Any = each.access.regions
                 where = where[0] if len(where) == 1 and isinstance(where[0], int) else where
                 value = executor.store.value(each.access.space, where, each.array.shape, dtype)

@@ -442,3 +442,18 @@ def test_a_launch_takes_a_device_in_every_spelling(device: Any) -> None:
         assert list(handle.launch.programs) == [site.index for site in rt.pes]
 
     run(bench)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "int32"])
+def test_what_is_expected_may_have_any_dtype(dtype: str) -> None:
+    """numpy computes in float64 and int64 by itself: such references are compared as they are."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.arange(8), dtype, name="x")
+        rt.check(x, np.arange(8, dtype=np.float64))
+        rt.check(x, np.arange(8))
+        rt.check(x, list(range(8)))
+        rt.check(x, np.arange(8) + 1.0)
+
+    result = run(bench, verify_data=True)
+    assert [text.partition(" must")[0] for text in result.verification.failures] == ["tensor 'x' (check 4)"]
