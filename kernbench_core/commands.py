@@ -15,6 +15,7 @@ from kernbench_core.dtypes import is_float
 from kernbench_core.errors import KernbenchError
 from kernbench_core.messages import Command
 from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.tcm import TcmBlock
@@ -206,9 +207,10 @@ class MathCmd(ComputeCommand):
 
     def describe(self) -> OpDescription:
         """Describe the op for the op log."""
+        reads = tuple(read.access for read in self.reads)
         params: dict[str, object] = {
             "op": self.op,
-            **math_inputs(self.reads),
+            **math_inputs(reads),
             "dst_addr": self.out.base,
             "dst_space": "tcm",
             "shape_out": self.value.shape,
@@ -219,7 +221,6 @@ class MathCmd(ComputeCommand):
             "mask": False,
             **self.extra,
         }
-        reads = tuple(read.access for read in self.reads)
         return OpDescription("math", self.op, params, reads, self._writes, op_id=self.op_id)
 
 
@@ -243,13 +244,15 @@ def gemm_params(a: Value, b: Value, out: Value) -> dict[str, object]:
     }
 
 
-def math_inputs(reads: Sequence[Operand]) -> dict[str, object]:
-    """Give the operand fields that every math record has."""
-    dtypes = tuple(read.value.dtype for read in reads)
+def math_inputs(reads: Sequence[Access]) -> dict[str, object]:
+    """Give the operand fields that every math record has: one item for each of its reads, which must have values."""
+    values = [read.value for read in reads if read.value is not None]
+    dtypes = [value.dtype for value in values]
     return {
-        "input_addrs": [read.address for read in reads],
-        "input_shapes": tuple(read.value.shape for read in reads),
-        "input_spaces": tuple(read.space for read in reads),
+        "input_addrs": [read.regions[0].base if read.regions else NO_ADDRESS for read in reads],
+        "input_shapes": [value.shape for value in values],
+        "input_spaces": [read.space for read in reads],
         "input_dtypes": dtypes,
         "in_dtypes": dtypes,
+        "input_snapshots": OF_READS,
     }

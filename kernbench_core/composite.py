@@ -7,8 +7,9 @@ from typing import ClassVar
 from attrs import field, frozen
 
 from kernbench_core.callsite import CallSite, describe_site
-from kernbench_core.commands import KernelCommand, Operand, gemm_params
+from kernbench_core.commands import KernelCommand, Operand, gemm_params, math_inputs
 from kernbench_core.compute import Scope
+from kernbench_core.dma_commands import sample
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.memory import DeviceMemory
@@ -17,7 +18,7 @@ from kernbench_core.pointers import Ref
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore, WriteTicket
 from kernbench_core.tcm import TcmBlock
-from kernbench_core.values import ResultValue, Value
+from kernbench_core.values import LoadedValue, ResultValue, Value
 
 _COMMAND_BYTES = 128
 
@@ -163,13 +164,13 @@ class CompositeCmd(KernelCommand):
         layout = self.layouts[name]
         regions = layout.regions()
         try:
-            value = store.value("hbm", regions, (layout.rows, layout.cols), layout.dtype)
+            content, sources = sample(store, regions, (layout.rows, layout.cols), layout.dtype)
         except UninitializedReadError:
             raise UninitializedReadError(
                 f"tl.composite at {describe_site(self.site)} must read memory that was written, and part of tensor "
                 f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros."
             ) from None
-        return Access("hbm", regions, value)
+        return Access("hbm", regions, LoadedValue(content.shape, content.dtype, content, self.op_id, sources))
 
     def land(self, now: float) -> None:
         """Note when the last byte was really there."""
@@ -196,7 +197,7 @@ class CompositeCmd(KernelCommand):
             "tile_k": self.tile_k,
             "tile_n": self.tile_n,
             "epilogue": tuple(steps),
-            **(self._gemm_params() if self.op == "gemm" else self._math_params()),
+            **(self._gemm_params() if self.op == "gemm" else self._math_params(reads)),
         }
         kind = "gemm" if self.op == "gemm" else "math"
         writes = Access("hbm", regions, self.out)
@@ -216,16 +217,10 @@ class CompositeCmd(KernelCommand):
             "b_pinned": self.b_pinned,
         }
 
-    def _math_params(self) -> dict[str, object]:
-        a = self._inputs[0]
-        assert a.value is not None
+    def _math_params(self, reads: list[Access]) -> dict[str, object]:
         return {
             "math_op": self.math_op,
-            "input_addrs": [a.regions[0].base],
-            "input_shapes": (a.value.shape,),
-            "input_spaces": (a.space,),
-            "input_dtypes": (a.value.dtype,),
-            "in_dtypes": (a.value.dtype,),
+            **math_inputs(reads),
             "shape_out": self.out.shape,
             "dtype": self.out.dtype,
             "axis": None,

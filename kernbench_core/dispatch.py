@@ -17,6 +17,7 @@ from kernbench_core.dtypes import cast, is_float, numpy_dtype
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.index import IndexTensor
 from kernbench_core.memory import DeviceMemory
+from kernbench_core.oplog_params import OF_READS
 from kernbench_core.pointers import Pointer
 from kernbench_core.store import MemoryStore
 from kernbench_core.tcm import TcmBlock, TcmTable
@@ -170,7 +171,7 @@ class Dispatcher:
         params = dict(extra or ())
         for position, thing in enumerate(things):
             if not isinstance(thing, Handle | IndexTensor):
-                params[f"immediate{position}"] = thing.item() if isinstance(thing, np.generic) else thing
+                params[f"immediate{position}"] = OF_READS
         value = self._result(op, reads, op_id, shape, dtype, params)
         self.issue(MathCmd(op_id, op, site, _blocks(things, block), reads, value, params, reduce))
         return Tensor(self._self, value, block, f"tl.{op}", site)
@@ -206,7 +207,7 @@ class Dispatcher:
         if not self._state.data:
             return AbstractValue(shape, dtype)
         known = {"shape_out": shape, "dtype": dtype, **params}
-        return ArrayValue(compute.evaluate(op, known, [read.value.array() for read in reads]))
+        return ArrayValue(compute.evaluate(op, known, [read.value.array() for read in reads]), writer=op_id)
 
     @property
     def _self(self) -> MathLanguage:

@@ -10,8 +10,9 @@ from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.oplog_params import handle_of
 from kernbench_core.pointers import Transfer
-from kernbench_core.regions import Region
+from kernbench_core.regions import Region, ascending_pieces, overlaps, subtract
 from kernbench_core.store import MemoryStore, WriteTicket
 from kernbench_core.tcm import TcmBlock
 from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, Value
@@ -55,7 +56,7 @@ class DmaCommand(KernelCommand):
 class DmaReadCmd(DmaCommand):
     """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes."""
 
-    __slots__ = ("_transfer", "fill", "tensor")
+    __slots__ = ("_source", "_transfer", "fill", "tensor")
 
     dma_op: ClassVar[str] = "read"
 
@@ -70,33 +71,35 @@ class DmaReadCmd(DmaCommand):
         tensor: str,
         fill: float | int = 0,
     ) -> None:
-        super().__init__(op_id, call, site, transfer, memory, block, LoadedValue(transfer.shape, transfer.dtype))
+        value = LoadedValue(transfer.shape, transfer.dtype, op_id=op_id)
+        super().__init__(op_id, call, site, transfer, memory, block, value)
         self._transfer = transfer
+        self._source = value
+        if transfer.inside is not None:
+            self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
         self.fill = fill
         self.tensor = tensor
 
     def land(self, now: float) -> None:
         """Bind the load to what memory holds now."""
         assert isinstance(self.value, LoadedValue)
+        source = self._source
         try:
-            self.value.bind(self._sample())
+            source.bind(*sample(self.store, self.regions, source.shape, source.dtype))
         except UninitializedReadError:
             raise UninitializedReadError(
                 f"{self.call} at {describe_site(self.site)} must read memory that was written, and part of tensor "
                 f"{self.tensor!r} was not; store to it first, or make the tensor with rt.zeros."
             ) from None
-
-    def _sample(self) -> Value:
-        moved = self._transfer
-        if moved.inside is None or not self.store.data:
-            return self.store.value("hbm", self.regions, moved.shape, moved.dtype)
-        count = (moved.nbytes // itemsize(moved.dtype),)
-        source = self.store.value("hbm", self.regions, count, moved.dtype) if moved.nbytes else None
-        return scatter(source, moved, self.fill)
+        if source is self.value:
+            return
+        if self.store.data:
+            self.value.bind(scatter(source.content(), self._transfer, self.fill))
+        else:
+            self.value.bind(self.store.value("hbm", self.regions, self.value.shape, self.value.dtype))
 
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""
-        source = self.value if self._transfer.inside is None else None
         params: dict[str, object] = {
             "src_addr": self._hbm_address(),
             "src_space": "hbm",
@@ -105,9 +108,9 @@ class DmaReadCmd(DmaCommand):
             "nbytes": self.total,
             "shape": self.value.shape,
             "dtype": self.value.dtype,
-            "handle_id": self.op_id[1],
+            "handle_id": handle_of(self.op_id),
         }
-        reads = (Access("hbm", self.regions, source),)
+        reads = (Access("hbm", self.regions, self._source),)
         writes = Access("tcm", (self.local,), self.value)
         return OpDescription("memory", "dma_read", params, reads, writes, op_id=self.op_id)
 
@@ -154,7 +157,7 @@ class DmaWriteCmd(DmaCommand):
             "nbytes": self.total,
             "shape": self.value.shape,
             "dtype": self.value.dtype,
-            "handle_id": self.op_id[1],
+            "handle_id": handle_of(self.op_id),
         }
         reads = (Access("tcm", (self.local,), self.value),)
         writes = Access("hbm", self.regions, self.stored)
@@ -186,7 +189,9 @@ class MaskedStoreCmd(DmaWriteCmd):
 
     def at_issue(self, store: MemoryStore, now: float) -> None:
         """Take the old content and let the destination hold the merged result, in one instant."""
-        self._old = store.value("hbm", self.regions, self.stored.shape, self.stored.dtype)
+        shape, dtype = self.stored.shape, self.stored.dtype
+        content, sources = sample(store, self.regions, shape, dtype)
+        self._old = LoadedValue(shape, dtype, content, self.op_id, sources)
         super().at_issue(store, now)
 
     def describe(self) -> OpDescription:
@@ -195,7 +200,7 @@ class MaskedStoreCmd(DmaWriteCmd):
         reads = (Access("hbm", self.regions, self._old), new.access, self._mask.access)
         params: dict[str, object] = {
             "op": "masked_store",
-            **math_inputs((new, self._mask)),
+            **math_inputs(reads),
             "dst_addr": self._hbm_address(),
             "dst_space": "hbm",
             "shape_out": self.stored.shape,
@@ -209,12 +214,31 @@ class MaskedStoreCmd(DmaWriteCmd):
         return OpDescription("math", "masked_store", params, reads, writes, op_id=self.op_id)
 
 
-def scatter(source: Value | None, moved: Transfer, fill: float | int) -> Value:
+def sample(
+    store: MemoryStore, regions: tuple[Region, ...], shape: tuple[int, ...], dtype: str
+) -> tuple[Value, tuple[OpId, ...]]:
+    """Give what HBM holds at `regions` now, and the ops that wrote bytes of it, the newest first."""
+    value = store.value("hbm", regions, shape, dtype)
+    writes = [write for write in store.writes("hbm", regions) if write.regions]
+    if all(write.ticket.writer is None for write in writes):
+        return value, ()
+    left = [piece for region in regions for piece in ascending_pieces(region)]
+    found: dict[OpId, None] = {}
+    for write in writes:
+        own = [piece for region in write.regions for piece in ascending_pieces(region)]
+        seen = any(overlaps(piece, other) for piece in left for other in own)
+        if seen and write.ticket.writer is not None:
+            found[write.ticket.writer] = None
+        if seen and write is not writes[-1]:
+            left = [rest for piece in left for rest in subtract(piece, own)]
+    return value, tuple(found)
+
+
+def scatter(source: Value, moved: Transfer, fill: float | int) -> Value:
     """Put the moved elements where they belong in the tensor; `fill` is everywhere else."""
     parts = []
     offset = 0
     for region in moved.inside or ():
-        assert source is not None
         parts.append(Part(region, source, Region(offset, region.nbytes)))
         offset += region.nbytes
     return AssemblyValue(moved.shape, moved.dtype, tuple(parts), fill)

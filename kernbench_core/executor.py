@@ -67,6 +67,8 @@ class DataExecutor:
     _fork: MemoryStore | None = field(default=None, init=False)
     _seen: int = field(default=0, init=False)
     _imported: dict[str, Any] = field(factory=dict, init=False)
+    _loose: dict[ResultValue, None] = field(factory=dict, init=False)
+    _loose_bytes: int = field(default=0, init=False)
 
     @property
     def store(self) -> MemoryStore:
@@ -78,7 +80,7 @@ class DataExecutor:
         """Compute every op of the log that has not been computed yet."""
         self._need_data()
         self._sync()
-        self._execute([op for op in self._ops.values() if not op.done], ())
+        self._execute([op for op in self._ops.values() if not op.done], set(), self._sweep(set()))
 
     def materialize(self, value: Value) -> Array:
         """Return the data of a value, computing just the ops that it needs; what is computed stays computed."""
@@ -86,7 +88,7 @@ class DataExecutor:
             self._need_data()
             self._sync()
             wanted = value.results()
-            self._execute([self._maker(r) for r in wanted if r.pending], wanted)
+            self._execute([self._maker(r) for r in wanted if r.pending], set(wanted), None)
         return value.array()
 
     def verify(self, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
@@ -111,13 +113,13 @@ class DataExecutor:
         """Return the record that computes a result, if the log has it."""
         self._sync()
         op = self._ops.get(result.op_id)
-        return None if op is None else self._record(op)
+        return None if op is None else self._record(op, dependencies=True)
 
     def results(self) -> Iterable[tuple[OpRecord, ResultValue]]:
         """Yield every op with the value that it computes, in no particular order."""
         self._sync()
         for op in self._ops.values():
-            yield self._record(op), op.result
+            yield self._record(op, dependencies=True), op.result
 
     def function(self, record: OpRecord) -> tuple[str, Any]:
         """Return the name and the function that computes a record."""
@@ -147,7 +149,7 @@ class DataExecutor:
         if isinstance(self.op_log, OpLog):
             columns = self.op_log.columns
             if self._fork is None and not any(
-                names_only_addresses(self.op_log.at_row(row)) for row in columns.example_rows(first)
+                names_only_addresses(self.op_log.at_row(row, dependencies=False)) for row in columns.example_rows(first)
             ):
                 for row, t_start, result, inputs in columns.makers(first):
                     self._add(_Op(row, t_start, result, inputs))
@@ -182,11 +184,11 @@ class DataExecutor:
             for result in op.reads():
                 self._readers[result] = self._readers.get(result, 0) + 1
 
-    def _record(self, op: _Op) -> OpRecord:
+    def _record(self, op: _Op, dependencies: bool = False) -> OpRecord:
         if op.record is not None:
             return op.record
         assert isinstance(self.op_log, OpLog)
-        return self.op_log.at_row(op.row)
+        return self.op_log.at_row(op.row, dependencies)
 
     def _maker(self, result: ResultValue) -> _Op:
         op = self._ops.get(result.op_id)
@@ -198,13 +200,13 @@ class DataExecutor:
             )
         return op
 
-    def _execute(self, targets: Sequence[_Op], wanted: Iterable[ResultValue]) -> None:
-        """Compute `targets` and what they need; keep what memory or an op of the log to come still reads."""
+    def _execute(self, targets: Sequence[_Op], wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
+        """Compute `targets` and what they need; keep what memory or an op of the log to come still reads.
+
+        `kept` are the results that stay. When it is None, results that nobody reads are set aside until they are worth
+        a walk over all that memory holds.
+        """
         waits, dependents = self._plan(targets)
-        kept = set(wanted)
-        if not self.keep_all:
-            self.memory.compact()
-            kept.update(self.store.results())
         ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
         heapq.heapify(ready)
         left = len(waits)
@@ -212,8 +214,10 @@ class DataExecutor:
             window = self._window(ready)
             self._compute(window)
             left -= len(window)
+            if kept is None and self._loose_bytes > _WINDOW_BYTES:
+                kept = self._sweep(wanted)
             for op in window:
-                self._finish(op, kept)
+                self._finish(op, wanted, kept)
                 for later in dependents.pop(op.result, ()):
                     waits[later] -= 1
                     if not waits[later]:
@@ -266,8 +270,21 @@ class DataExecutor:
             ):
                 raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
 
-    def _finish(self, op: _Op, kept: set[ResultValue]) -> None:
-        """Drop what nobody reads any more."""
+    def _sweep(self, wanted: set[ResultValue]) -> set[ResultValue]:
+        """Drop what was set aside and memory does not hold; return what memory holds, and `wanted`."""
+        if self.keep_all:
+            return wanted
+        self.memory.compact()
+        kept = wanted.union(self.store.results())
+        for result in self._loose:
+            if result not in kept and result not in self._readers:
+                result.release()
+        self._loose.clear()
+        self._loose_bytes = 0
+        return kept
+
+    def _finish(self, op: _Op, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
+        """Drop what nobody reads any more, or set it aside."""
         if not op.done:
             op.done = True
             for result in op.reads():
@@ -277,5 +294,11 @@ class DataExecutor:
         if self.keep_all:
             return
         for result in (*op.reads(), op.result):
-            if result not in self._readers and result not in kept:
+            if result in self._readers or result in wanted:
+                continue
+            if kept is None:
+                if result not in self._loose:
+                    self._loose[result] = None
+                    self._loose_bytes += result.nbytes
+            elif result not in kept:
                 result.release()

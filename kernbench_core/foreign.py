@@ -147,9 +147,9 @@ def _space(params: Mapping[str, Any], key: str) -> str:
     return str(params.get(key) or params.get("addr_space") or "tcm")
 
 
-def _value(store: MemoryStore, access: Access, shape: Shape, dtype: str, snapshot: Array | None) -> Value:
+def _value(store: MemoryStore, access: Access, shape: Shape, dtype: str, snapshot: Array | Value | None) -> Value:
     if access.value is not None:
         return access.value
     if snapshot is not None:
-        return ArrayValue(snapshot).reshape(shape)
+        return (snapshot if isinstance(snapshot, Value) else ArrayValue(snapshot)).reshape(shape)
     return store.value(access.space, access.regions, shape, dtype)

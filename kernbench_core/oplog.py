@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from kernbench_core.oplog_columns import Columns
 from kernbench_core.regions import Region
-from kernbench_core.values import OpId, Value
+from kernbench_core.values import LoadedValue, OpId, Value
 
 __all__ = ["Access", "OpDescription", "OpLog", "OpLogger", "OpRecord", "Region"]
 
@@ -40,9 +40,22 @@ class Access:
 class OpDescription:
     """What a message says of itself when it is logged.
 
-    `op_kind` is memory, gemm or math; `params` is what records 0020 and 0052 ask for. `stage_of` is the op that this
-    is a stage of (then it is timing only). `function` is the "module:attr" that computes the op, when it is not one of
-    core's: `fn(params, inputs) -> ndarray`.
+    `op_kind` is memory, gemm or math. `stage_of` is the op that this is a stage of (then it is timing only). `function`
+    is the "module:attr" that computes the op, when it is not one of core's: `fn(params, inputs) -> ndarray`. Commands
+    of the kernel language give these `params` (addresses are physical, in bytes; an address of -1 is an operand that
+    comes with the command):
+
+    - copies: src_addr, src_space, dst_addr, dst_space, nbytes, shape, dtype, handle_id ("pe3.17"); snapshot, the value
+      read, where a copy starts in HBM;
+    - GEMMs: src_a_addr, src_b_addr, dst_addr, the space of each (src_a_space, …), shape_a, shape_b, shape_out, m, k, n,
+      dtype_in, dtype_acc, dtype_out, transpose_a, transpose_b, layout_a, layout_b, layout_out, addr_space, accumulate;
+    - math: op, dst_addr, dst_space, shape_out, dtype, axis, keepdims, mask, addr_space, and lists with one item per
+      operand: input_addrs, input_shapes, input_spaces, input_dtypes (also as in_dtypes), input_snapshots (the values);
+      immediateN, the 0-d value of a number that is operand N;
+    - composites also: out_addr, out_nbytes, tile_m, tile_k, tile_n, a_pinned, b_pinned, math_op, and epilogue, one
+      (kind, scope, numbers of the operands among the reads, per_tile) for each step.
+
+    A parameter that repeats values of `reads` may be given as `OF_READS`; the record has the values.
     """
 
     op_kind: str
@@ -144,13 +157,25 @@ class OpLog(Sequence[OpRecord]):
         return self._makers
 
     def dependencies(self, record: OpRecord) -> list[int]:
-        """Return the positions of the ops whose results a record reads, ascending."""
+        """Return the positions of the ops that made what a record reads, ascending; never its own.
+
+        These are the ops that computed the data, the loads that brought it, and for a record that reads memory the ops
+        that wrote what it found there.
+        """
         makers = self.makers()
-        found = {r.op_id for a in record.reads if a.value is not None for r in a.value.results()}
+        found: set[OpId] = set()
+        for access in record.reads:
+            value = access.value
+            if value is None:
+                continue
+            found.update(value.makers())
+            found.update(result.op_id for result in value.results())
+            if isinstance(value, LoadedValue) and value.op_id == record.op_id:
+                found.update(value.sources)
         return sorted(makers[op] for op in found if op in makers and op != record.op_id)
 
-    def at_row(self, row: int) -> OpRecord:
-        """Rebuild the record that was appended as number `row`."""
+    def at_row(self, row: int, dependencies: bool = True) -> OpRecord:
+        """Rebuild the record that was appended as number `row`; `dependencies` need the order of the whole log."""
         t_start, t_end, component, head, params, accesses = self.columns.row(row)
         kind, name, function, op_id, stage_of, writes_last = head
         made = [Access(space, regions, value) for space, regions, value in accesses]
@@ -158,7 +183,7 @@ class OpLog(Sequence[OpRecord]):
         record = OpRecord(
             t_start, t_end, component, kind, name, params, [], op_id, stage_of, tuple(made), writes, function
         )
-        if made and stage_of is None:
+        if dependencies and made and stage_of is None:
             record.dependency_ids.extend(self.dependencies(record))
         return record
 

@@ -57,7 +57,8 @@ class Columns:
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
         self._order: Ints | None = None
-        self._starts: tuple[Ints, Ints, Ints] | None = None
+        self._starts = (array("q", [0]), array("q", [0]), array("q", [0]))
+        self._names: list[str] = []
 
     def __len__(self) -> int:
         return len(self.t_start)
@@ -97,7 +98,7 @@ class Columns:
         self._append_fixed(component, described, sequence)
         self.t_end.append(t_end)
         self.t_start.append(t_start)
-        self._order = self._starts = None
+        self._order = None
 
     def add_template(self, template: Template) -> int:
         """Add a template that is not there yet; return its number."""
@@ -125,15 +126,15 @@ class Columns:
 
     def example_rows(self, first: int) -> list[int]:
         """Return one row of each template among the rows from `first` on; stages are left out."""
-        template = np.array(self.template, np.int64)[first:]
-        rows = np.flatnonzero(np.array(self.stage_pe, np.int64)[first:] < 0)
+        template = np.array(self.template[first:])
+        rows = np.flatnonzero(np.array(self.stage_pe[first:]) < 0)
         _, at = np.unique(template[rows], return_index=True)
         return (rows[at] + first).tolist()  # type: ignore[no-any-return]
 
     def makers(self, first: int) -> Iterator[tuple[int, float, ResultValue, tuple[Value, ...]]]:
         """Yield row, start, result and input values of every row from `first` on that computes its own result."""
-        starts = self._row_starts()[2].tolist()
-        own = (np.array(self.stage_pe, np.int64)[first:] < 0) & (np.array(self.op_pe, np.int64)[first:] >= 0)
+        starts = self._row_starts()[2]
+        own = (np.array(self.stage_pe[first:]) < 0) & (np.array(self.op_pe[first:]) >= 0)
         for row in (np.flatnonzero(own) + first).tolist():
             if not self.templates[self.template[row]].sig[3]:
                 continue
@@ -148,16 +149,19 @@ class Columns:
         """Rebuild one row: times, component, head, parameters, accesses (the written one last)."""
         template = self.templates[self.template[row]]
         int_starts, float_starts, value_starts = self._row_starts()
-        first = int(int_starts[row])
+        first = int_starts[row]
         ints = self.ints[first : first + template.ints].tolist()
-        floats = iter(self.floats[int(float_starts[row]) : int(float_starts[row]) + template.floats])
-        start = int(value_starts[row])
+        floats = iter(self.floats[float_starts[row] : float_starts[row] + template.floats])
+        start = value_starts[row]
         values = iter(self.values[start : start + template.values])
         side = iter(self.side.get(row, ()))
         sig = template.sig
         accesses, at, used = decode_accesses(sig, ints, values, side)
         op_id = _op_id(self.op_pe[row], self.op_issue[row])
-        params = decode_params(sig[at : at + 5], ints, used, floats, side, op_id)
+        reads = [value for _, _, value in accesses]
+        if sig[3]:
+            reads.pop()
+        params = decode_params(sig[at : at + 5], ints, used, floats, side, op_id, reads)
         head = (
             sig[0],
             sig[1],
@@ -179,8 +183,8 @@ class Columns:
         for ids in (self.op_pe, self.op_issue, self.stage_pe, self.stage_issue):
             digest.update(np.array(ids, "<i8")[order].tobytes())
         int_starts, float_starts, _ = self._row_starts()
-        digest.update(_gathered(np.array(self.ints, "<i8"), int_starts, order).tobytes())
-        digest.update(_gathered(np.array(self.floats, "<f8"), float_starts, order).tobytes())
+        digest.update(_gathered(np.array(self.ints, "<i8"), np.array(int_starts), order).tobytes())
+        digest.update(_gathered(np.array(self.floats, "<f8"), np.array(float_starts), order).tobytes())
         if self.side:
             known: dict[int, bytes] = {}
             for row in order.tolist():
@@ -223,22 +227,22 @@ class Columns:
         self.stage_issue.append(issue)
 
     def _component_names(self) -> list[str]:
-        return list(self.components)
+        if len(self._names) != len(self.components):
+            self._names = list(self.components)
+        return self._names
 
-    def _row_starts(self) -> tuple[Ints, Ints, Ints]:
-        """Return where the integers, floats and values of each row start, and after the last row where they end."""
-        if self._starts is None:
-            template = np.array(self.template, np.int64)
+    def _row_starts(self) -> tuple[array[int], array[int], array[int]]:
+        """Return where the integers, floats and values of each row start, and after the last row where they end.
 
-            def starts(counts: list[int]) -> Ints:
-                each = np.array(counts, np.int64)[template] if len(self) else np.empty(0, np.int64)
-                return np.concatenate(([0], np.cumsum(each)))
-
-            self._starts = (
-                starts([t.ints for t in self.templates]),
-                starts([t.floats for t in self.templates]),
-                starts([t.values for t in self.templates]),
-            )
+        Only the rows that were appended since the last time are looked at.
+        """
+        known = len(self._starts[0]) - 1
+        if known < len(self):
+            template = np.array(self.template[known:])
+            counts = zip(*((t.ints, t.floats, t.values) for t in self.templates), strict=True)
+            for starts, each in zip(self._starts, counts, strict=True):
+                more = np.cumsum(np.array(each, np.int64)[template]) + starts[-1]
+                starts.frombytes(more.tobytes())
         return self._starts
 
     def _hash_names(self, digest: Any, column: Sequence[int], names: Sequence[str | bytes], order: Ints) -> None:

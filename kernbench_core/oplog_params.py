@@ -7,7 +7,7 @@ is worked out once, in a `Plan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -32,12 +32,24 @@ _LIST: Final = "l"  # the signature: the same as a list
 _ADDRESSES: Final = "a"  # the integer column, after all single integers: a tuple of integers, as addresses vary
 _ADDRESS_LIST: Final = "A"  # the same as a list
 _HANDLE: Final = "h"  # nowhere: it is the name of the op, "pe3.17"
+_READ: Final = "r"  # nowhere: values of the record's reads
 _SIDE: Final = "s"  # the side table
 _PLAIN: Final = (str, bool, type(None))
 
 RawAccess = tuple[str, tuple[Region, ...], Value | None]
 Params = tuple[tuple[str, ...], str, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
 Getter = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
+class OfReads:
+    """Stand for a parameter that repeats values of the record's reads; the log keeps those once.
+
+    What it becomes follows from the parameter's name: `input_snapshots` is a list of the values of all reads,
+    `snapshot` the value of the first, `immediateN` that of read N.
+    """
+
+
+OF_READS: Final = OfReads()
 
 
 @frozen(eq=False)
@@ -72,6 +84,9 @@ def encode_params(
     if None in nested or (plan.handle >= 0 and values[plan.handle] != handle_of(described.op_id)):
         return _encode_singly(described, keys, values, ints, floats, side, huge)
     counts: tuple[int, ...] = ()
+    consts = plan.consts(values)
+    if _LIST in plan.codes:
+        consts = tuple([tuple(each) if type(each) is list else each for each in consts])
     addresses = plan.addresses(values)
     if addresses:
         if not all(_all_ints(tuple(map(type, each))) for each in addresses):
@@ -81,13 +96,19 @@ def encode_params(
     floats += plan.floats(values)
     for each in addresses:
         ints += each
-    return keys, plan.codes, plan.consts(values), nested, counts
+    return keys, plan.codes, consts, nested, counts
 
 
 def decode_params(
-    packed: Params, ints: list[int], used: int, floats: Iterator[float], side: Iterator[Any], op_id: OpId | None
+    packed: Params,
+    ints: list[int],
+    used: int,
+    floats: Iterator[float],
+    side: Iterator[Any],
+    op_id: OpId | None,
+    reads: Sequence[Value | None],
 ) -> dict[str, Any]:
-    """Rebuild the parameters; `used` integers of the row belong to its accesses."""
+    """Rebuild the parameters; `used` integers of the row belong to its accesses, `reads` are the values it reads."""
     keys, codes, constants, _, counts = packed
     consts, lengths = iter(constants), iter(counts)
     later = used + codes.count(_INT)
@@ -104,6 +125,8 @@ def decode_params(
             params[key] = list(next(consts))
         elif code == _HANDLE:
             params[key] = handle_of(op_id)
+        elif code == _READ:
+            params[key] = of_reads(key, reads)
         elif code == _SIDE:
             params[key] = next(side)
         else:
@@ -138,8 +161,19 @@ def handle_of(op_id: OpId | None) -> str | None:
     return None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"
 
 
-def types_inside(value: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def of_reads(key: str, reads: Sequence[Value | None]) -> Any:
+    """Return what `OF_READS` stands for under a parameter's name; None where it has no such read."""
+    if key == "input_snapshots":
+        return list(reads)
+    number = key.removeprefix("immediate")
+    at = 0 if key == "snapshot" else int(number) if number != key and number.isdecimal() else len(reads)
+    return reads[at] if at < len(reads) else None
+
+
+def types_inside(value: Sequence[Any]) -> tuple[Any, ...] | None:
     """Return the types inside a tuple of integers, strings and tuples, None if there is anything else.
+
+    A list is taken as the tuple of its items.
 
     Signatures may be equal only with equal types: 1, True and 1.0 are equal to Python and different to a reader.
     """
@@ -177,7 +211,13 @@ def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> Plan:
     known = None if None in codes else "".join(code for code in codes if code is not None)
     handle = codes.index(_HANDLE) if _HANDLE in codes else -1
     return Plan(
-        known, getter(_INT), getter(_FLOAT), getter(_CONST + _TUPLE), getter(_TUPLE), getter(_ADDRESSES), handle
+        codes=known,
+        ints=getter(_INT),
+        floats=getter(_FLOAT),
+        consts=getter(_CONST + _TUPLE + _LIST),
+        tuples=getter(_TUPLE + _LIST),
+        addresses=getter(_ADDRESSES + _ADDRESS_LIST),
+        handle=handle,
     )
 
 
@@ -193,7 +233,9 @@ def _code(key: str, kind: type) -> str | None:
         return _CONST
     if kind is tuple:
         return _ADDRESSES if key.endswith("addrs") else _TUPLE
-    return None
+    if kind is list and key != "input_snapshots":
+        return _ADDRESS_LIST if key.endswith("addrs") else _LIST
+    return _READ if kind is OfReads else None
 
 
 def _encode_singly(
@@ -210,7 +252,9 @@ def _encode_singly(
     for key, value in zip(keys, values, strict=True):
         kind = type(value)
         inner = types_inside(tuple(value)) if kind is tuple or kind is list else None
-        if (kind is int and not huge) or kind is float:
+        if kind is OfReads or _repeats_reads(key, value, described):
+            codes += _READ
+        elif (kind is int and not huge) or kind is float:
             codes += _INT if kind is int else _FLOAT
             (ints if kind is int else floats).append(value)
         elif kind is str and key == "handle_id":
@@ -233,3 +277,12 @@ def _encode_singly(
             nested.append(inner)
     ints += later
     return keys, codes, tuple(consts), tuple(nested), tuple(counts)
+
+
+def _repeats_reads(key: str, value: Any, described: OpDescription) -> bool:
+    """Tell whether a parameter holds the very values that `OF_READS` would stand for."""
+    if isinstance(value, Value):
+        return value is of_reads(key, [access.value for access in described.reads])
+    if key != "input_snapshots" or type(value) is not list or len(value) != len(described.reads):
+        return False
+    return all(each is access.value for each, access in zip(value, described.reads, strict=True))

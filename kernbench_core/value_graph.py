@@ -12,6 +12,7 @@ from kernbench_core.values import (
     ArrayValue,
     AssemblyValue,
     LoadedValue,
+    OpId,
     Part,
     ResultValue,
     Value,
@@ -54,15 +55,15 @@ class ValueWriter:
         if isinstance(value, ResultValue):
             return ["result", *head, *value.op_id]
         if isinstance(value, LoadedValue):
-            return ["loaded", *head, self.add(value.content()) if value.bound else None]
+            return ["loaded", *head, self.add(value.content()) if value.bound else None, value.op_id, value.sources]
         if isinstance(value, AssemblyValue):
             parts = [[self.add(p.source), *_numbers(p.dst), *_numbers(p.src)] for p in value.parts()]
-            return ["assembly", *head, value.fill, parts]
+            return ["assembly", *head, value.fill, parts, value.makers()]
         if isinstance(value, AbstractValue):
             return ["abstract", *head]
         if isinstance(value, ArrayValue) and value.origin is not None and value.src is not None:
             return ["view", *head, self.add(value.origin), *_numbers(value.src)]
-        return ["array", *head, self.add_array(value.array())]
+        return ["array", *head, self.add_array(value.array()), value.writer]
 
 
 class ValueReader:
@@ -86,10 +87,11 @@ class ValueReader:
         if kind == "result":
             return ResultValue((rest[0], rest[1]), shape, dtype)
         if kind == "loaded":
-            return LoadedValue(shape, dtype, None if rest[0] is None else self.get(rest[0]))
+            content = None if rest[0] is None else self.get(rest[0])
+            return LoadedValue(shape, dtype, content, _op(rest[1]), tuple(map(tuple, rest[2])))
         if kind == "assembly":
             parts = tuple(Part(Region(*p[1:5]), self.get(p[0]), Region(*p[5:9])) for p in rest[1])
-            return AssemblyValue(shape, dtype, parts, rest[0])
+            return AssemblyValue(shape, dtype, parts, rest[0], tuple(map(tuple, rest[2])))
         if kind == "abstract":
             return AbstractValue(shape, dtype)
         if kind == "view":
@@ -98,7 +100,11 @@ class ValueReader:
             view = view_of(origin, Region(*rest[1:]), shape, dtype)
             assert view is not None
             return view
-        return ArrayValue(self.arrays[rest[0]])
+        return ArrayValue(self.arrays[rest[0]], writer=_op(rest[1]))
+
+
+def _op(numbers: list[int] | None) -> OpId | None:
+    return None if numbers is None else (numbers[0], numbers[1])
 
 
 def _numbers(region: Region) -> list[int]:

@@ -52,6 +52,10 @@ class Value:
         """The op that computes this value; None for data that no op made."""
         return None
 
+    def makers(self) -> tuple[OpId, ...]:
+        """Return the ops that made this very tensor: a load where `results` names what computed the loaded data."""
+        return () if self.writer is None else (self.writer,)
+
     def array(self) -> Array:
         """Return the data as a read-only ndarray; PendingDataError when it is not there yet."""
         raise PendingDataError(f"The data of {self} exists only after phase 2; do not read it before.")
@@ -76,7 +80,7 @@ class Value:
                 f"A new shape must hold {prod(self.shape)} elements as {self.shape} does, not {shape!r}; "
                 "choose one of equal size."
             )
-        return self if shape == self.shape else AssemblyValue(shape, self.dtype, self.parts())
+        return self if shape == self.shape else AssemblyValue(shape, self.dtype, self.parts(), makers=self.makers())
 
     def __repr__(self) -> str:
         state = "pending" if self.pending else "ready"
@@ -93,16 +97,27 @@ class Part:
 
 
 class ArrayValue(Value):
-    """Data that is there: a read-only ndarray, maybe a view of a part (`src`) of another one (`origin`)."""
+    """Data that is there: a read-only ndarray, maybe a view of a part (`src`) of another one (`origin`).
 
-    __slots__ = ("_array", "_flat", "origin", "src")
+    `writer` is the op that made it, where a kernel computed it while it ran.
+    """
 
-    def __init__(self, array: Array, origin: ArrayValue | None = None, src: Region | None = None) -> None:
+    __slots__ = ("_array", "_flat", "_writer", "origin", "src")
+
+    def __init__(
+        self, array: Array, origin: ArrayValue | None = None, src: Region | None = None, writer: OpId | None = None
+    ) -> None:
         super().__init__(array.shape, dtypes.dtype_name(array.dtype))
         self._array = read_only(array) if origin is None else array
         self._flat: Array | None = None
+        self._writer = writer
         self.origin = origin
         self.src = src
+
+    @property
+    def writer(self) -> OpId | None:
+        """The op that made the data; None for data that no op made."""
+        return self._writer
 
     def array(self) -> Array:
         """Return the data."""
@@ -175,22 +190,42 @@ class ResultValue(Value):
 
 
 class LoadedValue(Value):
-    """What a load gives: made when it is issued, bound to what memory holds when it completes."""
+    """What a load gives: made when it is issued, bound to what memory holds when it completes.
 
-    __slots__ = ("_content",)
+    `op_id` is the op that loads, `sources` are the ops that wrote the memory that it found.
+    """
 
-    def __init__(self, shape: Shape, dtype: str, content: Value | None = None) -> None:
+    __slots__ = ("_content", "op_id", "sources")
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: str,
+        content: Value | None = None,
+        op_id: OpId | None = None,
+        sources: tuple[OpId, ...] = (),
+    ) -> None:
         super().__init__(shape, dtype)
-        self._content = content
+        self.op_id = op_id
+        self.sources = sources
+        self._content: Value | None = None
+        if content is not None:
+            self.bind(content, sources)
 
-    def bind(self, content: Value) -> None:
+    @property
+    def writer(self) -> OpId | None:
+        """The op that loads."""
+        return self.op_id
+
+    def bind(self, content: Value, sources: tuple[OpId, ...] = ()) -> None:
         """Give what the load found; it must have the shape and dtype of the load. Called once, at completion."""
         if content.shape != self.shape or content.dtype != self.dtype:
             raise ShapeError(
                 f"A load of {self.dtype}{list(self.shape)} must be bound to a value of that shape and dtype, "
                 f"not {content.dtype}{list(content.shape)}; read memory with the shape of the load."
             )
-        self._content = content
+        self._content = content.content()  # not the other load: a chain of loads would grow with every round trip
+        self.sources = sources
 
     @property
     def bound(self) -> bool:
@@ -240,10 +275,18 @@ class AssemblyValue(Value):
     made when it is first asked for; `pending` if any part is.
     """
 
-    __slots__ = ("_array", "_parts", "_results", "fill")
+    __slots__ = ("_array", "_makers", "_parts", "_results", "fill")
 
-    def __init__(self, shape: Shape, dtype: str, parts: tuple[Part, ...], fill: Scalar | None = None) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: str,
+        parts: tuple[Part, ...],
+        fill: Scalar | None = None,
+        makers: tuple[OpId, ...] = (),
+    ) -> None:
         super().__init__(shape, dtype)
+        self._makers = makers
         self._parts = flatten(parts)
         self.fill = fill
         self._array: Array | None = None
@@ -259,6 +302,10 @@ class AssemblyValue(Value):
         if any(type(p.source) is LoadedValue and p.source.bound for p in self._parts):
             self._parts = flatten(self._parts)
         return self._parts
+
+    def makers(self) -> tuple[OpId, ...]:
+        """Return the ops that made the tensor that this is another shape of."""
+        return self._makers
 
     def results(self) -> tuple[ResultValue, ...]:
         """Return the op results among the parts."""

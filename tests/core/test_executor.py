@@ -13,6 +13,7 @@ from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import ExecutionError, NoDataError, PendingDataError
 from kernbench_core.executor import DataExecutor, Expected
 from kernbench_core.oplog import Access, OpDescription, OpLog, OpRecord
+from kernbench_core.oplog_columns import Columns
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, adopt
@@ -208,6 +209,39 @@ def test_materialize_computes_just_what_is_needed_and_once() -> None:
     executor.run()
     assert executor.computed == 4
     np.testing.assert_array_equal(executor.store.read("hbm", 0), [-2, -2, -2, -2])
+
+
+def test_a_host_loop_looks_only_at_what_is_new(monkeypatch) -> None:
+    """Reading a small result again and again walks neither all of memory nor the order of the whole log."""
+    record = Recorder()
+    executor = record.executor()
+    one = host(np.ones(4, np.float32))
+    for at in range(50):
+        record.store.write("hbm", 64 * at, record.op("neg", [one], (4,), "f32"))
+    executor.run()
+    walks: list[str] = []
+    monkeypatch.setattr(MemoryStore, "results", lambda self: walks.append("memory") or iter(()))
+    monkeypatch.setattr(Columns, "order", lambda self: walks.append("order"))
+    state = one
+    for at in range(20):
+        state = record.op("add", [state, one], (4,), "f32")
+        record.store.write("hbm", 1 << 20, state)
+        np.testing.assert_array_equal(executor.materialize(state), np.full(4, at + 2))
+    assert walks == []
+
+
+def test_a_host_loop_drops_old_results_now_and_then(monkeypatch) -> None:
+    """Results that memory no longer holds are dropped once there are enough of them; the present one is not."""
+    monkeypatch.setattr("kernbench_core.executor._WINDOW_BYTES", 64)
+    record = Recorder()
+    executor = record.executor()
+    states = [host(np.ones(4, np.float32))]
+    for _ in range(20):
+        states.append(record.op("add", [states[-1], states[0]], (4,), "f32"))
+        record.store.write("hbm", 0, states[-1])
+        executor.materialize(states[-1])
+    assert sum(not state.pending for state in states[1:]) <= 6
+    np.testing.assert_array_equal(executor.store.read("hbm", 0), np.full(4, 21))
 
 
 def test_loads_and_assemblies_carry_dependencies() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.oplog import Access, OpDescription, OpLog, OpLogger, op_log_of
+from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue
 
@@ -197,6 +198,34 @@ def test_dependencies_name_producers() -> None:
     log.append(0.0, 2.0, "u", OpDescription("math", "exp", {}, (), Access("tcm", where, first), (0, 0)))
     load.bind(second)
     assert [r.dependency_ids for r in log] == [[], [], [0, 1]]
+
+
+def test_parameters_that_repeat_reads_take_no_room() -> None:
+    """Snapshots and immediates are the values of the reads; a log made of the records is the same log."""
+    log = OpLog()
+    values = [LoadedValue((4,), "f32"), LoadedValue((), "f32")]
+    reads = tuple(Access("tcm", (Region(0, v.nbytes),), v) for v in values)
+    params = {"input_shapes": [(4,), ()], "input_snapshots": OF_READS, "immediate1": OF_READS, "snapshot": OF_READS}
+    log.append(0.0, 1.0, "u", OpDescription("math", "add", params, reads, Access("tcm", (), values[0]), (0, 0)))
+    assert log[0].params == {
+        "input_shapes": [(4,), ()], "input_snapshots": values, "immediate1": values[1], "snapshot": values[0],
+    }  # fmt: skip
+    again = op_log_of(list(log))
+    assert again[0].params == log[0].params
+    assert again.sha256() == log.sha256()
+    assert (log.columns.side, again.columns.side, len(log.columns.ints)) == ({}, {}, 2)
+
+
+def test_lists_are_encoded_as_fast_as_tuples() -> None:
+    """The lists of a math record go through the plan of its names and types, not one by one."""
+    log = OpLog()
+    for at in range(3):
+        params = {"input_addrs": [at, 7], "input_shapes": [(4,), ()], "input_spaces": ["tcm", "tcm"]}
+        log.append(0.0, 1.0, "u", OpDescription("math", "add", params))
+    (plan,) = log.columns._plans.values()
+    assert plan.codes == "All"
+    assert [r.params["input_addrs"] for r in log] == [[0, 7], [1, 7], [2, 7]]
+    assert len(log.columns.templates) == 1
 
 
 def test_params_of_numpy_types_survive() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernbench_core.errors import ComponentError, KernelError, UninitializedReadError, UnsupportedError
+from kernbench_core.executor import DataExecutor
 from kernbench_core.graph import Node
+from kernbench_core.oplog import Access
+from kernbench_core.oplog_file import load_run, save_run
 from tests.core.kernel_rig import UNIT_NS, Rig
 
 DMA, GEMM, MATH = UNIT_NS["pe_dma"], UNIT_NS["pe_gemm"], UNIT_NS["pe_math"]
@@ -321,3 +325,21 @@ def test_what_a_kernel_leaks_cannot_be_called_later() -> None:
     pointer, tl = leaked[0]
     with pytest.raises(KernelError, match=r"^a call that takes simulated time must be made by the kernel"):
         tl.load(pointer)
+
+
+def test_thousands_of_round_trips_of_one_place(tmp_path: Path) -> None:
+    """A value that is stored and loaded again and again is as deep as after one trip: compare, save, load."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        tl.store(x, tl.load(x, shape=(4, 4)) + 1.0)
+        for _ in range(3000):
+            tl.store(x, tl.load(x, shape=(4, 4)))
+
+    rig = Rig()
+    x = rig.tensor(X[:4, :4])
+    rig.run(kernel, x)
+    expected = {"x": (Access("hbm", x.regions), X[:4, :4] + 1)}
+    verdict = DataExecutor(rig.log, rig.ctx.store).verify(expected)
+    assert (verdict.ok, verdict.failures) == (True, ())
+    save_run(tmp_path, rig.log, rig.ctx.store)
+    assert load_run(tmp_path).executor().verify(expected).ok
