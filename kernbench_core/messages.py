@@ -258,8 +258,15 @@ class Launch:
 
     @property
     def nbytes(self) -> int:
-        """Size of the launch descriptor in bytes: a 64 B header and 8 B for each argument."""
-        return 64 + 8 * len(self.arguments)
+        """Size of the launch descriptor in bytes: a 64 B header and 8 B for each argument, or item of a container."""
+        return 64 + 8 * _count(self.arguments)
+
+
+def _count(argument: object) -> int:
+    """Count what an argument brings: itself, or the items of a container, and of those inside it."""
+    if isinstance(argument, Mapping):
+        return sum(map(_count, argument.values()))
+    return sum(map(_count, argument)) if isinstance(argument, list | tuple) else 1
 
 
 class LaunchMsg(MsgBase):

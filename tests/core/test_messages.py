@@ -108,3 +108,9 @@ def test_repr_says_where_and_when() -> None:
     msg.hop, msg.head, msg.tail = 1, 1.5, 2.5
     assert repr(msg) == "<MsgBase 64 B at b, head 1.500 ns, tail 2.500 ns>"
     assert repr(MsgBase()) == "<MsgBase 0 B at nowhere, head 0.000 ns, tail 0.000 ns>"
+
+
+def test_a_launch_carries_8_bytes_for_each_argument_and_item() -> None:
+    """Containers count by what is in them."""
+    arguments = {"a": 1, "more": (1, [2, 3]), "named": {"x": 1, "y": ()}}
+    assert Launch(print, arguments, (1, 1, 1), {}).nbytes == 64 + 8 * 5
