@@ -284,3 +284,25 @@ def _linear_without(run: Region, hole: Region) -> list[Region]:
     if cursor < run.base + run.nbytes:
         out.append(Region(cursor, run.base + run.nbytes - cursor))
     return out
+
+
+def linked(dst: Region, at_dst: Region, src: Region, at_src: Region) -> Iterator[Pair]:
+    """Join linear bytes of `dst` to linear bytes of `src`, row by row where their rows do not match.
+
+    `at_dst` and `at_src` hold the same number of bytes; the pairs are (where in memory of dst, where of src).
+    """
+    to, come = compose(dst, at_dst), compose(src, at_src)
+    if len(to) == 1 and len(come) == 1:
+        yield to[0][1], come[0][1]
+        return
+    left = [run for _, region in to for run in runs(region)]
+    right = [run for _, region in come for run in runs(region)]
+    i = j = done_i = done_j = 0
+    while i < len(left) and j < len(right):
+        size = min(left[i][1] - done_i, right[j][1] - done_j)
+        yield Region(left[i][0] + done_i, size), Region(right[j][0] + done_j, size)
+        done_i, done_j = done_i + size, done_j + size
+        if done_i == left[i][1]:
+            i, done_i = i + 1, 0
+        if done_j == right[j][1]:
+            j, done_j = j + 1, 0

@@ -7,7 +7,6 @@ but copies, and nothing imports the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from attrs import frozen
 from kernbench_core import dtypes
 from kernbench_core.errors import NoDataError, PendingDataError, ShapeError
 from kernbench_core.painting import paint, paint_converted, view_strides
-from kernbench_core.regions import Region, compose, intersect, runs
+from kernbench_core.regions import Region, intersect, linked
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -384,7 +383,8 @@ def sub_parts(source: Value, src: Region, dst: Region) -> list[Part]:
             out.append(Part(dst, inner.source, inner.src))
             continue
         for at_src, at_inner in intersect(src, inner.dst):
-            out.extend(_link(dst, at_src, inner.source, inner.src, at_inner))
+            pairs = linked(dst, at_src, inner.src, at_inner)
+            out.extend(Part(to, inner.source, come) for to, come in pairs)
     fill = getattr(content, "fill", None)
     if fill is not None:
         out.insert(0, Part(dst, filler(content.shape, content.dtype, fill), src))
@@ -412,25 +412,6 @@ def _is_leaf(source: Value) -> bool:
     if isinstance(source, LoadedValue):
         return not source.bound
     return not isinstance(source, AssemblyValue)
-
-
-def _link(dst: Region, at_dst: Region, source: Value, src: Region, at_src: Region) -> Iterator[Part]:
-    """Join linear bytes of `dst` to linear bytes of `src`, row by row where their rows do not match."""
-    to, come = compose(dst, at_dst), compose(src, at_src)
-    if len(to) == 1 and len(come) == 1:
-        yield Part(to[0][1], source, come[0][1])
-        return
-    left = [run for _, region in to for run in runs(region)]
-    right = [run for _, region in come for run in runs(region)]
-    i = j = done_i = done_j = 0
-    while i < len(left) and j < len(right):
-        size = min(left[i][1] - done_i, right[j][1] - done_j)
-        yield Part(Region(left[i][0] + done_i, size), source, Region(right[j][0] + done_j, size))
-        done_i, done_j = done_i + size, done_j + size
-        if done_i == left[i][1]:
-            i, done_i = i + 1, 0
-        if done_j == right[j][1]:
-            j, done_j = j + 1, 0
 
 
 def _bytes_of(source: Value) -> Array:
