@@ -42,11 +42,15 @@ class Located:
 
 @frozen
 class Config:
-    """Merged configuration: plain data, the place of every key path, and the names of the files it came from."""
+    """Merged configuration: plain data, the place of every key path, and the names of the files it came from.
+
+    `faults` are what is wrong with the text though it could be read on: `compile_topology` reports them with the rest.
+    """
 
     data: Mapping[str, Any]
     places: Mapping[KeyPath, str]
     sources: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     def where(self, path: KeyPath) -> str:
         """Return `file:line:column` (or the `--set` text) of a key path, or of its nearest parent that was written."""
@@ -70,6 +74,7 @@ def load_config(
     presets: Mapping[str, Path] | None = None,
     overlays: Sequence[str | Path] = (),
     sets: Sequence[str] = (),
+    defer: bool = False,
 ) -> Config:
     """Read a preset or file with its bases, then overlay files, then `KEY=VALUE` settings.
 
@@ -78,12 +83,13 @@ def load_config(
         presets: preset names and the files that hold them; `base:` may name them too.
         overlays: presets or files merged over the result, in order (the `--components` option).
         sets: `dotted.key=value` texts merged last; the value is read as YAML.
+        defer: keep faults that reading can go on after, such as duplicate keys, in `Config.faults`.
 
     Raises:
         ConfigError: every fault of every file and setting, each with its place.
         UsageError: the source or an overlay is neither a preset nor a file.
     """
-    reader = _Reader(presets or {})
+    reader = _Reader(presets or {}, [] if defer else None)
     layers = [reader.layer(source), *(reader.layer(name, what="overlay") for name in overlays)]
     for setting in sets:
         layers.append(reader.attempt(lambda text=setting: _read_setting(text)))
@@ -106,6 +112,7 @@ class _Reader:
     """One reading: follows `base:`, collects faults of all files before it raises."""
 
     presets: Mapping[str, Path]
+    deferred: list[str] | None = None
     problems: list[str] = field(factory=list)
     sources: list[str] = field(factory=list)
 
@@ -142,7 +149,7 @@ class _Reader:
 
     def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...] = ()) -> Located:
         self.sources.append(name)
-        tree = self.attempt(lambda: read_yaml(text, name))
+        tree = self.attempt(lambda: read_yaml(text, name, deferred=self.deferred))
         if not isinstance(tree.value, dict):
             self.problems.append(f"{name}:1:1: configuration must be a mapping, not {plain(tree)!r}.")
             return Located({}, name)
@@ -161,12 +168,12 @@ class _Reader:
 
     def finish(self, layers: Iterable[Located]) -> Config:
         if self.problems:
-            raise ConfigError(*self.problems)
+            raise ConfigError(*self.problems, *(self.deferred or ()))
         tree = Located({}, "")
         for layer in layers:
             tree = merge(tree, layer)
         places = MappingProxyType(dict(_places(tree, ())))
-        return Config(MappingProxyType(plain(tree)), places, tuple(self.sources))
+        return Config(MappingProxyType(plain(tree)), places, tuple(self.sources), tuple(self.deferred or ()))
 
 
 def merge(base: Located, over: Located) -> Located:
@@ -224,11 +231,12 @@ def _read_setting(setting: str) -> Located:
     return tree
 
 
-def read_yaml(text: str, name: str, *, positions: bool = True) -> Located:
+def read_yaml(text: str, name: str, *, positions: bool = True, deferred: list[str] | None = None) -> Located:
     """Read one YAML document strictly; `positions` adds line and column to the name in the place of a key.
 
     Raises:
         ConfigError: the text is no such document; duplicate keys are all reported, syntax faults one at a time.
+            With `deferred` duplicate keys are not raised but added to it, and the first of each holds.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise ConfigError(f"{name}: file must be at most 4 MiB, not {len(text)} characters; split it with 'base:'.")
@@ -241,8 +249,10 @@ def read_yaml(text: str, name: str, *, positions: bool = True) -> Located:
         raise ConfigError(f"{place}: text must be valid YAML, but {fault.problem}.") from None
     except yaml.YAMLError as fault:
         raise ConfigError(f"{name}: text must be valid YAML, but {' '.join(str(fault).split())}.") from None
-    if composer.problems:
+    if composer.problems and deferred is None:
         raise ConfigError(*composer.problems)
+    if deferred is not None:
+        deferred.extend(composer.problems)
     return tree
 
 

@@ -226,7 +226,7 @@ def configure(
         package, _, resource = entry.target.partition(":")
         presets[name] = Path(str(resources.files(package) / resource))
     overlays = () if components is None else (components,)
-    return load_config(topology, presets=presets, overlays=overlays, sets=sets)
+    return load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
 
 
 def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None) -> RunResult:

@@ -43,10 +43,12 @@ def compile_topology(config: Config | Mapping[str, Any], components: ComponentCa
     loaded = config if isinstance(config, Config) else Config(config, {})
     try:
         plan = check(loaded, read_spec(loaded))
+        if loaded.faults:
+            raise ConfigError(*loaded.faults)
     except ConfigError as faults:
         chosen = Implementations(loaded, read_choices(loaded), components, KINDS)
         chosen.check_written()
-        raise ConfigError(*dict.fromkeys([*faults.problems, *chosen.problems])) from None
+        raise ConfigError(*dict.fromkeys([*loaded.faults, *faults.problems, *chosen.problems])) from None
     nodes = implement(loaded, plan, place(plan), components)
     return finish(plan, nodes, wire(plan))
 

@@ -41,10 +41,11 @@ TEXTS = {
         "base: tiny\ncube:\n  pes: 2\n  pes: 4\n",
         "m.yaml:4:3: key 'pes' must appear once, but it is also at m.yaml:3:3.",
     ),
-    "two duplicate keys": (
-        "title: a\ntitle: b\ncube:\n  pes: 2\n  pes: 4\n",
-        "m.yaml:2:1: key 'title' must appear once, but it is also at m.yaml:1:1.\n"
-        "m.yaml:5:3: key 'pes' must appear once, but it is also at m.yaml:4:3.",
+    "two duplicate keys, and what else is wrong": (
+        "base: tiny\ntitle: a\ntitle: b\ncube:\n  pes: 2\n  pes: 4\n  bogus: 1\n",
+        "m.yaml:3:1: key 'title' must appear once, but it is also at m.yaml:2:1.\n"
+        "m.yaml:6:3: key 'pes' must appear once, but it is also at m.yaml:5:3.\n"
+        "m.yaml:7:3: cube.bogus must be a known key. Known: command, hbm, height, mesh, noc, pes, sram, width.",
     ),
     "an alias bomb": (BOMB, "m.yaml:5:15: aliases must expand to at most 2000 values in one file; write the values "
     "out."),

@@ -91,11 +91,11 @@ def test_problems_of_a_configuration_begin_with_their_place(
 ) -> None:
     """Each problem is a line that an editor can jump to."""
     file = tmp_path / "m.yaml"
-    file.write_text("a: 1\na: 2\nb: 1\nb: 2\n")
+    file.write_text("a: 1\na: 2\nbase: [1]\n")
     assert call(toy, "topology", "validate", str(file)) == 3
     assert capsys.readouterr().err == (
+        f"{file}:3:1: base must be a preset or a file name, not [1].\n"
         f"{file}:2:1: key 'a' must appear once, but it is also at {file}:1:1.\n"
-        f"{file}:4:1: key 'b' must appear once, but it is also at {file}:3:1.\n"
     )
 
 
