@@ -66,7 +66,7 @@ class LaunchFanOut(ComponentBase):
                 self.gathered(parent)
 
         for destination, below in groups.items():
-            child = LaunchMsg(launch, below, self.ctx.path(self.id, destination), answered)
+            child = LaunchMsg(launch, below, self.ctx.command_path(self.id, destination), answered)
             child.born = child.head = child.tail = self.env.now
             self._open[child] = None
             self.send(child)
@@ -101,7 +101,7 @@ class LaunchFanOut(ComponentBase):
             while isinstance(here, LaunchFanOut):
                 following = here.next_node(self.ctx.design.pes[pe])
                 if following not in reached:
-                    step = LaunchMsg(launch, (), self.ctx.path(here.id, following), _ignore)
+                    step = LaunchMsg(launch, (), self.ctx.command_path(here.id, following), _ignore)
                     reached[following] = reached[here.id] + one_way_latency(
                         self.ctx.graph, self.ctx.components, step
                     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from kernbench_core.chunking import Chunk, chunks
 from kernbench_core.component import ComponentBase
@@ -12,18 +12,12 @@ from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
-from kernbench_core.regions import Region
-
-
-class Descriptor(Protocol):
-    """What the DMA serves: a command or a tile token that says which way, and which physical bytes."""
-
-    dma_op: str
-    regions: tuple[Region, ...]
 
 
 class PeDma(ComponentBase):
     """Move strided descriptors between HBM or SRAM and the PE, in chunks, several in flight.
+
+    A descriptor is a command or a tile token with `dma_op` ("read" or "write") and physical `regions`.
 
     Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; each of `servers` workers \
 serves one chunk: address translation and set-up, then the round trip over the fabric. Traffic of others to the PE's \

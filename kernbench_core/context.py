@@ -113,9 +113,9 @@ class RunContext:
         self.wires.append(wire)
         return wire
 
-    def path(self, source: str, destination: str) -> tuple[str, ...]:
-        """Return the node ids from `source` to `destination`, both included."""
-        return self.router.find_path(source, destination)
+    def command_path(self, source: str, destination: str) -> tuple[str, ...]:
+        """Return the node ids from `source` to `destination`, both included, as launches and answers go."""
+        return self.router.find_node_path(source, destination)
 
     def memory_path(self, source: str, memory: str) -> tuple[str, ...]:
         """Return the node ids from `source` to a memory node, by the paths that memory traffic may take."""

@@ -96,11 +96,6 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
         ) from None
 
 
-def compute_dtype(name: str) -> np.dtype[Any]:
-    """Return the numpy dtype that arithmetic on `name` runs in: f32 for every float, else its own."""
-    return np.dtype(np.float32) if is_float(name) else numpy_dtype(name)
-
-
 def promote(dtypes: Iterable[str | WeakType]) -> str:
     """Return the dtype that operands of these dtypes meet in, as Triton does.
 

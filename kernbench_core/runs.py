@@ -98,22 +98,12 @@ def run(
     """
     from kernbench_core.watchdog import Limits
 
-    if not callable(bench):
-        _require_path("bench", bench, "a registered name, the path of a .py file, or a function")
-    _require_path("topology", topology, "a preset or the path of a file")
-    for what, path in {"components": components, "trace": trace, "out": out}.items():
-        if path is not None:
-            _require_path(what, path, "a path, as text or a Path, or None")
+    _check_paths(bench, topology, {"components": components, "trace": trace, "out": out})
     if plugins is None:
         plugins = load_plugins()
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
-    if not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"the seed must be an integer of at least 0, not {seed!r}; give another --seed.")
-    if not isinstance(params, Mapping | None):
-        raise UsageError(f"params must be a mapping of names to values, not {params!r}.")
-    if isinstance(set, str | Mapping):
-        raise UsageError(f"set must be a list of 'key.path=value' texts, not {set!r}.")
+    _check_values(seed, params, set)
     if verify_data and not data:
         raise UsageError("verifying data needs data; leave out either --verify-data or --no-data.")
     found = open_bench(bench, plugins.benches)
@@ -134,6 +124,24 @@ def run(
         plugins=plugins,
     )
     return _carry_out(request, on_progress)
+
+
+def _check_paths(bench: object, topology: object, files: Mapping[str, object]) -> None:
+    if not callable(bench):
+        _require_path("bench", bench, "a registered name, the path of a .py file, or a function")
+    _require_path("topology", topology, "a preset or the path of a file")
+    for what, path in files.items():
+        if path is not None:
+            _require_path(what, path, "a path, as text or a Path, or None")
+
+
+def _check_values(seed: object, params: object, settings: object) -> None:
+    if not isinstance(seed, int) or seed < 0:
+        raise UsageError(f"the seed must be an integer of at least 0, not {seed!r}; give another --seed.")
+    if not isinstance(params, Mapping | None):
+        raise UsageError(f"params must be a mapping of names to values, not {params!r}.")
+    if isinstance(settings, str | Mapping):
+        raise UsageError(f"set must be a list of 'key.path=value' texts, not {settings!r}.")
 
 
 @attrs.frozen

@@ -109,7 +109,7 @@ class Wire:
 
     def send(self, msg: MsgBase, head: float, tail: float) -> None:
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
-        # inlined from book for speed (tools/bench_engine.py)
+        # inlined from book and deliver for speed (tools/bench_engine.py: a forwarding hop -13 %)
         nbytes = msg.nbytes
         took = self._duration.get(nbytes)
         if took is None:
@@ -132,7 +132,6 @@ class Wire:
         on_head = self._on_head
         if on_head is not True and (on_head is False or not on_head(msg)):
             head = tail
-        # inlined from deliver for speed (tools/bench_engine.py)
         msg.callbacks = self._arrive
         self._key += 1
         self.deliveries += 1

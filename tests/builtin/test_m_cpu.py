@@ -43,7 +43,7 @@ def test_a_launch_with_arguments_passes_the_stamp_through(simulate) -> None:
 
 def ask(sim, op: str, nbytes: int, base: int, at_ns: float = 0.0) -> Transaction:
     """Let the io_cpu ask the m_cpu's DMA for a transfer."""
-    return sim.send(sim.ctx.path(IO_CPU, M_CPU), op, nbytes, base, at_ns)
+    return sim.send(sim.ctx.command_path(IO_CPU, M_CPU), op, nbytes, base, at_ns)
 
 
 def served(sim, truth, op: str, nbytes: int, pe: int) -> float:

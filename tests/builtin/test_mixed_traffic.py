@@ -66,7 +66,7 @@ def test_random_traffic_on_random_machines_keeps_the_rules(simulate, answering, 
     launches = [sim.launch(sorted(rng.sample(range(64), rng.randrange(1, 64)))) for _ in range(2)]
     for _ in range(6):
         site = rng.choice(sim.sites)
-        way = sim.ctx.path(site.io_cpu, site.m_cpu)
+        way = sim.ctx.command_path(site.io_cpu, site.m_cpu)
         op, nbytes = rng.choice(["read", "write"]), rng.randrange(1, 4096)
         sim.send(way, op, nbytes, sim.own(rng.randrange(64)), at_ns=rng.randrange(2000))
     sim.run()
