@@ -9,7 +9,6 @@ from attrs import field, frozen
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import KernelCommand, Operand, gemm_params, math_inputs
 from kernbench_core.compute import Scope
-from kernbench_core.dma_commands import sample
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.memory import DeviceMemory
@@ -164,7 +163,7 @@ class CompositeCmd(KernelCommand):
         layout = self.layouts[name]
         regions = layout.regions()
         try:
-            content, sources = sample(store, regions, (layout.rows, layout.cols), layout.dtype)
+            content, sources = store.sample("hbm", regions, (layout.rows, layout.cols), layout.dtype)
         except UninitializedReadError:
             raise UninitializedReadError(
                 f"tl.composite at {describe_site(self.site)} must read memory that was written, and part of tensor "

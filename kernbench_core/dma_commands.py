@@ -12,8 +12,8 @@ from kernbench_core.memory import DeviceMemory
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.oplog_params import handle_of
 from kernbench_core.pointers import Transfer
-from kernbench_core.regions import Region, ascending_pieces, intersect, overlaps, subtract, total_bytes
-from kernbench_core.store import MemoryStore, Write, WriteTicket
+from kernbench_core.regions import Region
+from kernbench_core.store import MemoryStore, WriteTicket
 from kernbench_core.tcm import TcmBlock
 from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, Value
 
@@ -85,7 +85,7 @@ class DmaReadCmd(DmaCommand):
         assert isinstance(self.value, LoadedValue)
         source = self._source
         try:
-            source.bind(*sample(self.store, self.regions, source.shape, source.dtype))
+            source.bind(*self.store.sample("hbm", self.regions, source.shape, source.dtype))
         except UninitializedReadError:
             raise UninitializedReadError(
                 f"{self.call} at {describe_site(self.site)} must read memory that was written, and part of tensor "
@@ -190,7 +190,7 @@ class MaskedStoreCmd(DmaWriteCmd):
     def at_issue(self, store: MemoryStore, now: float) -> None:
         """Take the old content and let the destination hold the merged result, in one instant."""
         shape, dtype = self.stored.shape, self.stored.dtype
-        content, sources = sample(store, self.regions, shape, dtype)
+        content, sources = store.sample("hbm", self.regions, shape, dtype)
         self._old = LoadedValue(shape, dtype, content, self.op_id, sources)
         super().at_issue(store, now)
 
@@ -212,42 +212,6 @@ class MaskedStoreCmd(DmaWriteCmd):
         }
         writes = Access("hbm", self.regions, self.stored)
         return OpDescription("math", "masked_store", params, reads, writes, op_id=self.op_id)
-
-
-def sample(
-    store: MemoryStore, regions: tuple[Region, ...], shape: tuple[int, ...], dtype: str
-) -> tuple[Value, tuple[OpId, ...]]:
-    """Give what HBM holds at `regions` now, and the ops that wrote bytes of it, the newest first."""
-    value = store.value("hbm", regions, shape, dtype)
-    shared = value if isinstance(value, AssemblyValue) else None
-    if shared is not None and shared.found is not None and shared.found[0] == regions:
-        return value, shared.found[1]
-    writers = _writers(store.writes("hbm", regions), regions)
-    if shared is not None:
-        # memory gives this object again only while nothing that it is made of has been overwritten
-        shared.found = regions, writers
-    return value, writers
-
-
-def _writers(writes: tuple[Write, ...], regions: tuple[Region, ...]) -> tuple[OpId, ...]:
-    """Give the ops whose writes, of `writes` from the newest on, show in `regions`."""
-    known = [write.ticket.writer for write in writes]
-    if writes and (len(writes) == 1 or writes[0].regions == regions):
-        known = known[:1]  # the newest hides all others
-    if not any(known) or len(known) == 1:
-        return tuple(writer for writer in known if writer is not None)
-    left = [piece for region in regions for piece in ascending_pieces(region)]
-    owned = [[piece for region in write.regions for piece in ascending_pieces(region)] for write in writes]
-    touched = sum(lin.nbytes for own in owned for other in own for piece in left for lin, _ in intersect(piece, other))
-    if touched == total_bytes(regions):  # none hides another
-        return tuple(dict.fromkeys(writer for writer in known if writer is not None))
-    found: dict[OpId, None] = {}
-    for writer, own in zip(known, owned, strict=True):
-        if any(overlaps(piece, other) for piece in left for other in own):
-            left = [rest for piece in left for rest in subtract(piece, own)]
-            if writer is not None:
-                found[writer] = None
-    return tuple(found)
 
 
 def scatter(source: Value, moved: Transfer, fill: float | int) -> Value:

@@ -88,20 +88,25 @@ class MemoryStore:
 
     def value(self, space: str, where: Where, shape: Shape, dtype: str) -> Value:
         """Return what `where` holds now as one value, without computing or copying; raises as `read` does."""
+        return self.sample(space, where, shape, dtype)[0]
+
+    def sample(self, space: str, where: Where, shape: Shape, dtype: str) -> tuple[Value, tuple[OpId, ...]]:
+        """Return what `value` does, and the ops that wrote bytes of it (none for what the host wrote)."""
         if not self.data:
-            return self._abstract_value(shape, dtype)
+            return self._abstract_value(shape, dtype), ()
         regions = as_regions(where, prod(shape) * dtypes.itemsize(dtype))
         index = self._spaces.get(space)
         if index is not None:
             hit = index.exact.get(regions)
             if hit is not None and hit.value.shape == shape and hit.value.dtype == dtype:
-                return hit.value
+                writer = hit.ticket.writer
+                return hit.value, () if writer is None else (writer,)
             cached = index.cached(regions, shape, dtype)
             if cached is not None:
-                return cached
+                return cached.value, cached.writers
         _check_size(space, regions, shape, dtype, "read")
         if not total_bytes(regions):
-            return ArrayValue(np.empty(shape, dtypes.numpy_dtype(dtype)))
+            return ArrayValue(np.empty(shape, dtypes.numpy_dtype(dtype))), ()
         return self._assembled(space, regions, shape, dtype)
 
     def has(self, space: str, where: Where, nbytes: int = 1) -> bool:
@@ -183,7 +188,9 @@ class MemoryStore:
             shape = (*value.shape[:-1], columns * dtypes.itemsize(value.dtype) // dtypes.itemsize(dtype))
         return shape, dtype
 
-    def _assembled(self, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str) -> Value:
+    def _assembled(
+        self, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str
+    ) -> tuple[Value, tuple[OpId, ...]]:
         index = self._spaces.get(space)
         parts: list[Part] = []
         used: list[Entry] = []
@@ -195,9 +202,12 @@ class MemoryStore:
                     raise self._unwritten(space, regions, piece)
                 offset += piece.nbytes
         value = _as_value(parts, shape, dtype)
+        shown = {id(part.source) for part in parts}
+        known = (e.write.ticket.writer for e in used if id(e.write.value) in shown)
+        writers = tuple(dict.fromkeys(writer for writer in known if writer is not None))
         if index is not None:
-            index.remember(regions, shape, dtype, value, used)
-        return value
+            index.remember(regions, shape, dtype, value, writers, used)
+        return value, writers
 
     def _unwritten(self, space: str, regions: tuple[Region, ...], piece: Region) -> UninitializedReadError:
         index = self._spaces.get(space)

@@ -51,6 +51,7 @@ class Entry:
 @frozen(eq=False)
 class _Remembered:
     value: Value
+    writers: tuple[OpId, ...]
     shape: Shape
     dtype: str
     used: tuple[Entry, ...]
@@ -143,22 +144,28 @@ class SpaceIndex:
             left = [kept for rest in left for kept in subtract(rest, [entry.region])]
         return covered
 
-    def cached(self, regions: tuple[Region, ...], shape: Shape, dtype: str) -> Value | None:
-        """Return the value that the same read gave before, if nothing it was made of has been overwritten since."""
+    def cached(self, regions: tuple[Region, ...], shape: Shape, dtype: str) -> _Remembered | None:
+        """Return what the same read gave before, if nothing it was made of has been overwritten since."""
         known = self._cache.get(regions)
         if known is None or known.shape != shape or known.dtype != dtype or not self._clean.issuperset(known.used):
             return None
-        return known.value
+        return known
 
     def remember(
-        self, regions: tuple[Region, ...], shape: Shape, dtype: str, value: Value, used: list[Entry]
+        self,
+        regions: tuple[Region, ...],
+        shape: Shape,
+        dtype: str,
+        value: Value,
+        writers: tuple[OpId, ...],
+        used: list[Entry],
     ) -> None:
         """Keep the value of a read that was made of clean entries only, so that equal reads share one value."""
         if not self._clean.issuperset(used):
             return
         if len(self._cache) >= _CACHE_LIMIT:
             self._cache.clear()
-        self._cache[regions] = _Remembered(value, shape, dtype, tuple(used))
+        self._cache[regions] = _Remembered(value, writers, shape, dtype, tuple(used))
 
     def entries(self) -> list[Entry]:
         """Return every entry that is still filed, oldest first."""

@@ -271,11 +271,10 @@ class AssemblyValue(Value):
     """Byte regions of other values put together, painted in order, over `fill` where no part reaches.
 
     `parts` may name loads and assemblies; they are flattened here, so that an assembly is never deep. The array is
-    made when it is first asked for; `pending` if any part is. `found` notes, for an assembly that memory gives to many
-    loads, where it was found and which ops had written there.
+    made when it is first asked for; `pending` if any part is.
     """
 
-    __slots__ = ("_array", "_makers", "_parts", "_results", "fill", "found")
+    __slots__ = ("_array", "_makers", "_parts", "_results", "fill")
 
     def __init__(
         self,
@@ -287,7 +286,6 @@ class AssemblyValue(Value):
     ) -> None:
         super().__init__(shape, dtype)
         self._makers = makers
-        self.found: tuple[tuple[Region, ...], tuple[OpId, ...]] | None = None
         self._parts = flatten(parts)
         self.fill = fill
         self._array: Array | None = None

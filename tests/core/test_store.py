@@ -202,3 +202,20 @@ def test_many_tiles_stay_cheap() -> None:
     assert isinstance(whole, AssemblyValue) and len(whole.parts()) == seen
     store.compact()
     assert sum(1 for _ in store.entries("hbm")) == seen
+
+
+@given(st.lists(accesses, min_size=1, max_size=6), st.lists(accesses, min_size=1, max_size=4))
+def test_a_sample_names_the_writers_of_the_bytes_that_it_shows(written, read) -> None:
+    """Who is hidden whole by later writes is not named, and neither is the host; the same again from the cache."""
+    store, owner = MemoryStore(), dict.fromkeys(range(SPAN))
+    store.write("hbm", 0, np.zeros(SPAN, np.int8))
+    for number, access in enumerate(written):
+        where = places(access)
+        store.write("hbm", access, np.full(len(where), number, np.int8), writer=(0, number))
+        owner.update(dict.fromkeys(where, (0, number)))
+    for access in [*read, *read, *written]:
+        where = places(access)
+        value, writers = store.sample("hbm", access, (len(where),), "int8")
+        assert set(writers) == {owner[a] for a in where} - {None}
+        assert len(set(writers)) == len(writers)
+        assert value.array().tolist() == [owner[a][1] if owner[a] else 0 for a in where]
