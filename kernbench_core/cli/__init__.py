@@ -17,6 +17,7 @@ import rich_click as click
 
 from kernbench_core import __version__
 from kernbench_core.cli.catalogue import components, list_benches
+from kernbench_core.cli.probe import probe
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.topology import topology
@@ -66,7 +67,7 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, rerun, list_benches, components, topology):
+for _command in (run, rerun, probe, list_benches, components, topology):
     kernbench.add_command(_command)
 
 
