@@ -67,6 +67,8 @@ class ComponentBase:
     PARAMS: ClassVar[tuple[Param, ...]] = ()
     #: Whether the model acts on a message's first byte (cut-through) or on its last.
     ON_HEAD: ClassVar[bool] = False
+    #: Whether a lone message takes just what `overhead` and `channels` say; False where it depends on what came before.
+    bound_is_exact: ClassVar[bool] = True
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
 
