@@ -10,7 +10,7 @@ from kernbench_core.context import RunContext
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.regions import Region
-from kernbench_core.wire import Wire, charge
+from kernbench_core.wire import Wire
 
 Shares = tuple[tuple[int, int], ...]
 
@@ -59,7 +59,7 @@ class ChannelledMemory(ComponentBase):
             if index == 0 or tail_out > last_tail:
                 last, last_tail, own = wire, tail_out, wire.duration(nbytes) - (tail - head)
         msg.propagation += last.latency
-        charge(msg, own, last_tail - last.latency - tail)
+        last.charge(msg, own, last_tail - last.latency - tail)
         msg.head, msg.tail = first_head, last_tail
         if msg.op == "write":
             last.deliver(msg, last_tail)

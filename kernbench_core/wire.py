@@ -42,8 +42,11 @@ class Wire:
         "deliveries",
         "header_bytes",
         "latency",
+        "longest_wait_ns",
         "name",
         "payload_bytes",
+        "waited_ns",
+        "waits",
     )
 
     def __init__(
@@ -73,6 +76,9 @@ class Wire:
         self.busy_ns = 0.0
         self.bytes_carried = 0
         self.deliveries = 0
+        self.waits = 0
+        self.waited_ns = 0.0
+        self.longest_wait_ns = 0.0
 
     def bytes_on_wire(self, nbytes: int) -> int:
         """Return `nbytes` of payload plus its headers: one per started payload unit, at least one."""
@@ -107,9 +113,30 @@ class Wire:
         self.deliveries += 1
         heappush(self._queue, (time, DELIVERY, self._key, msg))
 
+    def charge(self, msg: MsgBase, own: float, stretch: float) -> None:
+        """Split what a booking added to a message's tail into serialisation and queueing.
+
+        `stretch` (ns) is how much later the tail leaves than it came, `own` the part of the message's
+        own duration that its tail had not spent yet; the rest was waiting.
+        """
+        waited = stretch
+        if own > 0.0:
+            msg.serialisation += own
+            waited -= own
+        if waited:
+            msg.queueing += waited
+            self.note_wait(waited)
+
+    def note_wait(self, waited: float) -> None:
+        """Count a message that queued here for `waited` ns."""
+        self.waits += 1
+        self.waited_ns += waited
+        if waited > self.longest_wait_ns:
+            self.longest_wait_ns = waited
+
     def send(self, msg: MsgBase, head: float, tail: float) -> None:
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
-        # inlined from book and deliver for speed (tools/bench_engine.py: a forwarding hop -13 %)
+        # inlined from book, charge and deliver for speed (tools/bench_engine.py: a forwarding hop -13 %)
         nbytes = msg.nbytes
         took = self._duration.get(nbytes)
         if took is None:
@@ -125,7 +152,14 @@ class Wire:
         self.bytes_carried += nbytes
         latency = self.latency
         if end != tail:
-            charge(msg, took - (tail - head), end - tail)
+            own = took - (tail - head)
+            waited = end - tail
+            if own > 0.0:
+                msg.serialisation += own
+                waited -= own
+            if waited:
+                msg.queueing += waited
+                self.note_wait(waited)
         msg.propagation += latency
         msg.head = head = start + latency
         msg.tail = tail = end + latency
@@ -136,16 +170,3 @@ class Wire:
         self._key += 1
         self.deliveries += 1
         heappush(self._queue, (head, DELIVERY, self._key, msg))
-
-
-def charge(msg: MsgBase, own: float, stretch: float) -> None:
-    """Split what a wire added to a message's tail into serialisation and queueing.
-
-    `stretch` (ns) is how much later the tail leaves than it came, `own` the part of the message's
-    own duration that its tail had not spent yet; the rest was waiting.
-    """
-    if own > 0.0:
-        msg.serialisation += own
-        msg.queueing += stretch - own
-    else:
-        msg.queueing += stretch
