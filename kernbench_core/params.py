@@ -32,6 +32,9 @@ class Param:
     `dimension` is a name of `units.DIMENSIONS`; `default` is written as in YAML, with its unit ("8 ns"), and None
     makes the parameter required. A value must be above zero when `positive`, at least `minimum` when that is given
     (in kernbench's own unit), and one of `choices` when there are any. `doc` is one sentence.
+
+    A parameter of dimension "table" maps names to numbers. Its default has every name that there is; a configuration
+    gives those that it changes.
     """
 
     name: str
@@ -59,11 +62,29 @@ class Param:
 
     def convert(self, value: object) -> Any:
         """Return the value in kernbench's own unit; raise ValueError("must be …") when it does not fit."""
+        if self.dimension == "table":
+            return self._table(value)
         converted = parse_quantity(value, self.dimension, positive=self.positive, minimum=self.minimum)
         if self.choices and converted not in self.choices:
             listed = ", ".join(repr(choice) for choice in self.choices)
             raise ValueError(f"must be one of {listed}, not {value!r}.")
         return converted
+
+    def _table(self, given: object) -> dict[str, float]:
+        """Complete the numbers that are given by those of the default."""
+        assert isinstance(self.default, Mapping)
+        if not isinstance(given, Mapping):
+            raise ValueError(f"must be a table of numbers, not {given!r}; write {{name: number, …}}.")
+        table = dict(self.default)
+        for name, value in given.items():
+            if name not in table:
+                raise ValueError(f"must have no entry {name!r}.{did_you_mean(str(name), table)}")
+            try:
+                table[name] = parse_quantity(value, "float", positive=self.positive, minimum=self.minimum)
+            except ValueError:
+                wanted = DIMENSIONS["float"].phrase(self.positive, self.minimum)
+                raise ValueError(f"must have {wanted} for {name!r}, not {value!r}.") from None
+        return table
 
 
 def resolve_params(

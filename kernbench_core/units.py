@@ -1,7 +1,7 @@
 """Quantities with units: the one place where text becomes nanoseconds, bytes and bytes per nanosecond, and back.
 
 Inside kernbench a time is float nanoseconds, a bandwidth float bytes per nanosecond (= GB/s), a size integer bytes,
-a length float millimetres, a frequency float gigahertz (= cycles per nanosecond). Outside, every one is text that
+a length float millimetres, a frequency float gigahertz (= cycles per nanosecond), a transfer rate float GT/s. Outside, every one is text that
 carries its unit.
 """
 
@@ -84,10 +84,13 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
                       example_unit="ns/mm"),
             Dimension("frequency", "frequency", units=_units(Hz="1e-9", kHz="1e-6", MHz="1/1000", GHz="1"),
                       example_unit="GHz"),
+            Dimension("transfer_rate", "transfer rate", units=MappingProxyType(
+                {"MT/s": Fraction(1, 1000), "GT/s": Fraction(1)}), example_unit="GT/s"),
             Dimension("int", "integer", "an", integral=True),
             Dimension("float", "number"),
             Dimension("bool", "truth value (true or false)"),
             Dimension("str", "text", ""),
+            Dimension("table", "table of numbers"),
         )
     }
 )  # fmt: skip
@@ -99,7 +102,7 @@ _QUANTITY = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(
 def parse_quantity(value: object, dimension: str, *, positive: bool = False, minimum: float | None = None) -> Any:
     """Turn a configuration value into kernbench's own unit for its dimension.
 
-    Returns float for time (ns), bandwidth (B/ns), length (mm), time_per_length (ns/mm), frequency (GHz) and float;
+    Returns float for time (ns), bandwidth (B/ns), length (mm), time_per_length (ns/mm), frequency (GHz), transfer_rate (GT/s) and float;
     int for size (bytes) and int; bool and str as they are.
 
     Raises:

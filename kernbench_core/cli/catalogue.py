@@ -106,6 +106,16 @@ def _component_json(plugins: Plugins, name: str) -> dict[str, Any]:
     }
 
 
+def _shown(default: object) -> str:
+    """Write a parameter's default; the entries of a table that have one number stand together."""
+    if not isinstance(default, dict):
+        return str(default)
+    names: dict[float, list[str]] = {}
+    for name, number in default.items():
+        names.setdefault(number, []).append(name)
+    return "; ".join(f"{number:g}: {', '.join(each)}" for number, each in sorted(names.items()))
+
+
 def _describe(described: dict[str, Any]) -> None:
     """Print what a component says of itself, then its parameters."""
     from kernbench_core.report import make_console
@@ -128,7 +138,7 @@ def _describe(described: dict[str, Any]) -> None:
         (
             param["name"],
             param["type"] + (f" ({param['unit']})" if param["unit"] else ""),
-            "required" if param["required"] else str(param["default"]),
+            "required" if param["required"] else _shown(param["default"]),
             param["sentence"],
         )
         for param in described["params"]

@@ -34,6 +34,29 @@ def test_every_fault_is_reported_with_its_place() -> None:
     ]
 
 
+RATES = Param("rates", "table", {"f32": 0.25, "f16": 1}, "Rate by dtype.", positive=True)
+
+
+def test_a_table_changes_the_entries_that_are_given() -> None:
+    values, problems = resolve_params([RATES], {"rates": {"f32": 0.5}}, where)
+    assert (values, problems) == ({"rates": {"f32": 0.5, "f16": 1}}, [])
+    assert resolve_params([RATES], {}, where)[0] == {"rates": {"f32": 0.25, "f16": 1}}
+    assert RATES.default_value == {"f32": 0.25, "f16": 1}, "a change stays with the node that asked for it"
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (4, "must be a table of numbers, not 4; write {name: number, …}."),
+        ({"f33": 1}, "must have no entry 'f33'. Did you mean 'f32'?"),
+        ({"f32": 0}, "must have a positive number for 'f32', not 0."),
+        ({"f32": "2 ns"}, "must have a positive number for 'f32', not '2 ns'."),
+    ],
+)
+def test_a_table_refuses_other_names_and_what_is_no_number(given: object, fault: str) -> None:
+    assert resolve_params([RATES], {"rates": given}, where)[1] == [f"f.yaml:1:1: x.rates {fault}"]
+
+
 def test_a_parameter_knows_its_unit_and_default() -> None:
     overhead, _, policy, rows = DECLARED
     assert (overhead.unit, overhead.default_value, overhead.required) == ("ns", 8.0, False)
