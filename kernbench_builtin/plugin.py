@@ -46,6 +46,7 @@ def kernbench_topologies() -> list[TopologyEntry]:
         TopologyEntry("tiny", f"{HERE}:topologies/tiny.yaml", "1 SIP of 1 cube with 4 PEs, for tests."),
         TopologyEntry("default", f"{HERE}:topologies/default.yaml", "2 SIPs of 2x2 cubes with 8 PEs each."),
         TopologyEntry("full", f"{HERE}:topologies/full.yaml", "4 SIPs of 4x4 cubes with 8 PEs each: 512 PEs."),
+        TopologyEntry("mesh", f"{HERE}:topologies/mesh.yaml", "A mesh of 8x8 routers on its own, for probe --traffic."),
     ]
 
 

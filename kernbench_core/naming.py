@@ -58,6 +58,27 @@ def pe_unit(prefix: str, kind: str) -> str:
     return f"{prefix}.{kind}"
 
 
+def mesh_router(row: int, column: int) -> str:
+    """Name a router of a stand-alone mesh."""
+    return f"mesh.r{row}c{column}"
+
+
+def mesh_interface(row: int, column: int) -> str:
+    """Name the network interface at a router of a stand-alone mesh."""
+    return f"mesh.r{row}c{column}.ni"
+
+
+def mesh_cell(node_id: str) -> tuple[int, int]:
+    """Return row and column of a router or interface of a stand-alone mesh: the inverse of the two above."""
+    match = _MESH_CELL.fullmatch(node_id)
+    if match is None:
+        raise ValueError(f"node must belong to a stand-alone mesh, not {node_id!r}")
+    return int(match[1]), int(match[2])
+
+
+_MESH_CELL = re.compile(r"mesh\.r(\d+)c(\d+)(?:\.ni)?")
+
+
 @frozen
 class Place:
     """A node id taken apart; `name` is the last part, the rest is None where it does not apply."""

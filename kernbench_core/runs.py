@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.bench import Bench, open_bench
-from kernbench_core.errors import KernbenchError, KernelError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchError, KernelError, UsageError
 from kernbench_core.manifest import (
     Manifest,
     current_plugins,
@@ -240,9 +240,15 @@ def configure(
 def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None) -> RunResult:
     """Simulate, verify, write the files."""
     from kernbench_core.engine import GraphEngine
+    from kernbench_core.mesh import is_mesh
     from kernbench_core.topology import compile_topology
 
     began = time.perf_counter()
+    if is_mesh(request.config):
+        raise ConfigError(
+            f"{request.config.at(('mesh',))} is a mesh on its own, which has no PEs to run a bench on; drive it with "
+            "'kernbench probe --traffic', or choose another --topology."
+        )
     graph = compile_topology(request.config, request.plugins.components)
     engine = GraphEngine(
         graph,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
@@ -24,8 +24,11 @@ from cattrs.gen import make_dict_structure_fn
 
 from kernbench_core.config import Config, KeyPath
 from kernbench_core.errors import ConfigError
+from kernbench_core.link_rates import pcie_bandwidth, ucie_bandwidth
 from kernbench_core.params import did_you_mean
 from kernbench_core.units import parse_quantity
+
+_T = TypeVar("_T")
 
 
 @frozen
@@ -45,6 +48,23 @@ Size = Annotated[int, Quantity("size", positive=True)]
 Count = Annotated[int, Quantity("int", positive=True)]
 Text = Annotated[str, Quantity("str")]
 AutoCount = Annotated[int | None, Quantity("int", minimum=0, auto=True)]
+AutoExtent = Annotated[int | None, Quantity("int", minimum=1, auto=True)]
+OptionalBandwidth = Annotated[float | None, Quantity("bandwidth", positive=True)]
+OptionalLatency = Annotated[float | None, Quantity("time", positive=True)]
+OptionalRate = Annotated[float | None, Quantity("transfer_rate", positive=True)]
+OptionalCount = Annotated[int | None, Quantity("int", positive=True)]
+
+
+@frozen
+class Form:
+    """Another way to give the figure `key`: by the keys `others`, from whose values `derive` makes it.
+
+    `derive` raises a ValueError whose text starts with the key at fault.
+    """
+
+    key: str
+    others: tuple[str, ...]
+    derive: Callable[..., float]
 
 
 @frozen
@@ -62,10 +82,49 @@ class LinkSpec:
 
 
 @frozen
+class PcieSpec(LinkSpec):
+    """A PCIe link, by its bandwidth or by generation and lanes."""
+
+    FORMS: ClassVar[tuple[Form, ...]] = (Form("bandwidth", ("generation", "lanes"), pcie_bandwidth),)
+
+    bandwidth: Bandwidth = field(default=0.0, kw_only=True)
+    generation: OptionalCount = field(default=None, kw_only=True)
+    lanes: OptionalCount = field(default=None, kw_only=True)
+
+
+@frozen
+class UcieSpec(LinkSpec):
+    """A UCIe link, by bandwidth and latency or by lanes, transfer rate (GT/s) and the latency of both adapters."""
+
+    FORMS: ClassVar[tuple[Form, ...]] = (
+        Form("bandwidth", ("lanes", "rate"), ucie_bandwidth),
+        Form("latency", ("adapter_latency",), float),
+    )
+
+    bandwidth: Bandwidth = field(default=0.0, kw_only=True)
+    latency: Latency = field(default=0.0, kw_only=True)
+    lanes: OptionalCount = field(default=None, kw_only=True)
+    rate: OptionalRate = field(default=None, kw_only=True)
+    adapter_latency: OptionalLatency = field(default=None, kw_only=True)
+
+
+@frozen
+class LinkOverrideSpec:
+    """Another bandwidth or latency for the scale-up links that match a pattern of `fnmatch`."""
+
+    match: Text
+    bandwidth: OptionalBandwidth = None
+    latency: OptionalLatency = None
+
+
+@frozen
 class NetworkSpec(LinkSpec):
-    """The scale-up network: its links and the name of its shape."""
+    """The scale-up network: its links, the name of its shape, the columns and rows of one that is flat."""
 
     topology: Text = field(default="ring", kw_only=True)
+    width: AutoExtent = field(default=None, kw_only=True)
+    height: AutoExtent = field(default=None, kw_only=True)
+    links: list[LinkOverrideSpec] = field(factory=list, kw_only=True)
 
 
 @frozen
@@ -83,7 +142,7 @@ class SystemSpec:
 class HostSpec:
     """The host and its links to the packages."""
 
-    pcie: LinkSpec
+    pcie: PcieSpec
 
 
 @frozen
@@ -100,7 +159,7 @@ class SipSpec:
 
     mesh: CubeMeshSpec
     noc: LinkSpec
-    ucie: LinkSpec
+    ucie: UcieSpec
     io_chiplets: Count = 1
 
 
@@ -251,8 +310,13 @@ def read_spec(config: Config) -> Spec:
     Raises:
         ConfigError: one sentence for every unknown or missing key and every value that does not fit.
     """
+    return structure(config, Spec)
+
+
+def structure(config: Config, kind: type[_T]) -> _T:
+    """Type the merged configuration as a class of sections; raise ConfigError with every fault."""
     try:
-        return _converter().structure(config.data, Spec)
+        return _converter().structure(config.data, kind)
     except ClassValidationError as faults:
         problems = [f"{config.at(path)} {text}" for path, text in _flatten(faults, ())]
         raise ConfigError(*dict.fromkeys(problems)) from None
@@ -309,7 +373,35 @@ def _converter() -> cattrs.Converter:
 
 
 def _section_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
-    return make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+    inner = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+    forms: tuple[Form, ...] = getattr(cls, "FORMS", ())
+    return (lambda value, target: _with_forms(forms, value, inner(value, target))) if forms else inner
+
+
+class _KeyFault(ValueError):
+    """A fault of one key of a section, found once the section was read; `text` starts with the key."""
+
+    def __init__(self, text: str) -> None:
+        self.key, _, rest = text.partition(" ")
+        super().__init__(rest)
+
+
+def _with_forms(forms: tuple[Form, ...], given: Mapping[str, object], read: Any) -> Any:
+    """Complete a section that was read: each figure is given by itself or by its other form, never by both."""
+    for form in forms:
+        others = [key for key in form.others if key in given]
+        names = " and ".join(form.others)
+        if form.key in given and others:
+            raise ValueError(f"must have {form.key}, or {names}, not both {form.key} and {others[0]}; drop one.")
+        if form.key not in given and len(others) < len(form.others):
+            raise ValueError(f"must have {form.key}, or {names}; add what is missing, or start from a preset.")
+        if others:
+            try:
+                figure = form.derive(*(getattr(read, key) for key in form.others))
+            except ValueError as fault:
+                raise _KeyFault(str(fault)) from None
+            read = attrs.evolve(read, **{form.key: figure})
+    return read
 
 
 def _guarded(factory: Any, converter: cattrs.Converter) -> Callable[[Any], Callable[[Any, Any], Any]]:
@@ -349,5 +441,7 @@ def _flatten(faults: BaseException, path: KeyPath) -> Iterator[tuple[KeyPath, st
         known = [a.name for a in attrs.fields(faults.cl)] + ["base"] * (not path)
         for key in sorted(faults.extra_fields):
             yield (*path, key), f"must be a known key.{did_you_mean(key, known)}"
+    elif isinstance(faults, _KeyFault):
+        yield (*path, faults.key), str(faults)
     else:
         yield path, str(faults)

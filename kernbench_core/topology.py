@@ -25,6 +25,7 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.implementations import ComponentCatalogue, Implementations
 from kernbench_core.layout import Point
+from kernbench_core.mesh import compile_mesh, is_mesh
 from kernbench_core.spec import Choices, Spec, read_choices, read_spec
 from kernbench_core.units import format_bandwidth
 from kernbench_core.wiring import io_position, widest_path, wire
@@ -41,6 +42,8 @@ def compile_topology(config: Config | Mapping[str, Any], components: ComponentCa
         ConfigError: one sentence for every fault.
     """
     loaded = config if isinstance(config, Config) else Config(config, {})
+    if is_mesh(loaded):
+        return compile_mesh(loaded, components).graph
     try:
         plan = check(loaded, read_spec(loaded))
         if loaded.faults:
