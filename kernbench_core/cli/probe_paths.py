@@ -1,20 +1,197 @@
-"""The part of `kernbench probe` that ...: owner fills in."""
+"""The part of `kernbench probe` that measures transfers between host, PEs and memories."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from kernbench_core.cli.shell import Shell
-from kernbench_core.errors import UnsupportedError
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from kernbench_core.probe import Case, Measured, Prober
+    from kernbench_core.probe_load import Loaded
 
 FLAG = ""
 OPTIONS: tuple[click.Option, ...] = (
-    click.Option(["--from", "source"], metavar="NODE", help="Where a transfer begins."),
+    click.Option(["--from", "source"], metavar="NODE", help="Where the data comes from: host, a PE or a memory."),
+    click.Option(["--to", "target"], metavar="NODE", help="Where the data goes to: host, a PE or a memory."),
+    click.Option(["--size"], metavar="BYTES", help="Bytes of a transfer.  [default: one chunk]"),
 )
+SWEEP = tuple(64 * 4**step for step in range(10))
+"""Sizes of the sweep: 64 B to 16 MiB."""
+_IN_SWEEP = re.compile(r"load (own HBM|(farthest|other) (cube|SIP))|host to HBM")
 
 
-def run(shell: Shell, **options: Any) -> int:
-    """Probe."""
-    raise UnsupportedError("kernbench probe cannot do this yet.")
+def run(
+    shell: Shell,
+    topology: str,
+    components: str | None,
+    sets: tuple[str, ...],
+    as_json: bool,
+    source: str | None,
+    target: str | None,
+    size: str | None,
+) -> int:
+    """Measure, check, and print lone transfers, a sweep of their size, and their latency under load."""
+    from kernbench_core.probe import Prober
+    from kernbench_core.probe_checks import check_probes
+    from kernbench_core.probe_load import loaded_latency
+    from kernbench_core.runs import configure
+    from kernbench_core.topology import compile_topology
+
+    if (source is None) != (target is None):
+        raise UsageError("options --from and --to must be given together; give both, or neither for the usual cases.")
+    graph = compile_topology(configure(shell.plugins, topology, components, sets), shell.plugins.components)
+    prober = Prober(graph, shell.plugins.components)
+    cases = prober.cases() if source is None or target is None else prober.case(source, target)
+    nbytes = graph.checked_design.chunk_bytes if size is None else _size(size, prober, cases)
+    alone = [prober.measure(case, nbytes) for case in cases]
+    check_probes(prober, alone)
+    chosen = [case for case in cases if len(cases) == 1 or _IN_SWEEP.fullmatch(case.name)]
+    sweeps = [[prober.measure(case, n) for n in SWEEP if n <= prober.capacity(case)] for case in chosen]
+    for sweep in sweeps:
+        check_probes(prober, sweep)
+    chunk = graph.checked_design.chunk_bytes
+    loaded = [loaded_latency(prober, case, chunk) for case in chosen]
+    if as_json:
+        click.echo(_json(topology, alone, chosen, sweeps, chunk, loaded))
+    else:
+        _print(topology, alone, chosen, sweeps, chunk, loaded)
+    return 0
+
+
+def _size(text: str, prober: Prober, cases: Sequence[Case]) -> int:
+    from kernbench_core.units import format_bytes, parse_quantity
+
+    try:
+        nbytes: int = parse_quantity(text, "size", positive=True)
+    except ValueError as error:
+        raise UsageError(f"option --size {error}") from None
+    most = min(prober.capacity(case) for case in cases)
+    if nbytes > most:
+        raise UsageError(f"option --size must be at most {format_bytes(most)}, the smallest memory, not {text!r}.")
+    return nbytes
+
+
+def _json(
+    topology: str,
+    alone: Sequence[Measured],
+    chosen: Sequence[Case],
+    sweeps: Sequence[Sequence[Measured]],
+    chunk: int,
+    loaded: Sequence[Sequence[Loaded]],
+) -> str:
+    import attrs
+
+    from kernbench_core.result import json_text
+
+    def told(one: Measured) -> dict[str, Any]:
+        return {
+            "case": one.case.name,
+            "op": one.case.op,
+            "source": one.case.source,
+            "memory": one.case.memory,
+            "bytes": one.nbytes,
+            "path": list(one.path),
+            "chunks": one.chunks,
+            "bound_ns": one.bound_ns,
+            "fabric_ns": one.fabric_ns,
+            "simulated_ns": one.total_ns,
+            "bandwidth": one.bandwidth,
+            "binding": one.binding.name,
+        }
+
+    found = {
+        "schema": "kernbench.probe-paths/1",
+        "topology": topology,
+        "transfers": [told(one) for one in alone],
+        "sweep": [told(one) for sweep in sweeps for one in sweep],
+        "loaded": [
+            {"case": case.name, "bytes": chunk, **attrs.asdict(point)}
+            for case, points in zip(chosen, loaded, strict=True)
+            for point in points
+        ],
+    }
+    return json_text(found)
+
+
+def _print(
+    topology: str,
+    alone: Sequence[Measured],
+    chosen: Sequence[Case],
+    sweeps: Sequence[Sequence[Measured]],
+    chunk: int,
+    loaded: Sequence[Sequence[Loaded]],
+) -> None:
+    from rich.console import Group, RenderableType
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from kernbench_core.report import make_console, show
+    from kernbench_core.units import format_bytes
+
+    title = Text.assemble((topology, "bold"), f": lone transfers of {format_bytes(alone[0].nbytes)}")
+    tables = [_transfers(alone), _sweep(chosen, sweeps), _loaded(chosen, loaded)]
+    parts: list[RenderableType] = [title, *(Padding(table, (1, 0, 0, 0), expand=False) for table in tables)]
+    if len(alone) == 1:
+        parts.append(Text(f"\npath: {' -> '.join(alone[0].path)}"))
+    parts.append(
+        Text(
+            f"\nThe load is of random chunks of {format_bytes(chunk)}, as a share of what the binding wire or "
+            "channel carries. Checked: simulated >= bound (a lone chunk: equal to it beside its set-up), farther is not faster, "
+            "wider is not slower, the host does not read faster than it writes."
+        )
+    )
+    show(Group(*parts), make_console(sys.stdout))
+
+
+def _table(*titles: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, title in enumerate(titles):
+        left = not index or title == "binding"
+        table.add_column(title, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+    return table
+
+
+def _transfers(alone: Sequence[Measured]) -> Table:
+    from kernbench_core.units import format_bandwidth, format_time
+
+    table = _table("transfer", "hops", "bound", "set-up", "simulated", "bandwidth", "binding")
+    for one in alone:
+        table.add_row(
+            one.case.name,
+            str(len(one.path) - 1),
+            format_time(one.bound_ns),
+            format_time(one.set_up_ns) if one.chunks == 1 else "-",
+            format_time(one.total_ns),
+            format_bandwidth(one.bandwidth),
+            one.binding.name.replace("->", " -> "),
+        )
+    return table
+
+
+def _sweep(chosen: Sequence[Case], sweeps: Sequence[Sequence[Measured]]) -> Table:
+    from kernbench_core.units import format_bytes
+
+    table = _table("GB/s by size", *(case.name for case in chosen))
+    by_size = [{one.nbytes: one for one in sweep} for sweep in sweeps]
+    for nbytes in SWEEP:
+        cells = [f"{known[nbytes].bandwidth:.4g}" if nbytes in known else "-" for known in by_size]
+        table.add_row(format_bytes(nbytes), *cells)
+    return table
+
+
+def _loaded(chosen: Sequence[Case], loaded: Sequence[Sequence[Loaded]]) -> Table:
+    table = _table("ns by load, mean / p99", *(case.name for case in chosen))
+    for points in zip(*loaded, strict=True):
+        table.add_row(f"{points[0].share:.0%}", *(f"{point.mean_ns:.4g} / {point.p99_ns:.4g}" for point in points))
+    return table
