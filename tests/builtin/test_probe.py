@@ -20,6 +20,7 @@ from kernbench_core.probe_checks import check_probes
 from kernbench_core.probe_load import loaded_latency
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
+from kernbench_core.units import format_time
 from tests.builtin.conftest import Oracle
 
 Probers = Callable[..., Prober]
@@ -132,9 +133,9 @@ def test_a_named_pair_is_read_or_written(prober: Probers) -> None:
             "Did you mean 'sip0.cube0.hbm_ctrl3'?",
         ),
         (
-            "sip0.cube0.r0c0",
+            "sip0.cube0.srm",
             "host",
-            "option --from must name the host, a PE or a memory (hbm_ctrl, sram, pe_tcm), not 'sip0.cube0.r0c0'. "
+            "option --from must name the host, a PE or a memory (hbm_ctrl, sram, pe_tcm), not 'sip0.cube0.srm'. "
             "Did you mean 'sip0.cube0.sram'?",
         ),
     ],
@@ -165,15 +166,16 @@ class TestRules:
         probing, (first, *_) = good
         low = attrs.evolve(first, fabric_ns=first.bound_ns / 2)
         assert self.told(probing, [low]) == (
-            "do not use this result: 'host to HBM' of 4 KiB took 428.2 ns, below its lower bound of 856.5 ns."
+            f"do not use this result: 'host to HBM' of 4 KiB took {format_time(low.fabric_ns)}, below its lower bound of "
+            f"{format_time(low.bound_ns)}."
         )
 
     def test_a_lone_chunk_above_the_bound(self, good: tuple[Prober, list[Measured]]) -> None:
         probing, (first, *_) = good
         high = attrs.evolve(first, fabric_ns=first.bound_ns + 1)
         assert self.told(probing, [high]) == (
-            "do not use this result: 'host to HBM' of 4 KiB took 857.5 ns, but a lone chunk must take just its lower "
-            "bound of 856.5 ns."
+            f"do not use this result: 'host to HBM' of 4 KiB took {format_time(high.fabric_ns)}, but a lone chunk must "
+            f"take just its lower bound of {format_time(high.bound_ns)}."
         )
         check_probes(probing, [attrs.evolve(high, exact=False)])
 
@@ -200,8 +202,8 @@ class TestRules:
         probing, (write, read, *_) = good
         slow = attrs.evolve(write, total_ns=1000.0)
         assert self.told(probing, [slow, read]) == (
-            "do not use this result: 'HBM to host' of 4 KiB took 906.5 ns, less than the 1 us of 'host to HBM' of "
-            "4 KiB; a read makes the way twice."
+            f"do not use this result: 'HBM to host' of 4 KiB took {format_time(read.total_ns)}, less than the 1 us of "
+            "'host to HBM' of 4 KiB; a read makes the way twice."
         )
 
 
