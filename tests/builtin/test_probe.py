@@ -166,8 +166,8 @@ class TestRules:
         probing, (first, *_) = good
         low = attrs.evolve(first, fabric_ns=first.bound_ns / 2)
         assert self.told(probing, [low]) == (
-            f"do not use this result: 'host to HBM' of 4 KiB took {format_time(low.fabric_ns)}, below its lower bound of "
-            f"{format_time(low.bound_ns)}."
+            f"do not use this result: 'host to HBM' of 4 KiB took {format_time(low.fabric_ns)}, below its lower bound "
+            f"of {format_time(low.bound_ns)}."
         )
 
     def test_a_lone_chunk_above_the_bound(self, good: tuple[Prober, list[Measured]]) -> None:
@@ -185,8 +185,8 @@ class TestRules:
         quick = attrs.evolve(far, bound_ns=80.0, fabric_ns=80.0, total_ns=500.0, chunks=2)
         slow = attrs.evolve(own, total_ns=600.0)
         assert self.told(probing, [slow, quick]) == (
-            "do not use this result: \"load farthest PE's HBM\" of 4 KiB took 500 ns, less than 'load own HBM' of 4 KiB "
-            "with 600 ns, though it is farther."
+            "do not use this result: \"load farthest PE's HBM\" of 4 KiB took 500 ns, less than 'load own HBM' of 4 "
+            "KiB with 600 ns, though it is farther."
         )
 
     def test_wider_is_not_slower(self, good: tuple[Prober, list[Measured]]) -> None:
@@ -194,8 +194,8 @@ class TestRules:
         own = attrs.evolve(measured[2], total_ns=100.0)
         assert self.told(probing, [own]) == (
             "do not use this result: 'load own HBM' of 4 KiB took 100 ns, but "
-            f"{probing.measure(own.case, 4096, wider=2).total_ns:.4g} ns over wires 2 times as wide; more bandwidth must "
-            "never be slower."
+            f"{probing.measure(own.case, 4096, wider=2).total_ns:.4g} ns over wires 2 times as wide; more bandwidth "
+            "must never be slower."
         )
 
     def test_the_host_does_not_read_faster_than_it_writes(self, good: tuple[Prober, list[Measured]]) -> None:
