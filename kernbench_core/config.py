@@ -26,9 +26,20 @@ MAX_DEPTH = 64
 ALIAS_BUDGET = 2000
 """How many values all aliases of one file may expand to, together."""
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 KeyPath = tuple[str | int, ...]
+
+ALTERNATIVES: Mapping[KeyPath, tuple[tuple[frozenset[str], frozenset[str]], ...]] = MappingProxyType(
+    {
+        ("host", "pcie"): ((frozenset({"bandwidth"}), frozenset({"generation", "lanes"})),),
+        ("sip", "ucie"): (
+            (frozenset({"bandwidth"}), frozenset({"lanes", "rate"})),
+            (frozenset({"latency"}), frozenset({"adapter_latency"})),
+        ),
+    }
+)
+"""Sections with two forms of saying one thing: what a layer says in one form replaces the other form below it."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @frozen
@@ -57,6 +68,13 @@ class Config:
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, self.sources[-1] if self.sources else "<configuration>")
+
+    def latest(self, path: KeyPath, *others: KeyPath) -> str:
+        """Return the place of `path`, or the `--set` that wrote it, anything below it or one of `others`."""
+        for place_path, place in reversed(self.places.items()):
+            if place.startswith("--set ") and any(place_path[: len(part)] == part for part in (path, *others)):
+                return place
+        return self.where(path)
 
     def at(self, path: KeyPath) -> str:
         """Return what a sentence about a key path starts with: its place and its dotted name."""
@@ -176,10 +194,11 @@ class _Reader:
         return Config(MappingProxyType(plain(tree)), places, tuple(self.sources), tuple(self.deferred or ()))
 
 
-def merge(base: Located, over: Located) -> Located:
+def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
     """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
 
-    A mapping that names another `impl` than the one below replaces it whole: parameters belong to their class.
+    A mapping that names another `impl` than the one below replaces it whole: parameters belong to their class. A
+    figure given in one of two forms replaces its other form below (`ALTERNATIVES`). `path` is where the trees hang.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
@@ -187,6 +206,10 @@ def merge(base: Located, over: Located) -> Located:
     if below is not None and above is not None and below.value != above.value:
         return over
     merged = dict(base.value)
+    for forms in ALTERNATIVES.get(path, ()):
+        for form, other in (forms, forms[::-1]):
+            if form & over.value.keys():
+                merged = {key: item for key, item in merged.items() if key not in other}
     for key, item in over.value.items():
         old = merged.get(key)
         if old is None:
@@ -194,7 +217,7 @@ def merge(base: Located, over: Located) -> Located:
         elif key == "overrides" and isinstance(old.value, list) and isinstance(item.value, list):
             merged[key] = evolve(item, value=[*old.value, *item.value])
         else:
-            merged[key] = merge(old, item)
+            merged[key] = merge(old, item, (*path, key))
     return evolve(base if base.place else over, value=merged)
 
 

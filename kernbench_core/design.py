@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable
 
@@ -9,11 +10,11 @@ from attrs import frozen
 
 from kernbench_core import naming
 from kernbench_core.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, AddressMap
-from kernbench_core.config import Config, KeyPath
+from kernbench_core.config import Config, KeyPath, dotted
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Design, PeSite
 from kernbench_core.layout import CubeLayout, LayoutFault, lay_out_cube
-from kernbench_core.networks import NETWORKS, PortPair, assign_ports
+from kernbench_core.networks import NETWORKS, Network, NetworkFault, build_network, find_extent
 from kernbench_core.params import did_you_mean
 from kernbench_core.spec import Spec
 from kernbench_core.units import format_bytes
@@ -34,7 +35,7 @@ class Plan:
 
     spec: Spec
     layout: CubeLayout
-    links: tuple[PortPair, ...]
+    network: Network
     design: Design
 
     @property
@@ -54,12 +55,7 @@ def check(config: Config, spec: Spec) -> Plan:
     def report(path: KeyPath, text: str) -> None:
         problems.append(f"{config.at(path)} {text}")
 
-    network = spec.system.network.topology
-    builder = NETWORKS.get(network)
-    if builder is None:
-        known = " or ".join(repr(name) for name in sorted(NETWORKS))
-        hint = did_you_mean(network, NETWORKS) if len(NETWORKS) > 1 else ""
-        report(("system", "network", "topology"), f"must be {known}, not {network!r}.{hint}")
+    network = _check_network(spec, report)
     _check_counts(spec, report)
     _check_sizes(spec, report)
     _check_units(spec, report)
@@ -68,11 +64,39 @@ def check(config: Config, spec: Spec) -> Plan:
         try:
             layout = lay_out_cube(spec.cube, spec.sip.ucie.bandwidth)
         except LayoutFault as fault:
-            report(("cube", "mesh", fault.key) if fault.key else ("cube", "mesh"), str(fault))
-    if problems or layout is None or builder is None:
+            path: KeyPath = ("cube", "mesh", fault.key) if fault.key else ("cube", "mesh")
+            problems.append(f"{config.latest(path, *_ROOM_KEYS)}: {dotted(path)} {fault}")
+    if problems or layout is None or network is None:
         raise ConfigError(*problems)
-    links = assign_ports(builder(spec.system.sips), spec.sip.io_chiplets)
-    return Plan(spec, layout, links, _design(spec))
+    return Plan(spec, layout, network, _design(spec, network))
+
+
+_ROOM_KEYS: tuple[KeyPath, ...] = (("cube", "pes"), ("cube", "mesh"))
+"""What decides whether a cube's mesh has room; a fault is shown where one of these was written last."""
+
+
+def _check_network(spec: Spec, report: Report) -> Network | None:
+    """Build the scale-up network; report a shape that is not known or that the packages do not fit."""
+    written, where = spec.system.network, ("system", "network")
+    if written.topology not in NETWORKS:
+        known = ", ".join(repr(name) for name in NETWORKS)
+        hint = did_you_mean(written.topology, NETWORKS)
+        report((*where, "topology"), f"must be one of {known}, not {written.topology!r}.{hint}")
+        return None
+    if spec.system.sips > 2**SIP_BITS or spec.sip.io_chiplets > len(naming.SIDES):
+        return None
+    try:
+        extent = find_extent(written.topology, spec.system.sips, written.width, written.height)
+    except NetworkFault as fault:
+        report((*where, fault.key), str(fault))
+        return None
+    network = build_network(written.topology, extent, spec.sip.io_chiplets)
+    names = [name for link in network.links for name in link.names]
+    for index, override in enumerate(written.links):
+        if not fnmatch.filter(names, override.match):
+            hint = did_you_mean(override.match, names)
+            report((*where, "links", index, "match"), f"must match at least one link, not {override.match!r}.{hint}")
+    return network
 
 
 def _check_counts(spec: Spec, report: Report) -> None:
@@ -123,7 +147,7 @@ def _check_units(spec: Spec, report: Report) -> None:
             report((*path, "attach"), f"must be another unit of the PE, not {unit.attach!r}.{hint}")
 
 
-def _design(spec: Spec) -> Design:
+def _design(spec: Spec, network: Network) -> Design:
     system, cubes, pes = spec.system, spec.sip.mesh.width * spec.sip.mesh.height, spec.cube.pes
     sites = (
         (sip, cube, pe, naming.pe(sip, cube, pe))
@@ -156,4 +180,5 @@ def _design(spec: Spec) -> Design:
         ),
         mesh_width=spec.sip.mesh.width,
         mesh_height=spec.sip.mesh.height,
+        network=network,
     )

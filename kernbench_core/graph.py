@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from kernbench_core.address import AddressMap
 from kernbench_core.errors import ConfigError
+from kernbench_core.networks import Network
 
 
 class EdgeKind(Enum):
@@ -21,7 +22,7 @@ class EdgeKind(Enum):
     IO_NOC = "io_noc"
     """io_noc <-> pcie_ep, io_cpu, io_ucie and link ports: inside an IO chiplet."""
     UCIE = "ucie"
-    """io_ucie <-> ucie port, ucie port <-> ucie port of the next cube: die to die."""
+    """io_ucie <-> ucie port, ucie port <-> ucie port of the next cube, io_noc <-> io_noc: die to die."""
     NOC = "noc"
     """router <-> neighbouring router of the same cube."""
     ATTACH = "attach"
@@ -29,7 +30,7 @@ class EdgeKind(Enum):
     HBM = "hbm"
     """router <-> hbm_ctrl."""
     COMMAND = "command"
-    """m_cpu <-> pe_cpu: launches and their completions; never memory traffic."""
+    """m_cpu <-> pe_cpu, pe_mmu: launches, map updates and their completions; never memory traffic."""
     PE = "pe"
     """Between two units of one PE."""
     SCALE_UP = "scale_up"
@@ -98,6 +99,7 @@ class Design:
     address_map: AddressMap
     mesh_width: int = 1
     mesh_height: int = 1
+    network: Network | None = None
 
     @property
     def hbm_slice_bytes(self) -> int:

@@ -6,6 +6,9 @@ the mesh as the end of the path. Inside a router mesh every run of routers is th
 before rows, wherever both legs exist (the HBM zone may cut one off). So traffic between cubes of one package stays in
 the cube mesh, and no UCIe port is a short cut between routers of its own cube.
 
+Which packages a path between two packages crosses is the network's to say (`Network.route`): on the way it goes from
+link port to link port over IO chiplets, never through cubes.
+
 Endpoints (host, processors, memories, PE units) begin and end paths and are never passed through, except that a TCM is
 reached through the pe_dma of its own PE. A direct edge is a path.
 """
@@ -140,10 +143,12 @@ class _View:
                 incoming[edge.dst].append(edge)
         self.outgoing: Adjacency = MappingProxyType({node: tuple(edges) for node, edges in outgoing.items()})
         self._incoming = incoming
-        self._nodes = graph.nodes
+        self._nodes, self._edges = graph.nodes, graph.edges
         self._transit = {node.id for node in graph.nodes.values() if is_transit(node)}
         self._mesh = _Mesh(graph)
         self._searches: dict[tuple[str, _Half], _Search] = {}
+        linked = EdgeKind.SCALE_UP not in excluded and graph.design is not None
+        self._network = graph.design.network if linked and graph.design is not None else None
 
     def path(self, src: str, dst: str) -> Path | None:
         """Return the path between two different nodes, or None."""
@@ -152,6 +157,23 @@ class _View:
         half = self._mesh.half(edge.src for edge in self._incoming[dst]) or self._mesh.half(
             edge.dst for edge in self.outgoing[src]
         )
+        sip, other = self._nodes[src].sip, self._nodes[dst].sip
+        if self._network is None or sip is None or other is None or sip == other:
+            return self._shortest(src, dst, half)
+        path: Path = (src,)
+        for crossing in (*self._network.route(sip, other), (dst,)):
+            if path[-1] != crossing[0]:
+                inside = self._shortest(path[-1], crossing[0], half)
+                if inside is None:
+                    return None
+                path += inside[1:]
+            path += crossing[1:]
+        return path
+
+    def _shortest(self, src: str, dst: str, half: _Half | None) -> Path | None:
+        """Return the path of least cost, whatever packages it crosses."""
+        if (src, dst) in self._edges and any(edge.dst == dst for edge in self.outgoing[src]):
+            return (src, dst)
         best: tuple[_Cost, Path] | None = None
         for anchor, lead in self._ends(src, self.outgoing[src], lambda edge: edge.dst):
             search = self._search(anchor, half or (False, False))
@@ -188,7 +210,7 @@ class _View:
         ends = {self._nodes[edge.src].kind, self._nodes[edge.dst].kind}
         if edge.kind is EdgeKind.SCALE_UP:
             return _RANK_OF_PACKAGE, edge.latency, 1
-        if edge.kind is EdgeKind.UCIE and "io_ucie" in ends:
+        if edge.kind is EdgeKind.UCIE and ends & {"io_ucie", "io_noc"}:
             return _RANK_OF_IO_CHIPLET, edge.latency, 1
         return _RANK_OF_CUBE if "ucie" in ends else 0, edge.latency, 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs

@@ -65,9 +65,9 @@ def place(plan: Plan) -> list[Node]:
             nodes += [Node(naming.io_unit(sip, io, kind), kind, sip=sip, position=at) for kind in IO_KINDS]
         for cube in range(plan.design.cubes_per_sip):
             nodes += _place_cube(plan, sip, cube)
-    for pair in plan.links:
-        for port in (pair.first, pair.second):
-            nodes.append(Node(port.id, "link", sip=port.sip, position=io_position(plan.spec, port.io)))
+    for port in dict.fromkeys(end for link in plan.network.links for end in link.ends):
+        at = None if port.io is None else io_position(plan.spec, port.io)
+        nodes.append(Node(port.id, "switch" if port.sip is None else "link", sip=port.sip, position=at))
     return nodes
 
 
@@ -122,8 +122,7 @@ def finish(plan: Plan, nodes: list[Node], edges: list[Edge]) -> Graph:
             f"but a side of the mesh has only {attached} of {format_bandwidth(spec.cube.noc.bandwidth)}; "
             "widen cube.noc.bandwidth or the mesh."
         )
-    needed = spec.system.network.bandwidth
-    for port in sorted({port.id for pair in plan.links for port in (pair.first, pair.second) if port.sip == 0}):
+    for port, needed in _widest_ports(plan, graph):
         found = widest_path(graph, port)
         if found < needed:
             warnings.append(
@@ -132,3 +131,14 @@ def finish(plan: Plan, nodes: list[Node], edges: list[Edge]) -> Graph:
                 "widen sip.noc, sip.ucie, cube.noc and cube.hbm.link, or narrow system.network."
             )
     return evolve(graph, warnings=tuple(warnings))
+
+
+def _widest_ports(plan: Plan, graph: Graph) -> list[tuple[str, float]]:
+    """Return, for each place of an IO chiplet, the first of its widest scale-up ports with its width in B/ns."""
+    widest: dict[int, tuple[str, float]] = {}
+    for link in plan.network.links:
+        width = graph.edges[link.first.id, link.second.id].bandwidth
+        for port in link.ports:
+            if port.io is not None and (port.io not in widest or width > widest[port.io][1]):
+                widest[port.io] = (port.id, width)
+    return [widest[io] for io in sorted(widest)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import heapq
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from kernbench_core import naming
 from kernbench_core.design import PE_KINDS, Plan
@@ -68,7 +70,6 @@ def wire(plan: Plan) -> list[Edge]:
     loom, spec = _Loom(), plan.spec
     pcie = _Gauge.of(EdgeKind.PCIE, spec.host.pcie, spec)
     io_noc = _Gauge.of(EdgeKind.IO_NOC, spec.sip.noc, spec)
-    scale_up = _Gauge.of(EdgeKind.SCALE_UP, spec.system.network, spec)
     cube_edges = _CubeWires(plan)
     for sip in range(plan.design.sips):
         for io in range(spec.sip.io_chiplets):
@@ -79,11 +80,34 @@ def wire(plan: Plan) -> list[Edge]:
         _wire_package(loom, plan, sip)
         for cube in range(plan.design.cubes_per_sip):
             cube_edges.weave(loom, sip, cube)
-    for pair in plan.links:
-        loom.join(pair.first.id, pair.second.id, scale_up)
-        for port in (pair.first, pair.second):
-            loom.join(naming.io_unit(port.sip, port.io, "io_noc"), port.id, io_noc)
+        _join_io_chiplets(loom, plan, sip)
+    _wire_network(loom, plan, io_noc)
     return loom.edges
+
+
+def _wire_network(loom: _Loom, plan: Plan, io_noc: _Gauge) -> None:
+    """Lay the scale-up links, each with the last override that matches it, and join their ports to the IO NoCs."""
+    written = plan.spec.system.network
+    gauge = _Gauge.of(EdgeKind.SCALE_UP, written, plan.spec)
+    for link in plan.network.links:
+        own = gauge
+        for override in written.links:
+            if fnmatch.filter(link.names, override.match):
+                own = evolve(own, bandwidth=override.bandwidth or own.bandwidth, latency=override.latency or own.latency)
+        loom.join(link.first.id, link.second.id, own)
+        for port in link.ports:
+            if port.sip is not None and port.io is not None:
+                loom.join(naming.io_unit(port.sip, port.io, "io_noc"), port.id, io_noc)
+
+
+def _join_io_chiplets(loom: _Loom, plan: Plan, sip: int) -> None:
+    """Join the NoCs of a package's IO chiplets pairwise, where scale-up traffic may have to pass through it."""
+    gauge = _Gauge.of(EdgeKind.UCIE, plan.spec.sip.ucie, plan.spec)
+    ports: dict[int, None] = {port.io: None for link in plan.network.links for port in link.ports
+                              if port.sip == sip and port.io is not None}  # fmt: skip
+    for a, b in combinations(sorted(ports), 2):
+        distance = _manhattan(io_position(plan.spec, a), io_position(plan.spec, b))
+        loom.join(naming.io_unit(sip, a, "io_noc"), naming.io_unit(sip, b, "io_noc"), gauge, distance)
 
 
 def _wire_package(loom: _Loom, plan: Plan, sip: int) -> None:
@@ -168,7 +192,8 @@ class _CubeWires:
             loom.join(naming.hbm_ctrl(sip, cube, pe), routers[cell], self._hbm)
             loom.join(naming.pe_unit(prefix, "pe_dma"), routers[cell], self._dma)
             at, pe_cpu = self._layout.routers[cell], naming.pe_unit(prefix, "pe_cpu")
-            loom.join(m_cpu, pe_cpu, self._command, _manhattan(self._layout.m_cpu[0], at))
+            for unit in (pe_cpu, naming.pe_unit(prefix, "pe_mmu")):
+                loom.join(m_cpu, unit, self._command, _manhattan(self._layout.m_cpu[0], at))
             for a, b, gauge in self._pe_pairs:
                 loom.join(f"{prefix}.{a}", f"{prefix}.{b}", gauge)
 
