@@ -9,6 +9,7 @@ from types import MappingProxyType
 from kernbench_core import naming
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.network_view import draw_network
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 
@@ -43,11 +44,8 @@ def show_system(graph: Graph) -> list[str]:
     for index, edge in enumerate(pcie):
         branch = "└" if index == len(pcie) - 1 else "├"
         lines.append(f"{branch}── PCIe {_wire(edge)} ── {edge.dst.rpartition('.')[0]}")
-    links = [edge for edge in graph.edges.values() if edge.kind is EdgeKind.SCALE_UP and edge.src < edge.dst]
-    if links:
-        lines += ["", "scale-up, each way"]
-        width = max(len(edge.src) for edge in links)
-        lines += [f"  {edge.src:<{width}} ══ {_wire(edge)} ══ {edge.dst}" for edge in links]
+    picture = draw_network(graph, design.network) if design.network is not None else []
+    lines += ["", *picture] if picture else []
     kinds = Counter(node.kind for node in graph.nodes.values())
     lines += ["", f"nodes     {len(graph.nodes)}", *_columns([f"{n:>6} {kind}" for kind, n in sorted(kinds.items())])]
     lines += ["", f"edges     {len(graph.edges)}, one way each", *_edge_table(graph.edges.values())]

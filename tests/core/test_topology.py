@@ -180,14 +180,15 @@ def test_implementations_are_checked_even_when_the_machine_is_wrong() -> None:
 
 def test_faults_of_the_whole_are_reported_together() -> None:
     assert problems(
-        "system.network.topology=mesh_2d",
+        "system.network.topology=mesh_3d",
         "system.page_bytes=3000 B",
         "sip.io_chiplets=5",
         "cube.mesh={rows: 1, columns: 2}",
         "pe.units={pe_gemm: {impl: test.sfu}, PE-X: {impl: test.sfu, attach: pe_tmc}}",
         "pe.tcm.capacity=1 TiB",
     )[:8] == (
-        "--set system.network.topology=mesh_2d: system.network.topology must be 'ring', not 'mesh_2d'.",
+        "--set system.network.topology=mesh_3d: system.network.topology must be one of 'ring', 'mesh_2d', 'torus_2d', "
+        "'fully_connected', 'switch', not 'mesh_3d'. Did you mean 'mesh_2d'?",
         "--set sip.io_chiplets=5: sip.io_chiplets must be at most 4, not 5; "
         "the address fields or the package have no room.",
         "m.yaml:15:9: cube.hbm.capacity must split into 4 slices of whole pages of 2.93 KiB, not 4 MiB.",
@@ -209,9 +210,18 @@ def test_a_machine_beyond_all_bounds_is_refused_quickly() -> None:
 
 
 def test_a_mesh_too_small_for_its_pes_is_refused() -> None:
-    assert problems("cube.mesh={rows: 1, columns: 3}") == (
-        "--set cube.mesh={rows: 1, columns: 3}: cube.mesh must have a router for each of 4 PEs, "
-        "but 1 x 3 with 0 under HBM leaves 3; give more rows or columns, or a smaller hbm_zone.",
+    sentence = (
+        "cube.mesh must have a router for each of 4 PEs, "
+        "but 1 x 3 with 0 under HBM leaves 3; give more rows or columns, or a smaller hbm_zone."
+    )
+    assert problems("cube.mesh={rows: 1, columns: 3}") == (f"--set cube.mesh={{rows: 1, columns: 3}}: {sentence}",)
+    text = TEXT.replace("  pes: 4\n", "  pes: 1\n  mesh: {rows: 1, columns: 3}\n")
+    assert problems("cube.pes=4", text=text) == (f"--set cube.pes=4: {sentence}",)
+    text = TEXT.replace("  pes: 4\n", "  pes: 4\n  mesh: {rows: auto, columns: auto}\n")
+    sets = ("cube.mesh.rows=1", "cube.mesh.columns=3", "system.sips=2")
+    assert problems(*sets, text=text) == (f"--set cube.mesh.columns=3: {sentence}",)
+    assert problems(text=text.replace("rows: auto, columns: auto", "rows: 1, columns: 3")) == (
+        f"m.yaml:14:3: {sentence}",
     )
 
 
