@@ -36,6 +36,12 @@ def kernbench_components() -> list[ComponentEntry]:
             "Moves tiles between scratchpad and registers.",
         ),
         ComponentEntry("builtin.pe_gemm", f"{HERE}.pe_gemm:PeGemm", "pe_gemm", "The matrix unit of a PE."),
+        ComponentEntry(
+            "builtin.pe_gemm_systolic",
+            f"{HERE}.pe_gemm_systolic:PeGemmSystolic",
+            "pe_gemm",
+            "A systolic array, counted cycle by cycle.",
+        ),
         ComponentEntry("builtin.pe_math", f"{HERE}.pe_math:PeMath", "pe_math", "The vector unit of a PE."),
     ]
 
@@ -58,6 +64,9 @@ def kernbench_benches() -> list[BenchEntry]:
         BenchEntry("gemm-composite", f"{HERE}.benches.gemm_composite:bench"),
         BenchEntry("softmax", f"{HERE}.benches.softmax:bench"),
         BenchEntry("sparse-gemm", f"{HERE}.benches.sparse_gemm:bench"),
+        BenchEntry("attention", f"{HERE}.benches.attention:bench"),
+        BenchEntry("rmsnorm", f"{HERE}.benches.rmsnorm:bench"),
+        BenchEntry("layernorm", f"{HERE}.benches.layernorm:bench"),
     ]
 
 

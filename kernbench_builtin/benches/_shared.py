@@ -21,6 +21,12 @@ def require_positive(**params: int) -> None:
             raise UsageError(f"parameter {name!r} must be a positive integer, not {value!r}; give 1 or more.")
 
 
+def require_divisor(name: str, value: int, of: str, whole: int) -> None:
+    """Raise UsageError when parameter `name` does not divide parameter `of`."""
+    if whole % value:
+        raise UsageError(f"parameter {name!r} must divide {of!r}, which is {whole}, not {value!r}; give a divisor.")
+
+
 def operand(rt: Runtime, name: str, given: Array | None, dtype: str, **shape: int) -> DeviceTensor:
     """Place `given` as tensor `name`, or random numbers when it is None; refuse a wrong shape or dtype.
 

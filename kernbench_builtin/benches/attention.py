@@ -1,0 +1,105 @@
+"""Attention in the flash style: an online softmax over blocks of keys, so that no row of scores is ever whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._shared import require_divisor, require_positive
+from kernbench_core.runtime import Runtime
+
+Array = npt.NDArray[np.floating]
+
+
+def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, tokens, total, share, group, D, scale, causal, BQ, BK, tl):
+    """Compute one PE's rows of all (head, token) rows, BQ at a time; blocks of K and V are asked for one ahead."""
+    row = tl.program_id(0) * share
+    last = min(row + share, total)
+    while row < last:
+        head, token = divmod(row, tokens)
+        bq = min(BQ, last - row, tokens - token)
+        keys = head // group * tokens
+        end = token + bq if causal else tokens
+        q = tl.load(q_ptr + row * D, shape=(bq, D))
+        peak = tl.full((bq, 1), float("-inf"), tl.float32)
+        norm = tl.zeros((bq, 1), tl.float32)
+        acc = tl.zeros((bq, D), tl.float32)
+        k, v = load_block(k_ptr, v_ptr, keys, 0, end, D, BK, tl)
+        for start in range(0, end, BK):
+            next_k, next_v = load_block(k_ptr, v_ptr, keys, start + BK, end, D, BK, tl)
+            scores = tl.dot(q, tl.trans(k)) * scale
+            if causal and start + k.shape[0] > token:
+                seen = token + tl.arange(0, bq)[:, None] >= start + tl.arange(0, k.shape[0])[None, :]
+                scores = tl.where(seen, scores, float("-inf"))
+            new_peak = tl.maximum(peak, tl.max(scores, axis=1, keep_dims=True))
+            weights = tl.exp(scores - new_peak)
+            fade = tl.exp(peak - new_peak)
+            norm = norm * fade + tl.sum(weights, axis=1, keep_dims=True)
+            acc = tl.dot(weights.to(v.dtype), v, acc * fade)
+            peak, k, v = new_peak, next_k, next_v
+        tl.store(o_ptr + row * D, acc / norm)
+        row += bq
+
+
+def load_block(k_ptr, v_ptr, keys, start, end, D, BK, tl):
+    """Ask for the keys and values of tokens `start` to `start` + BK, without waiting; None beyond the end."""
+    rows = min(BK, end - start)
+    if rows <= 0:
+        return None, None
+    at = (keys + start) * D
+    return tl.load(k_ptr + at, shape=(rows, D), wait=False), tl.load(v_ptr + at, shape=(rows, D), wait=False)
+
+
+def attention(q: Array, k: Array, v: Array, scale: float, causal: bool) -> Array:
+    """Compute softmax(q kᵀ scale) v with numpy in f32, head by head, rounded once to the dtype of `q`.
+
+    q has shape (heads, tokens, d), k and v have (kv_heads, tokens, d), with as many heads or a divisor of them.
+    """
+    out = np.empty(q.shape, q.dtype)
+    group = len(q) // len(k)
+    for head in range(len(q)):
+        keys, values = k[head // group].astype(np.float32), v[head // group].astype(np.float32)
+        scores = (q[head].astype(np.float32) @ keys.T) * np.float32(scale)
+        if causal:
+            scores[np.triu_indices(len(scores), 1)] = -np.inf
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        out[head] = ((weights @ values) / weights.sum(axis=1, keepdims=True)).astype(q.dtype)
+    return out
+
+
+def bench(
+    rt: Runtime,
+    model: Model = "llama3-8b",
+    tokens: int = 128,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    causal: bool = True,
+    tile_q: int = 128,
+    tile_k: int = 128,
+    dtype: Literal["f16", "bf16"] = "f16",
+) -> None:
+    """Compute grouped-query attention with the model's heads, the rows of all heads dealt over the PEs."""
+    shape = MODELS[model]
+    heads = shape.heads if heads is None else heads
+    kv_heads = shape.kv_heads if kv_heads is None else kv_heads
+    d = shape.head_dim if head_dim is None else head_dim
+    require_positive(tokens=tokens, heads=heads, kv_heads=kv_heads, head_dim=d, tile_q=tile_q, tile_k=tile_k)
+    require_divisor("kv_heads", kv_heads, "heads", heads)
+    q = rt.tensor((heads * tokens, d), dtype, name="q")
+    k = rt.tensor((kv_heads * tokens, d), dtype, name="k")
+    v = rt.tensor((kv_heads * tokens, d), dtype, name="v")
+    o = rt.empty((heads * tokens, d), dtype, name="o")
+    share, scale = -(-heads * tokens // rt.n_pes), d**-0.5
+    group = heads // kv_heads
+    rt.launch(attention_kernel, q, k, v, o, tokens, heads * tokens, share, group, d, scale, causal, tile_q, tile_k)
+    rt.copy_to_host(o)
+
+    def expected() -> Array:
+        cut = [x.numpy().reshape(-1, tokens, d) for x in (q, k, v)]
+        return attention(*cut, scale, causal).reshape(-1, d)
+
+    rt.check(o, expected)
