@@ -14,6 +14,9 @@ from kernbench_core.wire import Wire
 
 Shares = tuple[tuple[int, int], ...]
 
+#: Digits of the address above the channel that a hash of channels takes in.
+HASH_DIGITS = 4
+
 
 class ChannelledMemory(ComponentBase):
     """Answer reads and writes: overhead, one internal wire per channel, response.
@@ -78,13 +81,27 @@ class ChannelledMemory(ComponentBase):
         super().emit(msg, head, tail)
 
 
+def hashed(channel: int, stripe: int, channels: int) -> int:
+    """Return `channel` XORed with the digits of `stripe`, `channels` (a power of two) to a digit; its own inverse.
+
+    Only the lowest `HASH_DIGITS` digits count, so that the pattern of channels repeats.
+    """
+    for _ in range(HASH_DIGITS):
+        channel ^= stripe % channels
+        stripe //= channels
+    return channel
+
+
 class Interleaving:
     """Share physical regions out over channels that take turns every `block` bytes and move whole bursts.
 
-    `burst` divides `block` (bytes). A burst that several rows of one region touch is moved once.
+    `burst` divides `block` (bytes). A burst that several rows of one region touch is moved once. With `hash_channels`
+    the turn of a block is XORed with the address bits above it, so that no power of two is a bad pitch.
     """
 
-    def __init__(self, channels: int, block: int, burst: int = 1) -> None:
+    def __init__(self, channels: int, block: int, burst: int = 1, *, hash_channels: bool = False) -> None:
+        self._hashes = hash_channels
+        self._period = block * channels ** (1 + HASH_DIGITS if hash_channels else 1)
         self._channels = channels
         self._block = block
         self._burst = burst
@@ -101,7 +118,7 @@ class Interleaving:
         return tuple(sorted(total.items()))
 
     def _of_region(self, region: Region) -> Shares:
-        base = region.base % (self._block * self._channels)
+        base = region.base % self._period
         key = (base, region.row_bytes, region.rows, region.pitch)
         known = self._known.get(key)
         if known is None:
@@ -130,6 +147,8 @@ class Interleaving:
             at += turns * self._block * self._channels
         while at < end:
             step = min(end, (at // self._block + 1) * self._block) - at
-            channel = at // self._block % self._channels
+            stripe, channel = divmod(at // self._block, self._channels)
+            if self._hashes:
+                channel = hashed(channel, stripe, self._channels)
             total[channel] = total.get(channel, 0) + step
             at += step

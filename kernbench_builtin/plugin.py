@@ -21,6 +21,12 @@ def kernbench_components() -> list[ComponentEntry]:
         ComponentEntry("builtin.io_cpu", f"{HERE}.io_cpu:IoCpu", "io_cpu", "The launch processor of an IO chiplet."),
         ComponentEntry("builtin.m_cpu", f"{HERE}.m_cpu:MCpu", "m_cpu", "The management processor of a cube."),
         ComponentEntry("builtin.hbm_ctrl", f"{HERE}.hbm_ctrl:HbmCtrl", "hbm_ctrl", "A controller of one HBM slice."),
+        ComponentEntry(
+            "builtin.hbm_ctrl_bank",
+            f"{HERE}.hbm_ctrl_bank:HbmCtrlBank",
+            "hbm_ctrl",
+            "The same with banks, rows, queues and refresh.",
+        ),
         ComponentEntry("builtin.sram", f"{HERE}.sram:Sram", "sram", "The shared on-die memory of a cube."),
         ComponentEntry("builtin.pe_cpu", f"{HERE}.pe_cpu:PeCpu", "pe_cpu", "The processor that runs a PE's kernels."),
         ComponentEntry(
