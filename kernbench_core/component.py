@@ -157,6 +157,22 @@ class ComponentBase:
         """Return a time in ns that service of `msg` never undercuts; feeds the lower bound."""
         return 0.0 if self.run_style else grid_ceil(self.overhead(msg))
 
+    def flops(self, msg: MsgBase) -> float:
+        """Return the floating-point operations that serving `msg` takes; for explanations, asked at its end.
+
+        A model that does no arithmetic leaves this alone, and is not compared with a peak.
+        """
+        return 0.0
+
+    def peak_flops(self, msg: MsgBase) -> float:
+        """Return the most operations per ns (= GFLOP/s) of all servers together on work like `msg`, its dtype for one."""
+        return 0.0
+
+    @property
+    def peak_bandwidth(self) -> float:
+        """The most bytes/ns (= GB/s) that a memory moves; default: what its internal wires carry together."""
+        return sum(wire.bandwidth for wire in self.internal_wires)
+
     def channels(self, msg: MsgBase) -> Iterable[tuple[int, float, float]]:
         """Return (bytes, bytes/ns, latency in ns) of each internal channel that `msg` uses; for the lower bound."""
         return ()

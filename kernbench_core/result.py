@@ -12,6 +12,7 @@ import attrs
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
+    from kernbench_core.explain import Explanation
     from kernbench_core.oplog import OpLog
     from kernbench_core.store import MemoryStore
     from kernbench_core.timing import NotModelled, ResourceUse, TimingResult
@@ -27,8 +28,8 @@ class RunResult:
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
-    are phase 1's own, so that a notebook can go on from here. `hazards` is None: ordering hazards are not
-    reported yet.
+    are phase 1's own, so that a notebook can go on from here. `explain` is None unless that was asked for. `hazards` is
+    None: ordering hazards are not reported yet.
     """
 
     bench: str
@@ -43,6 +44,7 @@ class RunResult:
     op_log: OpLog
     store: MemoryStore
     interrupted: bool = False
+    explain: Explanation | None = None
     hazards: None = None
 
     @property
@@ -109,6 +111,7 @@ class RunResult:
             "busiest": [attrs.asdict(use) for use in timing.busiest],
             "hazards": self.hazards,
             "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
+            **({} if self.explain is None else {"explain": self.explain.to_json()}),
             "op_log_sha256": self.op_log_sha256,
             "manifest": dict(self.manifest),
         }

@@ -64,6 +64,7 @@ class _Request:
     trace: TraceFile | None
     out: Path | None
     plugins: Plugins
+    explain: bool = False
 
 
 def run(
@@ -79,6 +80,7 @@ def run(
     seed: int = 0,
     trace: str | Path | None = None,
     out: str | Path | None = None,
+    explain: bool = False,
     max_events: int | None = None,
     max_sim_ns: float | None = None,
     timeout_s: float | None = None,
@@ -91,7 +93,8 @@ def run(
     values or as command-line texts. `topology` is a preset or a file, `components` a file merged over it,
     `set` holds `"key.path=value"` texts merged last. `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `data=False` keeps shapes only. `trace` writes a timeline, `out` a folder with manifest,
-    result and op log. `plugins` default to the installed ones.
+    result and op log. `explain` has the result say why the run took as long as it did. `plugins` default to the
+    installed ones.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
     Ctrl-C. Nothing is written unless the run ends well.
@@ -122,6 +125,7 @@ def run(
         trace=None if trace is None else open_trace(trace, plugins.exporters),
         out=out_folder(out),
         plugins=plugins,
+        explain=explain,
     )
     return _carry_out(request, on_progress)
 
@@ -259,6 +263,7 @@ def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None
         limits=request.limits,
         on_progress=on_progress,
         functions={name: entry.target for name, entry in request.plugins.ops.items()},
+        explain=request.explain,
     )
     try:
         engine.run(request.bench.function, request.values, name=request.bench.name)
@@ -334,6 +339,7 @@ def _result(
         op_log=engine.op_log,
         store=engine.store,
         interrupted=interrupted,
+        explain=engine.explanation(),
     )
 
 

@@ -93,6 +93,42 @@ def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wa
 
 def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
     """Split the time from 0 to `total` ns into `PHASES`, by what the host had asked for at each instant."""
+    spans = _asked(total, requests)
+    split: dict[str, float] = {}
+    seen: list[Interval] = []
+    covered = 0.0
+    for phase in PHASES[:-1]:
+        seen += spans[phase]
+        now_covered = _length(seen)
+        split[phase] = now_covered - covered
+        covered = now_covered
+    split[PHASES[-1]] = total - covered
+    return split
+
+
+def phase_spans(total: float, requests: Iterable[HostRequest]) -> list[tuple[float, float, str]]:
+    """Return (begin, end, phase) in ns: the spans, in order, that tile the time from 0 to `total`; see `phases`."""
+    changes: dict[float, dict[str, int]] = {0.0: {}}
+    for phase, intervals in _asked(total, requests).items():
+        for begin, end in intervals:
+            for time, step in ((begin, 1), (end, -1)):
+                at = changes.setdefault(time, {})
+                at[phase] = at.get(phase, 0) + step
+    open_now = dict.fromkeys(PHASES[:-1], 0)
+    spans: list[tuple[float, float, str]] = []
+    edges = sorted(time for time in changes if time < total)
+    for begin, end in zip(edges, [*edges[1:], total], strict=True):
+        for phase, step in changes[begin].items():
+            open_now[phase] += step
+        owner = next((phase for phase, number in open_now.items() if number), PHASES[-1])
+        if spans and spans[-1][2] == owner:
+            begin = spans.pop()[0]
+        spans.append((begin, end, owner))
+    return spans
+
+
+def _asked(total: float, requests: Iterable[HostRequest]) -> dict[str, list[Interval]]:
+    """Return when, in ns, requests of each phase were under way; idle time and copies to the device are the rest."""
     spans: dict[str, list[Interval]] = {"kernel": [], "launch": [], "device_to_host": []}
     for request in requests:
         end = request.response.completed_ns if request.response else total
@@ -105,16 +141,7 @@ def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
                 spans["kernel"].append((min(launch.started_ns.values()), last))
         elif isinstance(request, MemoryReadMsg):
             spans["device_to_host"].append((request.born, end))
-    split: dict[str, float] = {}
-    seen: list[Interval] = []
-    covered = 0.0
-    for phase in PHASES[:-1]:
-        seen += spans[phase]
-        now_covered = _length(seen)
-        split[phase] = now_covered - covered
-        covered = now_covered
-    split[PHASES[-1]] = total - covered
-    return split
+    return spans
 
 
 def busiest(uses: Iterable[ResourceUse]) -> tuple[ResourceUse, ...]:
@@ -142,14 +169,14 @@ def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
         return
     for wire in ctx.wires:
         if wire.busy_ns:
-            yield ResourceUse(wire.name, _kind(ctx, wire), wire.busy_ns / total, wire.busy_ns, wire.bytes_carried)
+            yield ResourceUse(wire.name, wire_kind(ctx, wire), wire.busy_ns / total, wire.busy_ns, wire.bytes_carried)
     for component in ctx.components.values():
         if component.run_style and component.busy_ns and component.node.kind != "pe_cpu":
             share = component.busy_ns / (total * component.servers)
             yield ResourceUse(component.id, component.node.kind, share, component.busy_ns, 0)
 
 
-def _kind(ctx: RunContext, wire: Wire) -> str:
+def wire_kind(ctx: RunContext, wire: Wire) -> str:
     """Name a wire by its kind of edge, and a channel by the kind of its component."""
     source, arrow, destination = wire.name.partition("->")
     if arrow:

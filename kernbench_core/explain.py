@@ -1,0 +1,222 @@
+"""Explain a run: where its time went, where messages queued, the critical paths, use over time, achieved against peak.
+
+A `Recorder` is attached to an engine that is to explain its run; without one, a run pays nothing. What it notes
+changes nothing: the op log is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.causes import Cause, CauseRecorder, RecordingEnvironment
+from kernbench_core.critical_path import Fold, Parts, Segment, critical_path, cut, fold, sum_of
+from kernbench_core.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
+from kernbench_core.messages import HostRequest, KernelLaunchMsg
+from kernbench_core.roofline import Achieved, RooflinePoint, WorkMeter
+from kernbench_core.timing import PHASES, phase_spans
+from kernbench_core.usage import Usage, UsageSampler
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.context import RunContext
+    from kernbench_core.messages import MsgBase
+
+
+@attrs.frozen
+class LaunchExplanation:
+    """Explain one launch: its critical path from injection to completion (ns), and its point under the roof."""
+
+    kernel: str
+    injected_ns: float
+    completed_ns: float
+    path: tuple[Segment, ...]
+    roofline: RooflinePoint | None
+
+    @property
+    def ns(self) -> float:
+        """How long the launch took, as the host sees it; the segments of `path` sum to it exactly."""
+        return self.completed_ns - self.injected_ns
+
+    @property
+    def folds(self) -> tuple[Fold, ...]:
+        """The path by kernel line, the longest first."""
+        return fold(self.path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types; the path whole."""
+        return {
+            "kernel": self.kernel,
+            "injected_ns": self.injected_ns,
+            "completed_ns": self.completed_ns,
+            "path": [segment.to_json() for segment in self.path],
+            "lines": [attrs.asdict(each) for each in self.folds],
+            "roofline": None if self.roofline is None else _roofline_json(self.roofline),
+        }
+
+
+@attrs.frozen
+class Went:
+    """Say how much of a phase went, on the run's critical path, to segments of one sort and kind of place, in ns."""
+
+    phase: str
+    sort: str
+    kind: str
+    ns: float
+    parts: Parts
+
+
+@attrs.frozen(repr=False)
+class Explanation:
+    """Why a run took as long as it did; times in ns.
+
+    `went` splits the whole run, by the path that led to its end: its rows sum to the total exactly, those of a phase to
+    that phase. `ledger` sums up every message by class, `queueing` lists every place where any queued.
+    """
+
+    total_ns: float
+    went: tuple[Went, ...]
+    ledger: tuple[LedgerRow, ...]
+    queueing: tuple[QueueingPlace, ...]
+    launches: tuple[LaunchExplanation, ...]
+    usage: tuple[Usage, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        bins = len(self.usage[0].utilisation) if self.usage else 0
+        return {
+            "where": [
+                {"phase": w.phase, "sort": w.sort, "kind": w.kind, "ns": w.ns, **dict(zip(PARTS, w.parts, strict=True))}
+                for w in self.went
+            ],
+            "ledger": [{**attrs.asdict(row), "unaccounted_ns": row.unaccounted_ns} for row in self.ledger],
+            "queueing": [attrs.asdict(place) for place in self.queueing],
+            "launches": [launch.to_json() for launch in self.launches],
+            "utilisation": {
+                "bin_ns": self.total_ns / bins if bins else 0.0,
+                "kinds": [attrs.asdict(use) for use in self.usage],
+            },
+        }
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {len(self.launches)} launches, {len(self.queueing)} places of queueing>"
+
+
+def _roofline_json(point: RooflinePoint) -> dict[str, Any]:
+    resources = [{**attrs.asdict(each), "share": each.share} for each in point.resources]
+    intensity = point.intensity if point.intensity != float("inf") else None
+    return {**attrs.asdict(point), "intensity": intensity, "share": point.share, "resources": resources}
+
+
+class Recorder:
+    """Watch one run. Attached by the engine when every component exists, before anything happens."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        env = ctx.env
+        assert isinstance(env, RecordingEnvironment)
+        self._ctx = ctx
+        self._env = env
+        self._ends: dict[HostRequest, Cause] = {}
+        self._ledger = Ledger(ctx)
+        self._work = WorkMeter(ctx)
+        self._sampler = UsageSampler(ctx)
+        env.cause_of = CauseRecorder(ctx).cause_of
+        env.sample_with(self._sampler.sample, self._sampler.first)
+        for component in ctx.components.values():
+            self._watch(component)
+
+    def _watch(self, component: ComponentBase) -> None:
+        """Look at what a component answers and serves, through its own methods."""
+        take, end = component._take_answer, component._on_process_end
+        setattr(component, "_take_answer", self._then(take, self._answered))
+        if self._work.counts(component):
+
+            def ended(msg: Any, t: float) -> None:
+                self._work.served(component, msg)
+                end(msg, t)
+
+            setattr(component, "_on_process_end", ended)
+
+    def _then(self, first: Callable[[Any], None], note: Callable[[Any], None]) -> Callable[[Any], None]:
+        def both(msg: Any) -> None:
+            note(msg)
+            first(msg)
+
+        return both
+
+    def _answered(self, msg: MsgBase) -> None:
+        self._ledger.add(msg)
+        self._work.moved(msg)
+
+    def submitted(self, request: HostRequest) -> None:
+        """Note when a host request completes, and why."""
+        if request.done.callbacks is not None:
+            request.done.callbacks.append(lambda _: self._ends.__setitem__(request, self._env.current))
+
+    # What it all meant ------------------------------------------------------------------------------
+
+    def explanation(self, requests: Iterable[HostRequest]) -> Explanation:
+        """Explain what has happened so far."""
+        requests = tuple(requests)
+        total = self._ctx.env.now
+        return Explanation(
+            total,
+            tuple(self._went(total, requests)),
+            self._ledger.rows(PHASES),
+            queueing_places(self._ctx),
+            tuple(self._launches(requests)),
+            self._sampler.usage(total),
+        )
+
+    def _path(self, end: Cause, since: float) -> tuple[Segment, ...]:
+        return critical_path(end, since, self._kind)
+
+    def _kind(self, node: str) -> str:
+        found = self._ctx.graph.nodes.get(node)
+        return node if found is None else found.kind
+
+    def _launches(self, requests: Iterable[HostRequest]) -> Iterable[LaunchExplanation]:
+        for request in requests:
+            end = self._ends.get(request)
+            if end is not None and isinstance(request, KernelLaunchMsg) and request.response is not None:
+                kernel = getattr(request.launch.kernel, "__name__", repr(request.launch.kernel))
+                path = self._path(end, request.born)
+                yield LaunchExplanation(
+                    kernel, request.born, request.response.completed_ns, path, self._work.point(request.launch)
+                )
+
+    def _went(self, total: float, requests: Iterable[HostRequest]) -> Iterable[Went]:
+        """Split the run's critical path by phase, sort and kind."""
+        spans = phase_spans(total, requests)
+        edges = [begin for begin, _, _ in spans]
+        phase_at = {begin: phase for begin, _, phase in spans}
+        groups: dict[tuple[str, str, str], list[Segment]] = {}
+        at = 0
+        for segment in self._path(self._env.current, 0.0):
+            for piece in cut(segment, edges):
+                while at + 1 < len(edges) and edges[at + 1] <= piece.from_ns:
+                    at += 1
+                groups.setdefault((phase_at[edges[at]], piece.sort, piece.kind), []).append(piece)
+        order = {phase: number for number, phase in enumerate(PHASES)}
+        rows = [
+            Went(phase, sort, kind, sum(piece.ns for piece in pieces), sum_of(pieces))
+            for (phase, sort, kind), pieces in groups.items()
+        ]
+        return sorted(rows, key=lambda row: (order[row.phase], -row.ns, row.sort, row.kind))
+
+
+__all__ = [
+    "Achieved",
+    "Explanation",
+    "Fold",
+    "LaunchExplanation",
+    "LedgerRow",
+    "QueueingPlace",
+    "Recorder",
+    "RooflinePoint",
+    "Segment",
+    "Usage",
+    "Went",
+]

@@ -1,0 +1,124 @@
+"""How busy each kind of resource was over the time of a run, in a bounded number of bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kernbench_core.timing import wire_kind
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.context import RunContext
+    from kernbench_core.wire import Wire
+
+#: Bins that a run is shown in.
+BINS = 40
+#: Samples kept: at least four for each bin.
+_SAMPLES = 8 * BINS
+_FIRST_NS = 16.0
+
+
+@attrs.frozen
+class Usage:
+    """Say how busy the used resources of one kind were in each of `BINS` equal bins of the run, from 0 to 1."""
+
+    kind: str
+    resources: int
+    utilisation: tuple[float, ...]
+
+
+class UsageSampler:
+    """Note, at times that a run reaches, how long every resource has been busy.
+
+    The distance of samples doubles whenever there are too many. `sample(time)` fits
+    `RecordingEnvironment.sample_with`.
+    """
+
+    def __init__(self, ctx: RunContext) -> None:
+        self._ctx = ctx
+        self._interval = _FIRST_NS
+        self._times: list[float] = [0.0]
+        self._samples: list[dict[str, float]] = [{}]
+
+    @property
+    def first(self) -> float:
+        """When the first sample is due, in ns."""
+        return self._interval
+
+    def sample(self, time: float) -> float:
+        """Note how busy everything was until `time` ns; return when the next sample is due."""
+        self._times.append(time)
+        self._samples.append(self._busy(time))
+        if len(self._times) > _SAMPLES:
+            del self._times[1::2], self._samples[1::2]
+            self._interval *= 2
+        return time + self._interval
+
+    def usage(self, total: float) -> tuple[Usage, ...]:
+        """Return the use of each kind of resource from 0 to `total` ns, the busiest kind first."""
+        if not total:
+            return ()
+        times, samples = [*self._times, total], [*self._samples, self._busy(total)]
+        width = total / BINS
+        found = []
+        for kind, resources in sorted(self._capacity().items()):
+            reached = [_at(times, [s.get(kind, 0.0) for s in samples], width * edge) for edge in range(BINS + 1)]
+            shares = (max(0.0, b - a) / (width * resources) for a, b in zip(reached, reached[1:], strict=False))
+            found.append(Usage(kind, resources, tuple(min(1.0, round(share, 6)) for share in shares)))
+        return tuple(sorted(found, key=lambda use: (-sum(use.utilisation), use.kind)))
+
+    def _busy(self, time: float) -> dict[str, float]:
+        busy: dict[str, float] = {}
+        self._each(lambda kind, wire: _add(busy, kind, _wire_busy(wire, time)), lambda kind, unit: _add(
+            busy, kind, unit.busy_ns + sum(max(0.0, time - since) for _, since in unit.serving)
+        ))
+        return busy
+
+    def _capacity(self) -> dict[str, int]:
+        count: dict[str, int] = {}
+
+        def add(kind: str, number: int) -> None:
+            count[kind] = count.get(kind, 0) + number
+
+        self._each(lambda kind, wire: add(kind, 1), lambda kind, unit: add(kind, unit.servers))
+        return count
+
+    def _each(
+        self, on_wire: Callable[[str, Wire], None], on_unit: Callable[[str, ComponentBase], None]
+    ) -> None:
+        """Call back for every resource that was used: wires and channels, and pools of servers."""
+        ctx = self._ctx
+        for wire in ctx.wires:
+            if wire.busy_ns:
+                on_wire(wire_kind(ctx, wire), wire)
+        for component in ctx.components.values():
+            if component.run_style and component.node.kind != "pe_cpu" and (component.busy_ns or component.serving):
+                on_unit(component.node.kind, component)
+
+
+def _add(busy: dict[str, float], kind: str, ns: float) -> None:
+    busy[kind] = busy.get(kind, 0.0) + ns
+
+
+def _wire_busy(wire: Wire, time: float) -> float:
+    """Return how long a wire was busy until `time`: what is booked after it does not count yet."""
+    return max(0.0, wire.busy_ns - max(0.0, wire.available_at - time))
+
+
+def _at(times: list[float], values: list[float], time: float) -> float:
+    """Interpolate: the value at `time` on the line through the samples."""
+    from bisect import bisect_left
+
+    index = bisect_left(times, time)
+    if index == 0:
+        return values[0]
+    if index == len(times):
+        return values[-1]
+    before, after = times[index - 1], times[index]
+    if after <= before:
+        return values[index]
+    share = (time - before) / (after - before)
+    return values[index - 1] + share * (values[index] - values[index - 1])
