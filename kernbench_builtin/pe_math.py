@@ -2,44 +2,80 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from kernbench_core.component import ComponentBase
+from kernbench_builtin.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit
+from kernbench_builtin.math_costs import COSTS
+from kernbench_core.compute_math import ALIASES, SCANS
 from kernbench_core.context import RunContext
-from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.dtypes import itemsize
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
-from kernbench_core.units import grid_ceil
 
 
-class PeMath(ComponentBase):
+class PeMath(ComputeUnit):
     """Compute element-wise ops and reductions: for a math command, or for the MATH stage of a tile.
 
-    Models: `lanes` elements per cycle, busy with one op at a time.
-    Ignores: Every math op costs one cycle per `lanes` elements: an exp as much as an add, a reduction as much as its \
-input, and dtypes do not matter. The operands of a math command, and those of an \
-epilogue step beside the tile, come from the scratchpad for free.
-    Timing: overhead + ceil(elements / lanes) / clock.
-    Source: NKI guides, Trainium2 vector engine: 128 lanes at 0.96 GHz; the overhead is an assumption.
+    Models: lanes that take an element each, in memory order, for as many cycles as the op costs; an element wider \
+than a lane takes several, and with packed: true narrow ones share a lane. A reduction adds up in the lanes first and \
+then, where w lanes hold parts of one result, in a tree of ceil(log2(w)) steps, once, as results follow each other \
+through it; a scan goes through the tree with every pass. w is 1 where at least `lanes` elements lie side by side \
+behind the axis. Operands and result of a command stream from and to the scratchpad meanwhile, and what an epilogue \
+step reads beside its tile.
+    Ignores: An op costs the same for all values, and in all dtypes of one width. Operands of GEMM and math \
+commands do not queue for the scratchpad behind other traffic.
+    Timing: overhead + max(cycles / clock, bytes / operand_bandwidth); passes = ceil(elements / lanes) * \
+ceil(element width / lane_width); cycles = ceil(cost * passes), for a reduction ceil(cost * (passes + ceil(log2(w)))), \
+for a scan ceil(cost * passes * (1 + ceil(log2(w)))); w = min(extent of the axis, ceil(lanes / elements behind the \
+axis)); bytes are the larger of operands and result.
+    Source: NKI guides, Trainium2 vector engine: 128 lanes at 0.96 GHz; costs of special functions: CUDA C programming \
+guide, throughput of arithmetic instructions, compute capability 5.x: a quarter of the rate of adds; composed ones are \
+counted in steps (math_costs.py); the overhead and the lane width are assumptions.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("clock", "frequency", "0.96 GHz", "Clock of the lanes.", positive=True),
         Param("lanes", "int", 128, "Elements per cycle.", minimum=1),
-        Param("overhead", "time", "10 ns", "Start-up time of an op.", minimum=0),
-        Param("servers", "int", 1, "Vector units that share the queue.", minimum=1),
+        Param("lane_width", "size", "4 B", "Width of a lane.", positive=True),
+        Param("packed", "bool", False, "Whether narrow elements share a lane."),
+        Param("costs", "table", COSTS, "Cycles of a lane for one element, by op.", positive=True),
+        OVERHEAD,
+        OPERAND_BANDWIDTH,
+        SERVERS,
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
-        self._overhead: float = self.params["overhead"]
-        self._clock: float = self.params["clock"]
         self._lanes: int = self.params["lanes"]
+        self._lane_width: int = self.params["lane_width"]
+        self._packed: bool = self.params["packed"]
+        self._costs: dict[str, float] = self.params["costs"]
 
-    def min_service_ns(self, msg: Any) -> float:
-        """Return how long the op takes, in ns; it never takes less, nor more."""
-        return grid_ceil(self._overhead + -(-msg.elements // self._lanes) / self._clock)
+    def cycles(self, msg: Any) -> int:
+        """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra."""
+        op = ALIASES.get(msg.op, msg.op)
+        cost = self._costs.get(op) or self._costs["other"]
+        width = _width(msg)
+        lanes = self._lanes * max(1, self._lane_width // width) if self._packed else self._lanes
+        elements: int = msg.elements
+        passes = -(-elements // lanes) * -(-width // self._lane_width)
+        if getattr(msg, "reduce", False):
+            tree = _tree_steps(msg.reads[0].value.shape, msg.extra.get("axis"), lanes)
+            passes = passes * (1 + tree) if op in SCANS else passes + tree
+        return math.ceil(cost * passes)
 
-    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
-        """Keep the lanes busy for as long as the op takes."""
-        yield env.timeout(self.min_service_ns(msg))
+
+def _width(msg: Any) -> int:
+    """Return the bytes of the widest element that an op takes or gives; immediate operands take the op's dtype."""
+    reads = getattr(msg, "reads", ())
+    return max(itemsize(msg.dtype), *(itemsize(read.value.dtype) for read in reads if read.region is not None), 1)
+
+
+def _tree_steps(shape: Sequence[int], axis: int | None, lanes: int) -> int:
+    """Return the steps that combine the lanes which hold parts of one result; `axis` None means all of `shape`."""
+    extent = math.prod(shape) if axis is None else shape[axis]
+    behind = 1 if axis is None else math.prod(shape[axis + 1 :])
+    together = min(extent, -(-lanes // max(1, behind)))
+    return max(0, together - 1).bit_length()

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from kernbench_builtin.tile_token import TileStream, TileToken
-from kernbench_builtin.tiling import PipelinePlan, generate_gemm_plan, generate_math_plan
+from kernbench_builtin.tile_token import TileStream, TileToken, spelled
+from kernbench_builtin.tiling import PipelinePlan, TilePlan, generate_gemm_plan, generate_math_plan
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.errors import ComponentError
+from kernbench_core.errors import ComponentError, ShapeError
 from kernbench_core.graph import Node
 from kernbench_core.naming import pe_prefix
 from kernbench_core.params import Param
+from kernbench_core.units import format_bytes
 
 
 class PeScheduler(ComponentBase):
     """Serve composite commands: plan the tiles, keep some of them in flight, and end with the last one.
 
-    Models: tiles are fed in plan order, at most `tiles_in_flight` of a command at a time, and route themselves from \
-unit to unit; a command ends when all of its tiles are back, each counted once. Commands are served in the order of \
-issue, `servers` at a time.
-    Ignores: Planning takes no time beyond the overhead, and feeding a tile none beyond the wire. The scratchpad room \
-of the tiles in flight is not accounted for.
-    Timing: overhead, then until the last tile has come back over its wire.
-    Source: the overhead and the depth are estimates, unverified.
+    Models: tiles are fed in plan order and route themselves from unit to unit. A tile is fed when less than \
+`tiles_in_flight` of its command are out and its buffers, for operands that are read and a result that is written, fit \
+into the command's share of the staging room; they are its own until it is back. A command ends when all of its tiles \
+are back, each counted once. Commands are served in the order of issue, `servers` at a time.
+    Ignores: Planning takes no time beyond the overhead, and feeding a tile none beyond the wire. The staging room \
+comes on top of what kernels allocate from.
+    Timing: overhead, then until the last tile has come back over its wire. With a FETCH of f and a product of g ns, a \
+long sum of pinned operands takes max(f, g) for each tile where two fit, f + hop + g where one does.
+    Source: the overhead is an estimate, unverified; depth and staging room are chosen so that four tiles of \
+128 x 128 x 128 in f16 fit.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "2 ns", "Time to take a composite command apart.", minimum=0),
         Param("tiles_in_flight", "int", 4, "Tiles of a command between being fed and being complete.", minimum=1),
+        Param("staging", "size", "512 KiB", "Scratchpad room for tiles, shared evenly by servers.", positive=True),
         Param("servers", "int", 1, "Composite commands in service at once.", minimum=1),
     )
 
@@ -37,6 +42,8 @@ of the tiles in flight is not accounted for.
         super().__init__(node, ctx)
         self._overhead: float = self.params["overhead"]
         self._tiles_in_flight: int = self.params["tiles_in_flight"]
+        # a share for each: commands that waited for each other's room could wait in a circle
+        self._staging: int = self.params["staging"] // self.servers
         self._prefix = pe_prefix(self.id) or ""
         self._streams: list[TileStream] = []
 
@@ -48,7 +55,8 @@ of the tiles in flight is not accounted for.
         stream = TileStream(msg, self.id)
         self._streams.append(stream)
         for index, tile in enumerate(plan_of(msg, self._prefix).tiles):
-            while len(stream.in_flight) >= self._tiles_in_flight:
+            self._check_room(msg, tile)
+            while not self._may_feed(stream, tile):
                 yield stream.returned.rearm()  # type: ignore[misc]
             token = stream.feed(tile, index)
             token.born = env.now
@@ -58,6 +66,18 @@ of the tiles in flight is not accounted for.
         self._streams.remove(stream)
         # the units are busy with the tiles, the scheduler is not: it must not look like the bottleneck
         self.busy_ns -= env.now - fed_from
+
+    def _may_feed(self, stream: TileStream, tile: TilePlan) -> bool:
+        room = stream.staged_bytes + tile.staged_bytes <= self._staging
+        return room and len(stream.in_flight) < self._tiles_in_flight
+
+    def _check_room(self, command: Any, tile: TilePlan) -> None:
+        if tile.staged_bytes > self._staging:
+            raise ShapeError(
+                f"{spelled(command)}: the buffers of a tile must fit into the staging room of a command on {self.id}, "
+                f"{format_bytes(self._staging)}, and those of this one take {format_bytes(tile.staged_bytes)}; choose "
+                "a smaller tile_m, tile_n or tile_k, or raise staging."
+            )
 
     def awaiting(self) -> tuple[TileToken, ...]:
         """Return the tiles that are out, oldest first."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from kernbench_builtin.tiling import Stage, StageType, TilePlan
+from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Signal
 from kernbench_core.messages import MsgBase
@@ -29,16 +30,18 @@ class TileStream:
 
     Tiles leave the DMA for the register file in plan order, whatever order memory answers in, and so they leave each
     stage that adds to a sum of several tiles, whichever of a unit's servers ends first: a tile that stores an
-    accumulator comes after all tiles that it sums up. `returned` fires each time a tile is complete.
+    accumulator comes after all tiles that it sums up. `returned` fires each time a tile is complete. `staged_bytes` is
+    the scratchpad room of the tiles in flight.
     """
 
-    __slots__ = ("_gates", "_summed", "command", "completed", "home", "in_flight", "returned")
+    __slots__ = ("_gates", "_summed", "command", "completed", "home", "in_flight", "returned", "staged_bytes")
 
     def __init__(self, command: TiledCommand, home: str) -> None:
         self.command = command
         self.home = home
         self.in_flight: dict[int, TileToken] = {}
         self.completed = 0
+        self.staged_bytes = 0
         self.returned = Signal()
         self._gates: dict[int, _Gate] = {}
         self._summed = 0
@@ -49,6 +52,7 @@ class TileStream:
             # a first tile that stores nothing does just what every tile does before it joins a sum
             stores = any(stage.stage_type is StageType.STORE for stage in plan.stages)
             self._summed = 0 if stores else len(plan.stages)
+        self.staged_bytes += plan.staged_bytes
         token = self.in_flight[index] = TileToken(plan, self, index)
         return token
 
@@ -74,8 +78,15 @@ class TileStream:
     def complete(self, token: TileToken) -> None:
         """Count a tile that is back; called once per tile, inside its delivery."""
         del self.in_flight[token.index]
+        self.staged_bytes -= token.plan.staged_bytes
         self.completed += 1
         self.returned.fire()
+
+
+def spelled(command: Any) -> str:
+    """Name a composite command in a sentence: its call and kernel line where it has them."""
+    site = getattr(command, "site", None)
+    return f"composite {command.op_id}" if site is None else f"{command.call} at {describe_site(site)}"
 
 
 class _Gate:
@@ -91,12 +102,13 @@ class _Gate:
 class TileToken(MsgBase):
     """Carry one tile through the stages of its plan; each unit that has served it sends it on to the next.
 
-    It looks to a unit like the command of its present stage: `dma_op` and `regions` for a DMA, `m`, `k` and `n` for a
-    GEMM, `elements` for math. It moves no bytes on the wires between the units: the tile's data moves through the
-    scratchpad. Each stage is logged, with timing only.
+    It looks to a unit like the command of its present stage: `dma_op` and `regions` for a DMA, `m`, `k`, `n` and
+    `dtype_in` for a GEMM, `op`, `elements`, `dtype` and `beside_bytes` for math. It moves no bytes on the wires between
+    the units: the tile's data moves through the scratchpad. Each stage is logged, with timing only. `on_stage_end`,
+    where a unit has set it, is called with the token at the end of each stage.
     """
 
-    __slots__ = ("command", "index", "params", "plan", "regions", "stage_idx", "stream")
+    __slots__ = ("command", "index", "on_stage_end", "params", "plan", "regions", "stage_idx", "stream")
 
     data_op: ClassVar[bool] = True
     captured_at_start: ClassVar[bool] = True
@@ -108,9 +120,15 @@ class TileToken(MsgBase):
         self.command = stream.command
         self.index = index
         self.stage_idx = -1
+        self.on_stage_end: Callable[[TileToken], None] | None = None
         self.params: Mapping[str, Any] = {}
         self.regions: tuple[Region, ...] = ()
         self.advance()
+
+    @property
+    def origin(self) -> Any:
+        """The composite command that this is a tile of."""
+        return self.command
 
     @property
     def stage(self) -> Stage:
@@ -138,6 +156,26 @@ class TileToken(MsgBase):
         return int(self.params["n"])
 
     @property
+    def dtype_in(self) -> str:
+        """The dtype of the operands of the present GEMM."""
+        return str(self.params["dtype_in"])
+
+    @property
+    def op(self) -> str:
+        """The op of the present math stage."""
+        return str(self.params["op_kind"])
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that the present math stage computes in."""
+        return str(self.params["dtype"])
+
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes that the present math stage reads from the scratchpad beside the tile."""
+        return int(self.params.get("beside_bytes", 0))
+
+    @property
     def elements(self) -> int:
         """Work items of the present math stage."""
         return int(self.params["elements"])
@@ -161,6 +199,8 @@ class TileToken(MsgBase):
 
     def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
         """Route to the next stage, or home after the last one; called by the unit that served the present one."""
+        if self.on_stage_end is not None:
+            self.on_stage_end(self)
         if self.stream.in_order(self):
             self.stream.leave(self, component, head, tail)
         else:
@@ -172,7 +212,7 @@ class TileToken(MsgBase):
             self.reply = True
             self.hop_to(self.stream.home, component, head, tail)
         elif self.stage.component == component.id:
-            self._again(component, head, tail)
+            self.queue_at(component, component.arrive, head, tail)
         else:
             self.hop_to(self.stage.component, component, head, tail)
 
@@ -182,16 +222,18 @@ class TileToken(MsgBase):
         self.hop = 1
         component.out_ports[destination].send(self, head, tail)
 
-    def _again(self, component: ComponentBase, head: float, tail: float) -> None:
-        """Queue at the same component once more, without a hop.
+    def queue_at(
+        self, component: ComponentBase, arrive: Callable[[Any], None], head: float, tail: float | None = None
+    ) -> None:
+        """Come to `arrive` of a component at `head` ns without a hop; the last byte is there at `tail`, or was before.
 
         As a delivery of its own, since a running worker may not wake another one.
         """
         self.path = (component.id,)
         self.hop = 0
-        born = self.born
-        component.env.inject(self, component.arrive, head)
-        self.born, self.tail = born, tail
+        born, there = self.born, self.tail if tail is None else tail
+        component.env.inject(self, arrive, head)
+        self.born, self.tail = born, there
 
     def answered(self) -> None:
         """Report home that the tile is complete."""

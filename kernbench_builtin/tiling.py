@@ -19,7 +19,7 @@ from typing import Any
 from attrs import frozen
 
 from kernbench_core.compute import Scope
-from kernbench_core.dtypes import itemsize
+from kernbench_core.dtypes import is_float, itemsize
 from kernbench_core.errors import ShapeError
 from kernbench_core.naming import pe_unit
 
@@ -44,8 +44,9 @@ class StageType(Enum):
 class Stage:
     """One visit of a tile to a unit: what is done, the id of the unit, and its sizes (elements and bytes).
 
-    DMA stages have operand, row0, rows, col0, cols and nbytes; FETCH and STORE nbytes; GEMM m, k and n; MATH op_kind
-    and elements. The mapping is read only.
+    DMA stages have operand, row0, rows, col0, cols and nbytes; FETCH and STORE nbytes; GEMM m, k, n and dtype_in; MATH
+    op_kind, elements, dtype and, where the step reads an operand beside the tile, its bytes as beside_bytes. The
+    mapping is read only.
     """
 
     stage_type: StageType
@@ -55,12 +56,21 @@ class Stage:
 
 @frozen
 class TilePlan:
-    """The stages of one tile, in order, and the tile's indices along M, N and K."""
+    """The stages of one tile, in order, the tile's indices along M, N and K, and the room that it takes.
+
+    `staged_bytes` are its buffers in the scratchpad. In the register file it takes `operand_bytes` from its FETCH until
+    the stage with index `last_use` has ended, and its output tile takes `sum_bytes` from the first FETCH of its k tiles
+    until its STORE has ended.
+    """
 
     stages: tuple[Stage, ...]
     m_tile: int = 0
     n_tile: int = 0
     k_tile: int = 0
+    staged_bytes: int = 0
+    operand_bytes: int = 0
+    sum_bytes: int = 0
+    last_use: int = -1
 
 
 @frozen
@@ -99,11 +109,15 @@ class _Units:
     def move(self, kind: StageType, nbytes: int) -> Stage:
         return self._stage(kind, self._fetch_store, {"nbytes": nbytes})
 
-    def multiply(self, m: int, k: int, n: int) -> Stage:
-        return self._stage(StageType.GEMM, self._gemm, {"m": m, "k": k, "n": n})
+    def multiply(self, m: int, k: int, n: int, dtype: str) -> Stage:
+        return self._stage(StageType.GEMM, self._gemm, {"m": m, "k": k, "n": n, "dtype_in": dtype})
 
-    def compute(self, op: str, elements: int) -> Stage:
-        return self._stage(StageType.MATH, self._math, {"op_kind": op, "elements": elements})
+    def compute(self, step: object, rows: _Extent, cols: _Extent, dtype: str) -> Stage:
+        """Return the MATH stage of an epilogue step, or of a plain op that is given by its name."""
+        op = step if isinstance(step, str) else str(getattr(step, "kind", ""))
+        params: dict[str, Any] = {"op_kind": op, "elements": rows.size * cols.size, "dtype": dtype}
+        beside = _beside_bytes(step, rows, cols)
+        return self._stage(StageType.MATH, self._math, {**params, "beside_bytes": beside} if beside else params)
 
     def write_back(
         self, rows: _Extent, cols: _Extent, width: int, dst_addr: int | None = None
@@ -142,10 +156,13 @@ def generate_gemm_plan(
     rows, depth, cols = _extents("M", M, tile_m), _extents("K", K, tile_k), _extents("N", N, tile_n)
     width_a, width_b, width_out = itemsize(dtype), itemsize(dtype_b or dtype), itemsize(dtype_out or dtype)
     specs = tuple(epilogue_specs)
-    after_gemm, before_store = _kinds(specs, Scope.K_TILE), _kinds(specs, Scope.OUTPUT_TILE)
+    after_gemm, before_store = _of_scope(specs, Scope.K_TILE), _of_scope(specs, Scope.OUTPUT_TILE)
+    dtype_in = max(dtype, dtype_b or dtype, key=itemsize)
+    acc = "f32" if is_float(dtype_in) else "int32"
     tiles: list[TilePlan] = []
     for m in rows:
         for n in cols:
+            sum_bytes = m.size * n.size * itemsize(acc)
             for k in depth:
                 stages: list[Stage] = []
                 if not a_pinned:
@@ -153,12 +170,16 @@ def generate_gemm_plan(
                 if not b_pinned:
                     stages.append(units.transfer(StageType.DMA_READ, "b", k, n, width_b))
                 nbytes = m.size * k.size * width_a + k.size * n.size * width_b
-                stages += [units.move(StageType.FETCH, nbytes), units.multiply(m.size, k.size, n.size)]
-                stages += [units.compute(kind, m.size * n.size) for kind in after_gemm]
+                stages += [units.move(StageType.FETCH, nbytes), units.multiply(m.size, k.size, n.size, dtype_in)]
+                stages += [units.compute(step, m, n, acc) for step in after_gemm]
+                last_use = len(stages) - 1
                 if k is depth[-1]:
-                    stages += [units.compute(kind, m.size * n.size) for kind in before_store]
+                    stages += [units.compute(step, m, n, acc) for step in before_store]
                     stages += units.write_back(m, n, width_out)
-                tiles.append(TilePlan(tuple(stages), m.index, n.index, k.index))
+                # a step on each product keeps that apart from the sum
+                held = nbytes + (sum_bytes if after_gemm else 0)
+                room = (_staged(stages), held, sum_bytes, last_use)
+                tiles.append(TilePlan(tuple(stages), m.index, n.index, k.index, *room))
     return PipelinePlan(tuple(tiles))
 
 
@@ -186,7 +207,7 @@ def generate_math_plan(
     Raises ShapeError when a size is below 1.
     """
     specs = tuple(epilogue_specs)
-    chain = (math_op, *_kinds(specs, Scope.K_TILE), *_kinds(specs, Scope.OUTPUT_TILE))
+    chain = (math_op, *_of_scope(specs, Scope.K_TILE), *_of_scope(specs, Scope.OUTPUT_TILE))
     units = _Units(pe_prefix)
     width, width_out = itemsize(dtype), itemsize(dtype_out or dtype)
     read = [operand for operand in operands if operand not in pinned]
@@ -198,9 +219,11 @@ def generate_math_plan(
                 units.transfer(StageType.DMA_READ, operand, m, n, width, src_addr=src_addr) for operand in read
             ]
             stages.append(units.move(StageType.FETCH, len(operands) * elements * width))
-            stages += [units.compute(kind, elements) for kind in chain]
+            stages += [units.compute(step, m, n, dtype) for step in chain]
+            last_use = len(stages) - 1
             stages += units.write_back(m, n, width_out, dst_addr)
-            tiles.append(TilePlan(tuple(stages), m.index, n.index))
+            room = (_staged(stages), len(operands) * elements * width, elements * width_out, last_use)
+            tiles.append(TilePlan(tuple(stages), m.index, n.index, 0, *room))
     return PipelinePlan(tuple(tiles))
 
 
@@ -212,10 +235,23 @@ def _extents(axis: str, size: int, tile: int) -> tuple[_Extent, ...]:
     return tuple(_Extent(index, start, min(tile, size - start)) for index, start in enumerate(range(0, size, tile)))
 
 
-def _kinds(specs: Iterable[object], scope: Scope) -> tuple[str, ...]:
-    """Return the math ops of the epilogue specs of one scope, in their order."""
-    return tuple(
-        str(getattr(spec, "kind", ""))
-        for spec in specs
-        if getattr(getattr(spec, "scope", None), "value", getattr(spec, "scope", None)) == scope
-    )
+def _of_scope(specs: Sequence[object], scope: Scope) -> tuple[object, ...]:
+    """Return the epilogue specs of one scope, in their order."""
+    scopes = [getattr(spec, "scope", None) for spec in specs]
+    return tuple(spec for spec, own in zip(specs, scopes, strict=True) if getattr(own, "value", own) == scope)
+
+
+def _beside_bytes(step: object, rows: _Extent, cols: _Extent) -> int:
+    """Return the bytes of an epilogue step's operands in the scratchpad that broadcast to one tile."""
+    total = 0
+    for operand in getattr(step, "operands", ()):
+        if operand.region is not None:
+            shape = operand.value.shape[1:] if step.per_tile else operand.value.shape  # type: ignore[attr-defined]
+            across, down = (*reversed(shape), 1, 1)[:2]
+            total += min(down, rows.size) * min(across, cols.size) * itemsize(operand.value.dtype)
+    return total
+
+
+def _staged(stages: Iterable[Stage]) -> int:
+    """Return the bytes that a tile's DMA stages read into, and write from, the scratchpad."""
+    return sum(s.params["nbytes"] for s in stages if s.stage_type in (StageType.DMA_READ, StageType.DMA_WRITE))

@@ -19,7 +19,7 @@ PARAMS: dict[str, dict[str, object]] = {
     "pe_dma": {"time": "8 ns"},
     "pe_fetch_store": {"overhead": "3 ns", "servers": 2},
     "pe_tcm": {"overhead": "0 ns", "latency": "6 ns", "read_bandwidth": "64 GB/s", "write_bandwidth": "64 GB/s"},
-    "pe_gemm": {"overhead": "5 ns", "clock": "1 GHz", "macs_per_cycle": 64},
+    "pe_gemm": {"overhead": "5 ns", "clock": "1 GHz", "rows": 8, "columns": 8},
     "pe_math": {"overhead": "5 ns", "clock": "1 GHz", "lanes": 16},
 }
 
@@ -41,7 +41,8 @@ def move_ns(nbytes: int) -> float:
 
 
 def product_ns(t: int) -> float:
-    return START + math.ceil(t**3 / 64)
+    """Whole blocks of 8 x 8, filled and drained once."""
+    return START + math.ceil(t / 8) ** 2 * t + (8 + 8 - 2) + 8
 
 
 def read_ns(t: int = 16) -> float:
@@ -91,7 +92,7 @@ def twenty_more_tiles(window: int, changes: dict[str, dict[str, object]], pinned
     ("changes", "pinned", "per_tile"),
     [
         pytest.param({}, True, product_ns(16), id="pe_gemm"),
-        pytest.param({"pe_dma": {"time": "40 ns"}}, False, 2 * 40.0, id="pe_dma"),
+        pytest.param({"pe_dma": {"time": "60 ns"}}, False, 2 * 60.0, id="pe_dma"),
         pytest.param({"pe_tcm": {"read_bandwidth": "8 GB/s"}}, True, 2 * 16 * 16 * 2 / 8, id="pe_tcm"),
     ],
 )

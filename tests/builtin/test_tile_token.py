@@ -30,10 +30,10 @@ def test_a_token_looks_like_the_command_of_its_stage() -> None:
     assert (token.stage.stage_type, token.dma_op, token.regions) == (StageType.FETCH, "", ())
     assert token.operand_bytes == (8 * 4 + 4 * 6) * 2
     assert token.advance()
-    assert (token.m, token.k, token.n) == (8, 4, 6)
+    assert (token.m, token.k, token.n, token.dtype_in) == (8, 4, 6, "f16")
     for kind in ("dequant", "relu"):
         assert token.advance()
-        assert (token.elements, token.params["op_kind"]) == (48, kind)
+        assert (token.elements, token.op, token.dtype, token.beside_bytes) == (48, kind, "f32", 0)
     assert token.advance()
     assert (token.stage.stage_type, token.operand_bytes) == (StageType.STORE, 48 * 2)
     assert token.advance()
@@ -47,7 +47,7 @@ def test_a_token_describes_its_present_stage_without_data() -> None:
         token.advance()
     said = token.describe()
     assert (said.op_kind, said.op_name, said.stage_of, said.op_id) == ("gemm", "TileToken/GEMM", (0, 7), None)
-    assert said.params == {"stage_type": "GEMM", "m": 8, "k": 4, "n": 6}
+    assert said.params == {"stage_type": "GEMM", "m": 8, "k": 4, "n": 6, "dtype_in": "f16"}
     assert (said.reads, said.writes) == ((), None)
     assert repr(token) == "<TileToken 0 of op (0, 7), GEMM at nowhere>"
 
@@ -117,7 +117,7 @@ def test_a_sum_is_complete_before_its_tile_goes_on(scope: str | None) -> None:
         {
             "pe_dma": {"servers": 4},
             "pe_scheduler": {"tiles_in_flight": 4},
-            "pe_gemm": {"servers": 2, "macs_per_cycle": 16},
+            "pe_gemm": {"servers": 2, "rows": 2, "columns": 2},
             "pe_math": {"servers": 2, "lanes": 1},
         }
     )

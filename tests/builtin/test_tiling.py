@@ -136,7 +136,7 @@ def test_epilogues_keep_their_order_and_their_names() -> None:
     specs = epilogue(("relu", "output_tile"), ("dequant", "k_tile"), ("scale", "output_tile"))
     (tile,) = generate_gemm_plan(5, 6, 7, 8, 8, 8, pe_prefix=P, epilogue_specs=specs).tiles
     math = of_type(tile, StageType.MATH)
-    assert math == [{"op_kind": kind, "elements": 35} for kind in ("dequant", "relu", "scale")]
+    assert math == [{"op_kind": kind, "elements": 35, "dtype": "f32"} for kind in ("dequant", "relu", "scale")]
     assert names(tile) == ["DMA_READ", "DMA_READ", "FETCH", "GEMM", "MATH", "MATH", "MATH", "STORE", "DMA_WRITE"]
 
 
@@ -171,7 +171,9 @@ def test_math_plan_covers_the_output_once(m: int, n: int, tile_m: int, tile_n: i
         (read,), (write,) = of_type(tile, StageType.DMA_READ), of_type(tile, StageType.DMA_WRITE)
         assert span(read) == span(write)
         seen[span(write)] += 1
-        assert of_type(tile, StageType.MATH) == [{"op_kind": "exp", "elements": seen[span(write)].size}]
+        assert of_type(tile, StageType.MATH) == [
+            {"op_kind": "exp", "elements": seen[span(write)].size, "dtype": "f16"}
+        ]
         assert read["nbytes"] == 2 * seen[span(write)].size
         corners.append((write["row0"], write["col0"]))
     assert (seen == 1).all()
