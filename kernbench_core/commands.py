@@ -6,9 +6,9 @@ moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import is_float
@@ -21,6 +21,10 @@ from kernbench_core.store import MemoryStore
 from kernbench_core.tcm import TcmBlock
 from kernbench_core.values import Value
 
+if TYPE_CHECKING:
+    from kernbench_core.hazards import Use
+    from kernbench_core.memory import TensorAllocation
+
 IMMEDIATE = "immediate"
 """The space of operands that come with the command: Python numbers, and index tensors."""
 
@@ -32,6 +36,9 @@ COMMAND_BYTES = 64
 
 OpId = tuple[int, int]
 
+MemoryUse = tuple["TensorAllocation", tuple[Region, ...], tuple[Region, ...], bool]
+"""A tensor, the bytes of it that a command uses, as virtual and as physical regions, and whether it writes them."""
+
 
 class KernelCommand(Command):
     """A command of the kernel language. `blocks` are the scratchpad blocks that it keeps alive while in flight.
@@ -40,7 +47,7 @@ class KernelCommand(Command):
     landed; the runner raises it at the line that waits for the command.
     """
 
-    __slots__ = ("blocking", "blocks", "call", "error", "site", "store")
+    __slots__ = ("blocking", "blocks", "call", "error", "site", "store", "uses")
 
     def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
         super().__init__(op_id, nbytes)
@@ -50,6 +57,8 @@ class KernelCommand(Command):
         self.blocking = True
         self.error: KernbenchError | None = None
         self.store: MemoryStore
+        #: What the hazard watch keeps of it, if there is one.
+        self.uses: tuple[Use, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -61,6 +70,16 @@ class KernelCommand(Command):
         self.store = store
         for block in self.blocks:
             block.users += 1
+        if store.hazards is not None:
+            store.hazards.issued(self, now)
+
+    def memory_uses(self) -> Iterable[MemoryUse]:
+        """Say which tensors in device memory the command reads and writes; asked at its issue, to find hazards."""
+        return ()
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """Say which ranges of the scratchpad the command reads and writes; asked at its issue, to find hazards."""
+        return ()
 
     def land(self, now: float) -> None:
         """Take effect at `now` ns, when the completion is back; called once, inside its delivery."""
@@ -71,6 +90,8 @@ class KernelCommand(Command):
             self.land(self.tail)
         except KernbenchError as error:
             self.error = error
+        if self.uses and self.store.hazards is not None:
+            self.store.hazards.landed(self, self.tail)
         self._give_up_blocks()
         super().answered()
 
@@ -130,6 +151,10 @@ class ComputeCommand(KernelCommand):
         self.reads = reads
         self.out = blocks[-1].region
         self.value = value
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """Its operands, and where its result goes."""
+        return (*[read.region for read in self.reads if read.region is not None], self.out)
 
     @property
     def _writes(self) -> Access:

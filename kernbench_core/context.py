@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kernbench_core.address import AddressResolver
     from kernbench_core.component import ComponentBase
     from kernbench_core.graph import Design, Graph
+    from kernbench_core.hazards import Hazards
     from kernbench_core.memory import DeviceMemory
     from kernbench_core.messages import Launch, Transaction
     from kernbench_core.oplog import OpLogger
@@ -64,6 +65,7 @@ class RunContext:
 
     # Set by the engine for compiled graphs; hand-built graphs of tests may do without.
     store: MemoryStore
+    hazards: Hazards
     memory: DeviceMemory
     resolver: AddressResolver
     router: PathRouter

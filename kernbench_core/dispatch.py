@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,8 @@ class PeState:
         self.store = store
         self.data = data
         self.tcm = TcmTable(site.prefix, *memory.tcm_range(site))
+        if store.hazards is not None:
+            self.tcm.watch(partial(store.hazards.handed_out, self.pe))
         self.issued = 0
 
 

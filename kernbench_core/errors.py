@@ -6,7 +6,10 @@ that names the place, the thing, what it must be, and what to do.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from kernbench_core.regions import Region
 
 
 class KernbenchError(Exception):
@@ -86,7 +89,11 @@ class OutOfBoundsError(KernelError):
 
 
 class UninitializedReadError(KernelError):
-    """Memory was read that nobody has written."""
+    """Memory was read that nobody has written; `missing` are the physical regions, where the store found them."""
+
+    def __init__(self, message: str, missing: tuple[Region, ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class TcmOverflowError(KernelError):

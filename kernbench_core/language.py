@@ -20,6 +20,7 @@ from kernbench_core.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
+from kernbench_core.memory import TensorAllocation
 from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.tensor import Tensor
 from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
@@ -116,9 +117,7 @@ class TLContext(UnitOpLanguage):
             count *= extent
         block = state.tcm.allocate("tl.load", transfer.shape, transfer.dtype, count, site)
         source = pointer.pointer if isinstance(pointer, Ref) else pointer
-        command = DmaReadCmd(
-            self.op_id(), "tl.load", site, transfer, state.memory, block, source.tensor.name, fill
-        )
+        command = DmaReadCmd(self.op_id(), "tl.load", site, transfer, source.tensor, state.memory, block, fill)
         loaded = Tensor(self, command.value, block, "tl.load", site, None if wait else command)
         self.issue(command, wait)
         if isinstance(other, Tensor | IndexTensor) and mask is not None:
@@ -200,13 +199,13 @@ class TLContext(UnitOpLanguage):
         transfer = self._transfer(pointer, None if pending is not None else mask, shape, strides, None, "tl.store")
         tile = self._as_tensor(value, transfer.dtype, transfer.shape)
         site, memory = call_site(), self._state.memory
+        tensor = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor
         if pending is None:
-            self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value))
+            self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value))
             return
-        name = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor.name
-        self._merge(transfer, tile, pending, name)
+        self._merge(transfer, tile, pending, tensor)
 
-    def _merge(self, transfer: Transfer, tile: Tensor, mask: Tensor, name: str) -> None:
+    def _merge(self, transfer: Transfer, tile: Tensor, mask: Tensor, tensor: TensorAllocation) -> None:
         """Store under a mask that only phase 2 knows: read the old content, then merge and write in one command."""
         site, memory = call_site(), self._state.memory
         if broadcast_shapes(mask.shape, transfer.shape, "the mask and the tile of tl.store") != transfer.shape:
@@ -215,10 +214,12 @@ class TLContext(UnitOpLanguage):
                 f"not have shape {mask.shape}; reshape it."
             )
         old = self._state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
-        self.issue(DmaReadCmd(self.op_id(), "tl.store", site, transfer, memory, old, name))
+        self.issue(DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, old))
         choice = self.operand(mask, "bool", "store")
         self.issue(
-            MaskedStoreCmd(self.op_id(), "tl.store", site, transfer, memory, tile.block, tile.value, choice, mask.block)
+            MaskedStoreCmd(
+                self.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value, choice, mask.block
+            )
         )
 
     def _pending_mask(self, mask: Any) -> Tensor | None:

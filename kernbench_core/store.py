@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from kernbench_core.values import (
     view_of,
 )
 
+if TYPE_CHECKING:
+    from kernbench_core.hazards import Hazards
+
 __all__ = ["Entry", "MemoryStore", "Where", "Write", "WriteTicket"]
 
 Where = int | Region | tuple[Region, ...]
@@ -44,6 +48,8 @@ class MemoryStore:
 
     def __init__(self, data: bool = True) -> None:
         self.data = data
+        #: Who looks for unordered uses while kernels run; None outside a simulation.
+        self.hazards: Hazards | None = None
         self._spaces: dict[str, SpaceIndex] = {}
         self._abstract: dict[tuple[Shape, str], AbstractValue] = {}
 
@@ -216,7 +222,8 @@ class MemoryStore:
         where = ", ".join(map(str, regions[:4])) + (", ..." if len(regions) > 4 else "")
         return UninitializedReadError(
             f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} bytes nobody "
-            f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first."
+            f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first.",
+            tuple(missing),
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from attrs import frozen
 
@@ -44,11 +44,12 @@ class TcmBlock:
     `users` counts the commands in flight that use it; they also hold a reference until they are complete.
     """
 
-    __slots__ = ("_table", "address", "birth", "freed_at", "region", "users")
+    __slots__ = ("_table", "address", "birth", "freed_at", "offset", "region", "users")
 
     def __init__(self, table: TcmTable, address: int, nbytes: int, birth: Birth) -> None:
         self._table: TcmTable | None = table
         self.address = address
+        self.offset = address - table.fit.base
         self.region = Region(address, nbytes)
         self.birth = birth
         self.users = 0
@@ -87,11 +88,16 @@ class TcmBlock:
 class TcmTable:
     """Allocate blocks of one PE's scratchpad, `[base, base + size)` in physical addresses."""
 
-    __slots__ = ("fit", "pe")
+    __slots__ = ("_watchers", "fit", "pe")
 
     def __init__(self, pe: str, base: int, size: int) -> None:
         self.pe = pe
         self.fit = FirstFit(base, size, TCM_ALIGNMENT)
+        self._watchers: list[Callable[[TcmBlock], None]] = []
+
+    def watch(self, watcher: Callable[[TcmBlock], None]) -> None:
+        """Have `watcher(block)` called for each block that is handed out."""
+        self._watchers.append(watcher)
 
     def allocate(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
         """Reserve space for a tensor; TcmOverflowError, with the whole table, when no hole fits."""
@@ -103,7 +109,10 @@ class TcmTable:
             address = self.fit.alloc(nbytes, birth)
         if address is None:
             raise TcmOverflowError(self._overflow(birth, nbytes))
-        return TcmBlock(self, address, nbytes, birth)
+        block = TcmBlock(self, address, nbytes, birth)
+        for watcher in self._watchers:
+            watcher(block)
+        return block
 
     def _overflow(self, birth: Birth, nbytes: int) -> str:
         fit = self.fit
