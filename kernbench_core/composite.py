@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from attrs import field, frozen
 
 from kernbench_core.callsite import CallSite, describe_site
-from kernbench_core.commands import KernelCommand, Operand, gemm_params, math_inputs
+from kernbench_core.commands import KernelCommand, MemoryUse, Operand, gemm_params, math_inputs
 from kernbench_core.compute import Scope
 from kernbench_core.dtypes import itemsize
+from kernbench_core.elements import missing_element
 from kernbench_core.errors import UninitializedReadError
-from kernbench_core.memory import DeviceMemory
+from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.pointers import Ref
 from kernbench_core.regions import Region
@@ -37,7 +39,7 @@ class EpilogueSpec:
 
 @frozen(eq=False)
 class Layout:
-    """Where a matrix operand lies: rows `pitch` bytes apart, in HBM (`memory` translates) or in the scratchpad."""
+    """Where a matrix operand lies: rows `pitch` bytes apart, in HBM (`memory` translates for `pe`) or in the TCM."""
 
     base: int
     pitch: int
@@ -45,7 +47,13 @@ class Layout:
     cols: int
     dtype: str
     memory: DeviceMemory | None = None
-    tensor: str = ""
+    tensor: TensorAllocation | None = None
+    pe: int | None = None
+
+    def virtual(self) -> tuple[Region, ...]:
+        """Give the whole matrix as virtual regions."""
+        width = self.cols * itemsize(self.dtype)
+        return (Region(self.base, width, self.rows, self.pitch),)
 
     @property
     def space(self) -> str:
@@ -62,14 +70,14 @@ class Layout:
         base = self.base + row * self.pitch + col * item
         contiguous = cols * item == self.pitch
         tile = Region(base, rows * cols * item) if contiguous else Region(base, cols * item, rows, self.pitch)
-        return (tile,) if self.memory is None else self.memory.translate((tile,))
+        return (tile,) if self.memory is None else self.memory.translate((tile,), self.pe)
 
     @classmethod
-    def of_ref(cls, ref: Ref, memory: DeviceMemory) -> Layout:
-        """Give the layout of a tile of a tensor; its last dimension is contiguous."""
+    def of_ref(cls, ref: Ref, memory: DeviceMemory, pe: int | None = None) -> Layout:
+        """Give the layout of a tile of a tensor, as a PE sees it; its last dimension is contiguous."""
         rows, cols = ref.shape
         pitch = ref.strides[0] * itemsize(ref.dtype)
-        return cls(ref.base, pitch, rows, cols, ref.dtype, memory, ref.pointer.tensor.name)
+        return cls(ref.base, pitch, rows, cols, ref.dtype, memory, ref.pointer.tensor, pe)
 
     @classmethod
     def of_operand(cls, operand: Operand) -> Layout:
@@ -157,6 +165,12 @@ class CompositeCmd(KernelCommand):
         super().at_issue(store, now)
         self._ticket = store.write("hbm", self.layouts["out"].regions(), self.out, writer=self.op_id)
 
+    def memory_uses(self) -> Iterable[MemoryUse]:
+        """Its operands in HBM, and its output."""
+        for name, layout in self.layouts.items():
+            if layout.tensor is not None:
+                yield layout.tensor, layout.virtual(), layout.regions(), name == "out"
+
     def _input(self, name: str, store: MemoryStore) -> Access:
         if name in self.pinned:
             return self.pinned[name].access
@@ -164,10 +178,12 @@ class CompositeCmd(KernelCommand):
         regions = layout.regions()
         try:
             content, sources = store.sample("hbm", regions, (layout.rows, layout.cols), layout.dtype)
-        except UninitializedReadError:
+        except UninitializedReadError as error:
+            assert layout.tensor is not None
+            which = missing_element(layout.tensor, layout.virtual(), regions, error.missing)
             raise UninitializedReadError(
-                f"tl.composite at {describe_site(self.site)} must read memory that was written, and part of tensor "
-                f"{layout.tensor!r} (operand {name}) was not; store to it first, or make the tensor with rt.zeros."
+                f"tl.composite at {describe_site(self.site)} must read memory that was written, and {which} "
+                f"(operand {name}) was not; store to it first, or make the tensor with rt.zeros."
             ) from None
         return Access("hbm", regions, LoadedValue(content.shape, content.dtype, content, self.op_id, sources))
 

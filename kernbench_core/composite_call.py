@@ -169,7 +169,7 @@ class CompositeLanguage(MathLanguage):
 
     def _layout(self, thing: Ref | Tensor, pinned: Operand | None) -> Layout:
         if isinstance(thing, Ref):
-            return Layout.of_ref(thing, self._state.memory)
+            return Layout.of_ref(thing, self._state.memory, self._state.pe)
         assert pinned is not None
         return Layout.of_operand(pinned)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
-from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, Operand, OpId, math_inputs
+from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, MemoryUse, Operand, OpId, math_inputs
 from kernbench_core.dtypes import itemsize
+from kernbench_core.elements import missing_element
 from kernbench_core.errors import UninitializedReadError
-from kernbench_core.memory import DeviceMemory
+from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.oplog_params import handle_of
 from kernbench_core.pointers import Transfer
@@ -23,11 +25,12 @@ _DESCRIPTOR_BYTES = 16
 class DmaCommand(KernelCommand):
     """Move bytes between HBM and the scratchpad.
 
-    `regions` are the physical ranges in HBM, in order, `total` their bytes, `local` the scratchpad side.
+    `tensor` is what is accessed in HBM, `regions` are the physical ranges, in order, `total` their bytes, `local` is
+    the scratchpad side.
     `dma_op` is "read" or "write", seen from HBM.
     """
 
-    __slots__ = ("local", "regions", "total", "value")
+    __slots__ = ("_virtual", "local", "regions", "tensor", "total", "value")
 
     serves: ClassVar[str] = "pe_dma"
     dma_op: ClassVar[str] = ""
@@ -38,16 +41,27 @@ class DmaCommand(KernelCommand):
         call: str,
         site: CallSite,
         transfer: Transfer,
+        tensor: TensorAllocation,
         memory: DeviceMemory,
         block: TcmBlock,
         value: Value,
     ) -> None:
-        regions = memory.translate(transfer.regions)
+        regions = memory.translate(transfer.regions, op_id[0])
         super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
+        self.tensor = tensor
+        self._virtual = transfer.regions
         self.regions = regions
         self.total = transfer.nbytes
         self.local = block.region
         self.value = value
+
+    def memory_uses(self) -> Iterable[MemoryUse]:
+        """The side in HBM."""
+        return ((self.tensor, self._virtual, self.regions, self.dma_op == "write"),) if self.total else ()
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """The side in the scratchpad."""
+        return (self.local,)
 
     def _hbm_address(self) -> int:
         return self.regions[0].base if self.regions else NO_ADDRESS
@@ -56,7 +70,7 @@ class DmaCommand(KernelCommand):
 class DmaReadCmd(DmaCommand):
     """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes."""
 
-    __slots__ = ("_source", "_transfer", "fill", "tensor")
+    __slots__ = ("_source", "_transfer", "fill")
 
     dma_op: ClassVar[str] = "read"
 
@@ -66,19 +80,18 @@ class DmaReadCmd(DmaCommand):
         call: str,
         site: CallSite,
         transfer: Transfer,
+        tensor: TensorAllocation,
         memory: DeviceMemory,
         block: TcmBlock,
-        tensor: str,
         fill: float | int = 0,
     ) -> None:
         value = LoadedValue(transfer.shape, transfer.dtype, op_id=op_id)
-        super().__init__(op_id, call, site, transfer, memory, block, value)
+        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self._transfer = transfer
         self._source = value
         if transfer.inside is not None:
             self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
         self.fill = fill
-        self.tensor = tensor
 
     def land(self, now: float) -> None:
         """Bind the load to what memory holds now."""
@@ -86,10 +99,11 @@ class DmaReadCmd(DmaCommand):
         source = self._source
         try:
             source.bind(*self.store.sample("hbm", self.regions, source.shape, source.dtype))
-        except UninitializedReadError:
+        except UninitializedReadError as error:
+            which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
             raise UninitializedReadError(
-                f"{self.call} at {describe_site(self.site)} must read memory that was written, and part of tensor "
-                f"{self.tensor!r} was not; store to it first, or make the tensor with rt.zeros."
+                f"{self.call} at {describe_site(self.site)} must read memory that was written, and {which} was not; "
+                "store to it first, or make the tensor with rt.zeros."
             ) from None
         if source is self.value:
             return
@@ -128,11 +142,12 @@ class DmaWriteCmd(DmaCommand):
         call: str,
         site: CallSite,
         transfer: Transfer,
+        tensor: TensorAllocation,
         memory: DeviceMemory,
         block: TcmBlock,
         value: Value,
     ) -> None:
-        super().__init__(op_id, call, site, transfer, memory, block, value)
+        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self.stored = value if transfer.inside is None else compress(value, transfer)
         self._ticket: WriteTicket | None = None
 
@@ -175,13 +190,14 @@ class MaskedStoreCmd(DmaWriteCmd):
         call: str,
         site: CallSite,
         transfer: Transfer,
+        tensor: TensorAllocation,
         memory: DeviceMemory,
         block: TcmBlock,
         value: Value,
         mask: Operand,
         mask_block: TcmBlock,
     ) -> None:
-        super().__init__(op_id, call, site, transfer, memory, block, value)
+        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self.stored = ResultValue(op_id, transfer.shape, transfer.dtype)
         self._mask = mask
         self._old: Value | None = None

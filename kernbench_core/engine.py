@@ -17,6 +17,7 @@ from kernbench_core.environment import Environment, Event, ProcessGenerator
 from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
 from kernbench_core.faults import component_error, host_error
 from kernbench_core.graph import Graph
+from kernbench_core.hazards import Hazards
 from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest
@@ -29,6 +30,7 @@ from kernbench_core.timing import TimingResult, timing_result
 from kernbench_core.watchdog import Limits, Progress, Watchdog
 
 if TYPE_CHECKING:
+    from kernbench_core.explain import Explanation, Recorder
     from kernbench_core.graph import PeSite
 
 #: The node that the engine injects host requests at.
@@ -39,7 +41,8 @@ class GraphEngine:
     """Simulate one run on a compiled graph.
 
     `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
-    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N".
+    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
+    what `explanation` needs; it costs time, and changes no result.
     """
 
     def __init__(
@@ -54,8 +57,9 @@ class GraphEngine:
         on_progress: Callable[[Progress], None] | None = None,
         log: bool = True,
         functions: Mapping[str, str] | None = None,
+        explain: bool = False,
     ) -> None:
-        self.env = Environment()
+        self.env = _recording_environment() if explain else Environment()
         self.graph = graph
         self.limits = limits or Limits()
         self.op_log = OpLog()
@@ -71,11 +75,13 @@ class GraphEngine:
         self.runtime: Runtime | None = None
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)
+            self.ctx.hazards = self.store.hazards = Hazards([p.prefix for p in graph.design.pes], lambda: self.env.now)
             self.ctx.memory = DeviceMemory(graph.design)
             self.ctx.resolver = AddressResolver(graph)
             self.pes = select_pes(graph.design.pes, device)
         self.ctx.router = PathRouter(graph)
         build_machine(self.ctx, components if components is not None else _installed())
+        self._recorder = _recorder(self.ctx) if explain else None
 
     # Running --------------------------------------------------------------------------------------
 
@@ -143,6 +149,8 @@ class GraphEngine:
         entry = self.ctx.components[ENTRY]
         if self.runtime is not None:
             self.runtime.requests.append(request)
+        if self._recorder is not None:
+            self._recorder.submitted(request)
         self.env.inject(request, entry.arrive)
         return request.done
 
@@ -158,6 +166,12 @@ class GraphEngine:
         requests: Iterable[HostRequest] = () if self.runtime is None else self.runtime.requests
         wall_s = 0.0 if self._watchdog is None else self._watchdog.wall_s
         return timing_result(self.ctx, requests, len(self.op_log), wall_s)
+
+    def explanation(self) -> Explanation | None:
+        """Return why what has run so far took as long as it did; None unless the engine was made to explain it."""
+        if self._recorder is None:
+            return None
+        return self._recorder.explanation(() if self.runtime is None else self.runtime.requests)
 
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:
@@ -175,3 +189,15 @@ def _installed() -> ComponentClasses:
     from kernbench_core.plugins import load_plugins
 
     return load_plugins().components
+
+
+def _recording_environment() -> Environment:
+    from kernbench_core.causes import RecordingEnvironment
+
+    return RecordingEnvironment()
+
+
+def _recorder(ctx: RunContext) -> Recorder:
+    from kernbench_core.explain import Recorder
+
+    return Recorder(ctx)

@@ -21,7 +21,7 @@ from kernbench_core.language import TLContext
 from kernbench_core.launching import call_form, replace_nested
 from kernbench_core.memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
-from kernbench_core.pointers import Pointer
+from kernbench_core.pointers import LocalPointers, Pointer
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -68,8 +68,13 @@ class KernelRunner:
             )
         signature = inspect.signature(launch.kernel)
         launch.started_ns[state.pe] = env.now
+        hazards = state.store.hazards
+        if hazards is not None:
+            hazards.begun(launch, state.pe)
         for program in launch.programs.get(state.pe, ()):
             yield from self._run_program(env, launch, state, program, signature)
+        if hazards is not None:
+            hazards.ended(launch, state.pe)
         launch.ended_ns[state.pe] = env.now
 
     def where(self) -> str | None:
@@ -106,7 +111,9 @@ class KernelRunner:
         program: tuple[int, int, int],
         signature: inspect.Signature,
     ) -> Steps:
-        arguments: dict[str, Any] = {name: _as_argument(value) for name, value in launch.arguments.items()}
+        arguments: dict[str, Any] = {
+            name: _as_argument(value, state.pe) for name, value in launch.arguments.items()
+        }
 
         def body() -> None:
             args, kwargs = call_form(signature, arguments)
@@ -138,6 +145,8 @@ class KernelRunner:
             try:
                 if type(request) is tuple:
                     yield from self._await(env, request)
+                    if store.hazards is not None:
+                        store.hazards.waited(request)
                     waited: Iterable[KernelCommand] = request
                 else:
                     if overhead:
@@ -178,8 +187,9 @@ class KernelRunner:
         return KernelError(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
 
 
-def _as_argument(value: object) -> object:
+def _as_argument(value: object, pe: int) -> object:
     """Give what one program gets: a pointer for a tensor, own copies of what holds pointers, anything else as it is."""
     if isinstance(value, TensorAllocation):
         return Pointer(value, 0, value.dtype)
+    value = replace_nested(value, LocalPointers, lambda found: found.of(pe))
     return replace_nested(value, Pointer, lambda found: Pointer(found.tensor, found.offset, found.element))

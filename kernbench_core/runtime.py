@@ -14,28 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.bridge import Bridge, in_kernel
+from kernbench_core.device_tensor import Array, DeviceTensor, LocalTensor, ShardInfo, cell_of
 from kernbench_core.dtypes import dtype_name, numpy_dtype
-from kernbench_core.errors import (
-    KernelError,
-    NoDataError,
-    PendingDataError,
-    ShapeError,
-    UninitializedReadError,
-    UnsupportedError,
-    UsageError,
-)
+from kernbench_core.errors import KernelError, ShapeError, UsageError
 from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, replace_nested
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
-from kernbench_core.pointers import Pointer
+from kernbench_core.placement import Placements
+from kernbench_core.pointers import LocalPointers, Pointer
 from kernbench_core.regions import Region
-from kernbench_core.values import AbstractValue, Value
+from kernbench_core.values import ArrayValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.engine import GraphEngine
     from kernbench_core.graph import PeSite
     from kernbench_core.memory import TensorAllocation
 
-Array = npt.NDArray[Any]
+__all__ = ["DeviceTensor", "Expectation", "LaunchHandle", "LocalTensor", "Runtime", "ShardInfo"]
 
 
 @attrs.frozen
@@ -54,68 +48,6 @@ class Expectation:
     def array(self) -> Array:
         """Return the expected array, computing it when it was given as a function."""
         return np.asarray(self.expected() if callable(self.expected) else self.expected)
-
-
-class DeviceTensor:
-    """Refer to a tensor in device memory, from the host. `shape` is in elements, `dtype` a name like "f16"."""
-
-    def __init__(self, runtime: Runtime, allocation: TensorAllocation) -> None:
-        self._runtime = runtime
-        self.allocation = allocation
-        self.name = allocation.name
-        self.shape: tuple[int, ...] = tuple(allocation.shape)
-        self.dtype: str = allocation.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.allocation.nbytes
-
-    @property
-    def regions(self) -> tuple[Region, ...]:
-        """The physical byte ranges that hold the tensor, in row-major order."""
-        return tuple(Region(segment.pa, segment.nbytes) for segment in self.allocation.segments)
-
-    def value(self) -> Value:
-        """Return what the tensor holds now, computed or not; UninitializedReadError when part was not written."""
-        if in_kernel():
-            raise KernelError(
-                f"the value of tensor {self.name!r} must be looked at by the host program, not in a kernel; give the "
-                "tensor to the launch, and load it."
-            )
-        self._runtime.require_live(self)
-        if not self._runtime.data:
-            return AbstractValue(self.shape, self.dtype)
-        try:
-            return self._runtime.store.value("hbm", self.regions, self.shape, self.dtype)
-        except UninitializedReadError:
-            raise UninitializedReadError(
-                f"tensor {self.name!r} must be written before the host looks at it, and part of it was not; store to "
-                "it in a kernel, or make it with rt.zeros."
-            ) from None
-
-    def numpy(self) -> Array:
-        """Return the tensor's content, shape and dtype as declared; costs no simulated time.
-
-        Waits, in simulated time, for launches that are still running with this tensor; then computes
-        just what it needs. After the run it costs nothing either. Raise NoDataError in a run without data,
-        PendingDataError in a kernel, and KernelError after `rt.free`.
-        """
-        if in_kernel():
-            raise PendingDataError(
-                f"tensor {self.name!r} must be read by the host program, not in a kernel, where its data may not be "
-                "computed yet; give the tensor to the launch, and load it."
-            )
-        self._runtime.require_live(self)
-        if not self._runtime.data:
-            raise NoDataError(
-                f"tensor {self.name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."
-            )
-        self._runtime.settle(self)
-        return self._runtime.materialize(self.value())
-
-    def __repr__(self) -> str:
-        return f"<DeviceTensor {self.name} {self.dtype}{list(self.shape)} in {len(self.allocation.segments)} segments>"
 
 
 @attrs.define
@@ -166,19 +98,16 @@ class Runtime:
         dtype: str | None = None,
         *,
         name: str | None = None,
-        placement: object = None,
+        placement: Placements | None = None,
+        device: int | str | Iterable[int] | None = None,
     ) -> DeviceTensor:
         """Place an array, or random numbers of a shape, in device memory, and take the time of the copy.
 
         `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
         (normal floats, ints from -8 to 7). `dtype` is a name like "f16"; default the array's own, or f32.
-        The first dimension is dealt in equal blocks over the memory slices of the device's PEs.
+        Every copy of a replicated tensor is written, and takes its time. For `placement` and `device` see `empty`.
         """
         self._require_host("rt.tensor")
-        if placement is not None:
-            raise UnsupportedError(
-                "rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out."
-            )
         shape = _as_shape(source)
         if shape is not None:
             kind = dtype or "f32"
@@ -189,27 +118,49 @@ class Runtime:
             kind = dtype or dtype_name(array.dtype)
             array = array.astype(numpy_dtype(kind), copy=False)
             shape = array.shape
-        tensor = self.empty(shape, kind, name=name)
+        tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
         self._put(tensor, array)
-        self._request(MemoryWriteMsg(tensor.regions))
+        self._request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
 
-    def zeros(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
-        """Place zeros in device memory, and take the time of the copy."""
+    def zeros(
+        self,
+        shape: Sequence[int],
+        dtype: str = "f32",
+        *,
+        name: str | None = None,
+        placement: Placements | None = None,
+        device: int | str | Iterable[int] | None = None,
+    ) -> DeviceTensor:
+        """Place zeros in device memory, and take the time of the copy. For the rest see `empty`."""
         self._require_host("rt.zeros")
         _check_shape(shape, name)
-        if self.data:
-            return self.tensor(np.zeros(tuple(shape), numpy_dtype(dtype)), dtype, name=name)
-        return self.tensor(tuple(shape), dtype, name=name)
+        source = np.zeros(tuple(shape), numpy_dtype(dtype)) if self.data else tuple(shape)
+        return self.tensor(source, dtype, name=name, placement=placement, device=device)
 
-    def empty(self, shape: Sequence[int], dtype: str = "f32", *, name: str | None = None) -> DeviceTensor:
-        """Allocate device memory without writing it; takes no simulated time."""
+    def empty(
+        self,
+        shape: Sequence[int],
+        dtype: str = "f32",
+        *,
+        name: str | None = None,
+        placement: Placements | None = None,
+        device: int | str | Iterable[int] | None = None,
+    ) -> DeviceTensor:
+        """Allocate device memory without writing it; takes no simulated time.
+
+        `placement` is `Shard(dim)`, `Replicate()` or `Interleave(nbytes)` over all PEs, a tuple of one for each of the
+        mesh dimensions sip, cube and pe, or a mapping from these names, where those that are not named replicate.
+        Without one the first dimension is dealt in equal blocks over the memory slices of the device's PEs. `device`
+        restricts the PEs to those of one SIP (a number, or "sip:N") or of several (numbers).
+        """
         self._require_host("rt.empty")
         _check_shape(shape, name)
         self._named += 1
         label = name or f"tensor{self._named}"
-        allocation = self._engine.ctx.memory.allocate(tuple(int(n) for n in shape), dtype, label, self.pes)
-        return DeviceTensor(self, allocation)
+        pes = choose_pes(self.pes, device, "rt.empty")
+        extents = tuple(int(n) for n in shape)
+        return DeviceTensor(self, self._engine.ctx.memory.allocate(extents, dtype, label, pes, placement))
 
     def free(self, tensor: DeviceTensor) -> None:
         """Give a tensor's device memory back, content and all; takes no simulated time.
@@ -219,7 +170,7 @@ class Runtime:
         self._require_host("rt.free")
         self.settle(tensor)
         self._engine.ctx.memory.free(tensor.allocation)
-        self.store.forget("hbm", tensor.regions)
+        self.store.forget("hbm", tensor.allocation.all_regions)
 
     def copy_to_host(self, tensor: DeviceTensor) -> None:
         """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time."""
@@ -237,7 +188,8 @@ class Runtime:
     ) -> None:
         """Ask that `tensor`, as it is now, be compared with `expected` when data is verified.
 
-        `expected` is an array of the tensor's shape, or a function that makes one and is called only then.
+        `expected` is an array of the tensor's shape, or a function that makes one and is called only then. Every copy
+        of a replicated tensor is compared, those that hold the very same values once.
         """
         self._require_host("rt.check")
         self.require_live(tensor)
@@ -248,7 +200,9 @@ class Runtime:
                 f"not {np.shape(expected)}."
             )
         made = expected if callable(expected) else np.array(expected)
-        self.expectations.append(Expectation(tensor.name, tensor.value(), made, rtol, atol))
+        for replica, value in tensor.distinct().items():
+            name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
+            self.expectations.append(Expectation(name, value, made, rtol, atol))
 
     # Launches -------------------------------------------------------------------------------------
 
@@ -266,7 +220,7 @@ class Runtime:
         Without `grid` there is one program per PE; with `grid=(x[, y[, z]])` programs are dealt to PEs
         round-robin in PE order, x fastest. `device` restricts the PEs to those of one SIP (a number, or "sip:N")
         or of several (numbers). The kernel gets a pointer for each tensor, also inside tuples, lists and dicts:
-        each program gets its own copies of those.
+        each program gets its own copies of those. For `tensor.to_local()` it is a pointer to its PE's own shard.
         """
         self._require_host("rt.launch")
         sites = choose_pes(self.pes, device)
@@ -279,12 +233,18 @@ class Runtime:
             tensors.append(tensor)
             return Pointer(tensor.allocation, 0, tensor.dtype)
 
+        def given_local(local: LocalTensor) -> LocalPointers:
+            given(local.tensor)
+            return self._local_pointers(local.tensor, sorted(programs))
+
         plain = {name: replace_nested(value, DeviceTensor, given) for name, value in arguments.items()}
+        plain = {name: replace_nested(value, LocalTensor, given_local) for name, value in plain.items()}
         request = KernelLaunchMsg(Launch(kernel, plain, full_grid, programs))
         request.launch.injected_ns = self.now
         self._engine.ctx.launches.append(request.launch)
         handle = LaunchHandle(request, tuple(tensors))
         self._running.append(handle)
+        self._engine.ctx.hazards.launched(request.launch)
         self._engine.submit(request)
         if wait:
             self._wait(handle)
@@ -306,6 +266,20 @@ class Runtime:
         for handle in list(self._running):
             self._wait(handle)
 
+    def _local_pointers(self, tensor: DeviceTensor, pes: Sequence[int]) -> LocalPointers:
+        """Return the shards of a tensor that PEs hold; UsageError when one holds none."""
+        found: dict[int, TensorAllocation] = {}
+        for pe in pes:
+            shard = self._engine.ctx.memory.local(tensor.allocation, pe)
+            if shard is None:
+                raise UsageError(
+                    f"rt.launch: tensor {tensor.name!r} must have a shard on each PE of the launch for to_local(), "
+                    f"and has none on {self._engine.ctx.design.pes[pe].prefix}; launch on the tensor's device, or give "
+                    "the whole tensor."
+                )
+            found[pe] = shard
+        return LocalPointers(found)
+
     # Inside ---------------------------------------------------------------------------------------
 
     def require_live(self, tensor: DeviceTensor) -> None:
@@ -323,6 +297,7 @@ class Runtime:
             self.bridge.suspend(handle.request.done)
         if handle in self._running:
             self._running.remove(handle)
+            self._engine.ctx.hazards.joined(handle.launch)
 
     def _require_host(self, call: str) -> None:
         """Raise a sentence when `call` is made by anything but the host program, while it runs."""
@@ -335,11 +310,15 @@ class Runtime:
     def _put(self, tensor: DeviceTensor, array: Array | None) -> None:
         if array is None:
             return
-        flat = np.array(array, order="C").reshape(-1)
-        flat.flags.writeable = False
+        whole = np.array(array, order="C")
+        whole.flags.writeable = False
+        layout = tensor.allocation.layout
+        assert layout is not None
+        cells: dict[int, ArrayValue] = {}
         for segment in tensor.allocation.segments:
-            start = (segment.va - tensor.allocation.va) // flat.itemsize
-            self.store.write("hbm", segment.pa, flat[start : start + segment.nbytes // flat.itemsize])
+            if segment.cell not in cells:
+                cells[segment.cell] = ArrayValue(cell_of(whole, layout, segment.cell))
+            self.store.write("hbm", Region(segment.pa, segment.nbytes), cells[segment.cell])
 
     def _request(self, request: HostRequest) -> None:
         self.bridge.suspend(request)
