@@ -22,26 +22,26 @@ LOOKAHEAD = 32
 class BankTiming:
     """Hold the times between commands of one channel, in ns on the time grid; `tREFI` is infinite without refresh."""
 
-    tBL: float
-    tCL: float
-    tCWL: float
-    tRCDRD: float
-    tRCDWR: float
-    tRP: float
-    tRAS: float
-    tRC: float
-    tCCD_S: float
-    tCCD_L: float
-    tRRD_S: float
-    tRRD_L: float
-    tFAW: float
-    tWR: float
-    tWTR_S: float
-    tWTR_L: float
-    tRTP: float
-    tRTW: float
-    tRFC: float
-    tREFI: float
+    tBL: float  # noqa: N815
+    tCL: float  # noqa: N815
+    tCWL: float  # noqa: N815
+    tRCDRD: float  # noqa: N815
+    tRCDWR: float  # noqa: N815
+    tRP: float  # noqa: N815
+    tRAS: float  # noqa: N815
+    tRC: float  # noqa: N815
+    tCCD_S: float  # noqa: N815
+    tCCD_L: float  # noqa: N815
+    tRRD_S: float  # noqa: N815
+    tRRD_L: float  # noqa: N815
+    tFAW: float  # noqa: N815
+    tWR: float  # noqa: N815
+    tWTR_S: float  # noqa: N815
+    tWTR_L: float  # noqa: N815
+    tRTP: float  # noqa: N815
+    tRTW: float  # noqa: N815
+    tRFC: float  # noqa: N815
+    tREFI: float  # noqa: N815
 
 
 @attrs.frozen

@@ -21,7 +21,6 @@ from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
 
 
-
 def _time(name: str, default: str, doc: str) -> Param:
     return Param(name, "time", default, doc)
 
@@ -142,10 +141,17 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
             span_bytes=mapping.channels * mapping.banks * mapping.row_bytes * rows,
             row_bytes=mapping.row_bytes,
             banks=mapping.banks,
+            bank_groups=mapping.bank_groups,
             timing=MappingProxyType(attrs.asdict(self.timing)),
             address=mapping.address,
             locate=mapping.locate,
+            outcomes=self._outcomes,
         )
+
+    def _outcomes(self) -> tuple[int, int, int]:
+        """Count the bursts that found their row open, their bank closed, another row open."""
+        each = self.banked
+        return sum(c.hits for c in each), sum(c.misses for c in each), sum(c.conflicts for c in each)
 
     # Requests to bursts ---------------------------------------------------------------------------
 
@@ -252,7 +258,9 @@ def _check(node: Node) -> None:
             )
     for option, counted in (("channel_hash", "channels"), ("bank_hash", "banks")):
         if p[option] and p[counted] & (p[counted] - 1):
-            problems.append(f"{node.id}: {counted} must be a power of two with {option}, not {p[counted]}; correct one.")
+            problems.append(
+                f"{node.id}: {counted} must be a power of two with {option}, not {p[counted]}; correct one."
+            )
     if not 0.0 <= p["drain_to"] < p["drain_from"] <= 1.0:
         problems.append(
             f"{node.id}: drain_to must be below drain_from and both from 0 to 1, not {p['drain_to']:g} and "

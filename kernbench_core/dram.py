@@ -26,7 +26,8 @@ class DramGeometry:
     channel and `span_bytes` are addressed. A model without rows has `banks` 0 and neither `address` nor `locate`:
     `address(place)` is the byte address of a burst, `locate(address)` its inverse. `timing` holds times in ns, by the
     names of data sheets (tRC, tFAW, …) and tBL, the time of a burst on the data bus. `sustained` is the fraction of
-    the peak that a model without rows promises for any pattern.
+    the peak that a model without rows promises for any pattern. `outcomes()` says how many bursts so far found their
+    row open, their bank closed, and another row open. Banks of a group follow each other.
     """
 
     channels: int
@@ -36,10 +37,12 @@ class DramGeometry:
     span_bytes: int
     row_bytes: int = 0
     banks: int = 0
+    bank_groups: int = 1
     timing: Mapping[str, float] = attrs.field(factory=lambda: MappingProxyType({}))
     sustained: float = 1.0
     address: Callable[[DramPlace], int] | None = None
     locate: Callable[[int], DramPlace] | None = None
+    outcomes: Callable[[], tuple[int, int, int]] | None = None
 
     @property
     def peak(self) -> float:
