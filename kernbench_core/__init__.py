@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kernbench_core.errors import UsageError as UsageError
     from kernbench_core.executor import DataExecutor as DataExecutor
     from kernbench_core.params import Param as Param
+    from kernbench_core.placement import Interleave as Interleave
+    from kernbench_core.placement import Replicate as Replicate
+    from kernbench_core.placement import Shard as Shard
     from kernbench_core.plugins import load_plugins as load_plugins
     from kernbench_core.result import RunResult as RunResult
     from kernbench_core.runs import rerun as rerun
@@ -31,10 +34,13 @@ _EXPORTS = {
     "ConfigError": "errors",
     "DataExecutor": "executor",
     "GraphEngine": "engine",
+    "Interleave": "placement",
     "KernbenchError": "errors",
     "KernelError": "errors",
     "Param": "params",
+    "Replicate": "placement",
     "RunResult": "result",
+    "Shard": "placement",
     "UsageError": "errors",
     "compile_topology": "topology",
     "load_plugins": "plugins",

@@ -16,22 +16,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def choose_pes(pes: tuple[PeSite, ...], device: int | str | Iterable[int] | None) -> tuple[PeSite, ...]:
+def choose_pes(
+    pes: tuple[PeSite, ...], device: int | str | Iterable[int] | None, call: str = "rt.launch"
+) -> tuple[PeSite, ...]:
     """Return those of `pes` that are on the SIPs of `device`: a number, numbers, "sip:N", or "all" (as None).
 
-    An iterable is gone through once. Raise UsageError for anything else, and for a SIP that no PE is on.
+    An iterable is gone through once. Raise UsageError for anything else, and for a SIP that no PE is on; `call` is who
+    was asked.
     """
     if device is None or device == "all":
         return pes
-    wanted = _sips(device)
+    wanted = _sips(device, call)
     known = {site.sip for site in pes}
     if not wanted or not known.issuperset(wanted):
-        raise UsageError(f"rt.launch: device must name SIPs of this run, not {wanted!r}; this run has {sorted(known)}.")
+        raise UsageError(f"{call}: device must name SIPs of this run, not {wanted!r}; this run has {sorted(known)}.")
     chosen = set(wanted)
     return tuple(site for site in pes if site.sip in chosen)
 
 
-def _sips(device: object) -> list[int]:
+def _sips(device: object, call: str) -> list[int]:
     """Return the SIP numbers that `device` names; raise UsageError when it has no form that can."""
     found: list[Any] | None = None
     if isinstance(device, str):
@@ -45,7 +48,7 @@ def _sips(device: object) -> list[int]:
     if found is None or any(isinstance(sip, bool) or not hasattr(sip, "__index__") for sip in found):
         shown = device if found is None or isinstance(device, Sequence) else found
         raise UsageError(
-            f"rt.launch: device must be the number of a SIP, several of them, 'sip:N' or 'all', not {shown!r}."
+            f"{call}: device must be the number of a SIP, several of them, 'sip:N' or 'all', not {shown!r}."
         )
     return [int(sip) for sip in found]
 

@@ -1,8 +1,7 @@
-"""Where tensors live: allocators, the page table, and the device memory that joins them.
+"""Where tensors live: allocators, and the device memory that joins them with the page table.
 
-Kernels see virtual addresses; a tensor has one contiguous virtual range whose rows are dealt over the
-HBM slices of the PEs it is placed on. Physical addresses are global, so they are also the keys of the
-memory store.
+Kernels see virtual addresses; a tensor has one contiguous virtual range whose cells lie in the HBM slices
+of the PEs it is placed on. Physical addresses are global, so they are also the keys of the memory store.
 """
 
 from __future__ import annotations
@@ -15,10 +14,13 @@ from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
+from kernbench_core.address import OFFSET_BITS
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import KernelError, PageFaultError
+from kernbench_core.errors import KernelError
 from kernbench_core.graph import Design, PeSite
+from kernbench_core.page_table import Mapping, PageTable
+from kernbench_core.placement import MESH_DIMS, Layout, Placements, dealt_rows, resolve
 from kernbench_core.regions import Region
 from kernbench_core.units import format_bytes
 
@@ -44,7 +46,9 @@ class FirstFit:
     All quantities are bytes. An owner is any object whose `str` names who asked.
     """
 
-    __slots__ = ("_hole_ends", "_hole_starts", "_live", "alignment", "base", "size", "used")
+    __slots__ = (
+        "_given", "_hole_ends", "_hole_starts", "_live", "_numbers", "_order", "alignment", "base", "size", "used",
+    )  # fmt: skip
 
     def __init__(self, base: int, size: int, alignment: int = 1) -> None:
         if base % alignment:
@@ -54,6 +58,10 @@ class FirstFit:
         self.alignment = alignment
         self.used = 0
         self._live: dict[int, tuple[int, object]] = {}
+        # the starts of the live blocks, ascending, and the number of each
+        self._order: list[int] = []
+        self._numbers: list[int] = []
+        self._given = 0
         self._hole_starts: list[int] = [base] if self.size else []
         self._hole_ends: list[int] = [base + self.size] if self.size else []
 
@@ -68,6 +76,10 @@ class FirstFit:
                 else:
                     starts[index] = start + need
                 self._live[start] = (need, owner)
+                index = bisect_left(self._order, start)
+                self._order.insert(index, start)
+                self._numbers.insert(index, self._given)
+                self._given += 1
                 self.used += need
                 return start
         return None
@@ -75,6 +87,8 @@ class FirstFit:
     def free(self, address: int) -> None:
         """Give a block back by its address; an address that is not allocated is a KeyError."""
         nbytes, _ = self._live.pop(address)
+        index = bisect_left(self._order, address)
+        del self._order[index], self._numbers[index]
         start, end = address, address + nbytes
         self.used -= nbytes
         starts, ends = self._hole_starts, self._hole_ends
@@ -87,6 +101,16 @@ class FirstFit:
         else:
             starts.insert(index, start)
             ends.insert(index, end)
+
+    def block_at(self, address: int) -> tuple[int, int, int] | None:
+        """Give the live block that holds a byte as (start, end, number), or None; no two blocks have one number."""
+        index = bisect_right(self._order, address) - 1
+        if index >= 0:
+            start = self._order[index]
+            end = start + self._live[start][0]
+            if address < end:
+                return start, end, self._numbers[index]
+        return None
 
     @property
     def free_bytes(self) -> int:
@@ -109,112 +133,25 @@ class FirstFit:
 
 
 @frozen
-class MappedRange:
-    """One contiguous virtual range `[va, end)` that lies `delta` bytes below its physical range."""
-
-    va: int
-    end: int
-    delta: int
-    tensor: str
-
-
-class PageTable:
-    """Translate virtual regions to physical ones. Ranges need no page alignment: a page may be mapped in parts."""
-
-    __slots__ = ("_last", "_mappings", "_starts")
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._mappings: list[MappedRange] = []
-        self._last = MappedRange(0, 0, 0, "")
-
-    def map(self, va: int, pa: int, nbytes: int, tensor: str) -> None:
-        """Map `[va, va + nbytes)` to `[pa, pa + nbytes)`; a range that is mapped already is a ValueError."""
-        index = bisect_left(self._starts, va)
-        overlaps_next = index < len(self._starts) and self._starts[index] < va + nbytes
-        if overlaps_next or (index and self._mappings[index - 1].end > va):
-            raise ValueError(f"virtual range {va:#x} of {nbytes} B must be free, not mapped already; unmap it first.")
-        self._starts.insert(index, va)
-        self._mappings.insert(index, MappedRange(va, va + nbytes, pa - va, tensor))
-
-    def unmap(self, va: int) -> None:
-        """Remove the range that starts at `va`; an address where none starts is a KeyError."""
-        index = bisect_left(self._starts, va)
-        if index == len(self._starts) or self._starts[index] != va:
-            raise KeyError(va)
-        del self._starts[index], self._mappings[index]
-        self._last = MappedRange(0, 0, 0, "")
-
-    def find(self, va: int) -> MappedRange:
-        """Give the range that holds the byte at `va`; PageFaultError when there is none."""
-        index = bisect_right(self._starts, va) - 1
-        if index >= 0 and va < self._mappings[index].end:
-            return self._mappings[index]
-        raise PageFaultError(self._fault(va, index))
-
-    def translate(self, region: Region) -> tuple[Region, ...]:
-        """Give the physical regions whose bytes, one after another, are those of the virtual `region`."""
-        base = region.base
-        end = base + (region.rows - 1) * region.pitch + region.row_bytes
-        last = self._last
-        if not (last.va <= base and end <= last.end):
-            last = self._last = self.find(base)
-        if end <= last.end:
-            return (Region(base + last.delta, region.row_bytes, region.rows, region.pitch),)
-        return tuple(self._split(region))
-
-    def _split(self, region: Region) -> list[Region]:
-        """Cut a region that several ranges hold: groups of whole rows where possible, pieces of rows elsewhere."""
-        found: list[Region] = []
-        row = 0
-        while row < region.rows:
-            base = region.base + row * region.pitch
-            mapping = self.find(base)
-            room = mapping.end - base - region.row_bytes
-            if room < 0:
-                found.extend(self._split_row(base, region.row_bytes))
-                row += 1
-                continue
-            whole = region.rows - row
-            if region.pitch:
-                whole = min(whole, room // region.pitch + 1)
-            found.append(Region(base + mapping.delta, region.row_bytes, whole, region.pitch if whole > 1 else 0))
-            row += whole
-        return found
-
-    def _split_row(self, base: int, nbytes: int) -> list[Region]:
-        found = []
-        while nbytes:
-            mapping = self.find(base)
-            piece = min(nbytes, mapping.end - base)
-            found.append(Region(base + mapping.delta, piece))
-            base += piece
-            nbytes -= piece
-        return found
-
-    def _fault(self, va: int, index: int) -> str:
-        if index < 0:
-            return f"virtual address {va:#x} must be mapped, and no tensor lies at or below it; was the tensor freed?"
-        near = self._mappings[index]
-        return (
-            f"virtual address {va:#x} must be mapped, and is {va - near.end} B past the end of tensor "
-            f"{near.tensor!r}; was the tensor that lived there freed?"
-        )
-
-
-@frozen
 class Segment:
-    """The part of a tensor that lies in one PE's HBM slice: virtual and physical start, bytes, PE index."""
+    """One copy of one cell of a tensor, in one PE's HBM slice.
+
+    `va` is the virtual address of its first byte, `pa` the physical start of its `nbytes`, `pe` the PE's index.
+    """
 
     va: int
     pa: int
     nbytes: int
     pe: int
+    cell: int = 0
 
 
 @frozen(eq=False)
 class TensorAllocation:
-    """A tensor in device memory: row-major, one contiguous virtual range, dealt over HBM slices."""
+    """A tensor in device memory: row-major, one contiguous virtual range, its cells in HBM slices as `layout` says.
+
+    `segments` are in PE order. A tensor without a layout is one cell.
+    """
 
     name: str
     va: int
@@ -222,6 +159,7 @@ class TensorAllocation:
     dtype: str
     nbytes: int
     segments: tuple[Segment, ...]
+    layout: Layout | None = None
 
     @property
     def size(self) -> int:
@@ -234,8 +172,25 @@ class TensorAllocation:
         return self.va + self.nbytes
 
     @property
+    def replicas(self) -> int:
+        """How many copies there are."""
+        return 1 if self.layout is None else self.layout.replicas
+
+    def replica(self, number: int = 0) -> tuple[Segment, ...]:
+        """Give the segments of one copy, by cell: each cell's holder of this number, in PE order."""
+        held: dict[int, list[Segment]] = {}
+        for segment in self.segments:
+            held.setdefault(segment.cell, []).append(segment)
+        return tuple(held[cell][number] for cell in sorted(held))
+
+    @property
     def regions(self) -> tuple[Region, ...]:
-        """The physical regions whose bytes, one after another, are the tensor."""
+        """The physical regions of the first copy, cell by cell."""
+        return tuple(Region(segment.pa, segment.nbytes) for segment in self.replica())
+
+    @property
+    def all_regions(self) -> tuple[Region, ...]:
+        """The physical regions of every copy, PE by PE."""
         return tuple(Region(segment.pa, segment.nbytes) for segment in self.segments)
 
 
@@ -251,50 +206,75 @@ class DeviceMemory:
         self._design = design
         self._next_va = -(-VIRTUAL_BASE // design.page_bytes) * design.page_bytes
         self._slices: dict[int, FirstFit] = {}
+        # by the unit part of their addresses
+        self._units: dict[int, FirstFit] = {}
         self._live: dict[int, TensorAllocation] = {}
+        self._local: dict[int, dict[int, TensorAllocation]] = {}
         self._freed: WeakKeyDictionary[TensorAllocation, str] = WeakKeyDictionary()
         self._sites: dict[str, PeSite] | None = None
         #: What a kernel runner keeps for each PE over the whole run, by PE index.
         self.kept: dict[int, Any] = {}
 
-    def allocate(self, shape: Sequence[int], dtype: str, name: str, pes: Sequence[PeSite]) -> TensorAllocation:
-        """Reserve a tensor: equal contiguous blocks of rows (elements, if it has one dimension) over `pes` in order.
+    def allocate(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        name: str,
+        pes: Sequence[PeSite],
+        placement: Placements | None = None,
+    ) -> TensorAllocation:
+        """Reserve a tensor over `pes`, which are whole SIPs in PE order where a placement is given.
 
-        The last blocks may be shorter or missing. KernelError when a slice is full; nothing is reserved then.
+        Without one: equal contiguous blocks of rows (elements, if it has one dimension), the last shorter or missing.
+        KernelError when a slice is full (nothing is reserved then), and as `placement.resolve` says.
         """
         dims = tuple(int(extent) for extent in shape)
         if not pes:
             raise KernelError(f"tensor {name!r} must be placed on at least one PE, not on none; name the PEs.")
         if any(extent < 0 for extent in dims):
             raise KernelError(f"tensor {name!r} must have extents of at least 0, not {dims}; correct the shape.")
-        nbytes = math.prod(dims) * itemsize(dtype)
-        va = self._next_va
-        end = va + (-(-nbytes // self.page_bytes) or 1) * self.page_bytes
-        if end > VIRTUAL_BYTES:
-            raise KernelError(
-                f"tensor {name!r} of {format_bytes(nbytes)} must fit in what is left of the virtual addresses, which "
-                "are never used again after a free; keep tensors and write them anew instead of freeing them."
+        item = itemsize(dtype)
+        nbytes = math.prod(dims) * item
+        if placement is None or not nbytes:
+            layout = dealt_rows(dims, nbytes, len(pes))
+        else:
+            layout = resolve(name, dims, item, placement, self._mesh(pes), MESH_DIMS)
+        va = self._virtual(nbytes, name)
+        segments = self._place(va, layout, name, pes)
+        found = TensorAllocation(name, va, dims, dtype, nbytes, segments, layout)
+        self._next_va = self._after(va, nbytes)
+        if nbytes:
+            self.page_table.map(self._mapping(found, layout))
+        self._live[va] = found
+        return found
+
+    def local(self, allocation: TensorAllocation, pe: int) -> TensorAllocation | None:
+        """Give a PE's own cell of a tensor as a tensor, mapped at addresses of its own; None where it holds none."""
+        known = self._local.setdefault(allocation.va, {})
+        if pe not in known:
+            own = next((segment for segment in allocation.segments if segment.pe == pe), None)
+            layout = allocation.layout
+            if own is None or layout is None:
+                return None
+            name = f"{allocation.name} on {self._design.pes[pe].prefix}"
+            shape = layout.shape_of(own.cell, allocation.shape)
+            va = self._virtual(own.nbytes, name)
+            self._next_va = self._after(va, own.nbytes)
+            one = dealt_rows(shape, own.nbytes, 1)
+            known[pe] = TensorAllocation(
+                name, va, shape, allocation.dtype, own.nbytes, (Segment(va, own.pa, own.nbytes, pe),), one
             )
-        segments: list[Segment] = []
-        try:
-            for offset, length, pe in self._deal(dims, nbytes, pes):
-                segments.append(Segment(va + offset, self._reserve(length, name, pe), length, pe.index))
-        except KernelError:
-            self._release(segments)
-            raise
-        self._next_va = end
-        for segment in segments:
-            self.page_table.map(segment.va, segment.pa, segment.nbytes, name)
-        allocation = self._live[va] = TensorAllocation(name, va, dims, dtype, nbytes, tuple(segments))
-        return allocation
+            self.page_table.map(Mapping(va, one, (own.pa,), name))
+        return known[pe]
 
     def free(self, allocation: TensorAllocation) -> None:
         """Give a tensor's memory back; a later access to it is a page fault. Freeing twice is a KernelError."""
         self.require_live(allocation)
         del self._live[allocation.va]
         self._freed[allocation] = describe_site(call_site())
-        for segment in allocation.segments:
-            self.page_table.unmap(segment.va)
+        for mapped in (allocation, *self._local.pop(allocation.va, {}).values()):
+            if mapped.nbytes:
+                self.page_table.unmap(mapped.va)
         self._release(allocation.segments)
 
     def require_live(self, allocation: TensorAllocation) -> None:
@@ -321,38 +301,92 @@ class DeviceMemory:
         """Give the physical start and the bytes of a PE's scratchpad."""
         return self._design.address_map.encode(pe.sip, pe.cube, f"tcm{pe.pe}", 0), self._design.tcm_bytes
 
-    def translate(self, regions: Sequence[Region]) -> tuple[Region, ...]:
-        """Give the physical regions of virtual ones, in order; PageFaultError where nothing is mapped."""
-        if len(regions) == 1:
-            return self.page_table.translate(regions[0])
+    def translate(self, regions: Sequence[Region], pe: int | None = None) -> tuple[Region, ...]:
+        """Give the physical regions of virtual ones, in order, as the PE of this index sees them.
+
+        Of a tensor with copies a PE sees the one that it reaches soonest. PageFaultError where nothing is mapped.
+        """
         translate = self.page_table.translate
-        return tuple(piece for region in regions for piece in translate(region))
+        if len(regions) == 1:
+            return tuple(translate(regions[0], pe))
+        return tuple(piece for region in regions for piece in translate(region, pe))
+
+    def block_at(self, pa: int) -> tuple[int, int, int] | None:
+        """Give the allocated block that holds the physical byte at `pa` as (start, end, number), or None."""
+        unit = self._units.get(pa >> OFFSET_BITS)
+        return None if unit is None else unit.block_at(pa)
 
     def free_bytes(self, pe: PeSite) -> int:
         """Give the bytes that are not reserved in a PE's HBM slice."""
         return self._slice(pe).free_bytes
 
-    def _deal(self, dims: tuple[int, ...], nbytes: int, pes: Sequence[PeSite]) -> list[tuple[int, int, PeSite]]:
-        """Give (offset, bytes, PE) of each block that is not empty."""
-        rows = dims[0] if dims else 1
-        if not nbytes:
-            return []
-        row_bytes = nbytes // rows
-        block = -(-rows // len(pes)) * row_bytes
-        return [
-            (offset, min(block, nbytes - offset), pes[index]) for index, offset in enumerate(range(0, nbytes, block))
-        ]
+    def _mesh(self, pes: Sequence[PeSite]) -> tuple[int, int, int]:
+        """Give the extents of the mesh of some PEs: SIPs, cubes of each, PEs of each."""
+        return len({site.sip for site in pes}), self._design.cubes_per_sip, self._design.pes_per_cube
+
+    def _after(self, va: int, nbytes: int) -> int:
+        """Give the first page after a virtual range."""
+        return va + (-(-nbytes // self.page_bytes) or 1) * self.page_bytes
+
+    def _virtual(self, nbytes: int, name: str) -> int:
+        """Give the next virtual range, which is not taken yet."""
+        if self._after(self._next_va, nbytes) > VIRTUAL_BYTES:
+            raise KernelError(
+                f"tensor {name!r} of {format_bytes(nbytes)} must fit in what is left of the virtual addresses, which "
+                "are never used again after a free; keep tensors and write them anew instead of freeing them."
+            )
+        return self._next_va
+
+    def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[Segment, ...]:
+        """Reserve every PE's cell; nothing is kept when one does not fit."""
+        owner = f"{name}, made at {describe_site(call_site())}"
+        first = [layout.regions(cell)[0].base if layout.size(cell) else 0 for cell in range(layout.cells)]
+        segments: list[Segment] = []
+        try:
+            for pe, cell in zip(pes, layout.cell_of, strict=False):
+                nbytes = layout.size(cell)
+                if nbytes:
+                    start = self._reserve(nbytes, name, owner, pe)
+                    segments.append(Segment(va + first[cell], start, nbytes, pe.index, cell))
+        except KernelError:
+            self._release(segments)
+            raise
+        return tuple(segments)
+
+    def _mapping(self, allocation: TensorAllocation, layout: Layout) -> Mapping:
+        starts = dict.fromkeys(range(layout.cells), 0)
+        holders: dict[int, list[Segment]] = {}
+        for segment in allocation.segments:
+            holders.setdefault(segment.cell, []).append(segment)
+        starts.update((cell, held[0].pa) for cell, held in holders.items())
+
+        def nearest(pe: int | None, cell: int) -> int:
+            held = holders[cell]
+            return held[0].pa if pe is None else min(held, key=lambda segment: self._distance(pe, segment.pe)).pa
+
+        several = nearest if layout.replicas > 1 else None
+        return Mapping(allocation.va, layout, [starts[cell] for cell in range(layout.cells)], allocation.name, several)
+
+    def _distance(self, pe: int, other: int) -> tuple[bool, int, bool]:
+        """Rank how far another PE's slice is: its own SIP before others, then cubes by hops, then the same PE there.
+
+        PEs of one cube, of the same place, thus read the same copy in turn, and not all the first one.
+        """
+        a, b, width = self._design.pes[pe], self._design.pes[other], self._design.mesh_width
+        hops = abs(a.cube % width - b.cube % width) + abs(a.cube // width - b.cube // width)
+        return a.sip != b.sip, hops, a.pe != b.pe
 
     def _slice(self, pe: PeSite) -> FirstFit:
         found = self._slices.get(pe.index)
         if found is None:
             base = self._design.address_map.encode(pe.sip, pe.cube, f"hbm{pe.pe}", 0)
             found = self._slices[pe.index] = FirstFit(base, self._design.hbm_slice_bytes, self.page_bytes)
+            self._units[base >> OFFSET_BITS] = found
         return found
 
-    def _reserve(self, nbytes: int, name: str, pe: PeSite) -> int:
+    def _reserve(self, nbytes: int, name: str, owner: str, pe: PeSite) -> int:
         fit = self._slice(pe)
-        address = fit.alloc(nbytes, name)
+        address = fit.alloc(nbytes, owner)
         if address is None:
             raise KernelError(
                 f"the HBM slice of {pe.prefix} must have {format_bytes(nbytes)} free for tensor {name!r}, and has "

@@ -6,7 +6,7 @@ and must stay inside it; elements that a mask turns off are neither checked nor 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -84,6 +84,20 @@ class Pointer:
     def __repr__(self) -> str:
         where = self.offset if isinstance(self.offset, int) else f"{self.offset.shape} offsets"
         return f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + {where})"
+
+
+class LocalPointers:
+    """Stand for each PE's own shard of a tensor in the arguments of a launch; a program gets that of its PE."""
+
+    __slots__ = ("shards",)
+
+    def __init__(self, shards: Mapping[int, TensorAllocation]) -> None:
+        self.shards = shards
+
+    def of(self, pe: int) -> Pointer:
+        """Give the pointer for a program of this PE (its index)."""
+        shard = self.shards[pe]
+        return Pointer(shard, 0, shard.dtype)
 
 
 def _as_offset(other: Any) -> int | IndexTensor | None:
