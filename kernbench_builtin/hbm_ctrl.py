@@ -19,9 +19,11 @@ class HbmCtrl(ChannelledMemory):
     Models: a controller latency per request; pseudo-channels that interleave by address and serialise by bandwidth; \
 reads and writes share a channel; a row of a strided access moves whole bursts, so short rows waste bandwidth; the \
 share of the peak that refresh leaves to sequential reads, measured on builtin.hbm_ctrl_bank.
-    Ignores: Row buffers, banks and bank groups are not modelled: bursts to random rows run at the sequential rate, \
-2.8 times too fast, and row conflicts in one bank 33 times. Read-write turnaround is free: sequential reads and \
-writes in equal parts run 1.03 times too fast. Requests of a channel are served first come first served.
+    Ignores: Row buffers, banks and bank groups are not modelled: bursts of 32 B from random rows run at the \
+sequential rate, 3.0 times too fast, and row conflicts in one bank 36 times; random chunks of 4 KiB 1.06 times. \
+Read-write turnaround is free: sequential reads and writes in equal parts run 1.08 times too fast. \
+Refresh takes its share of the rate all the time instead of stopping everything now and then. \
+Requests of a channel are served first come first served.
     Timing: out = arrival + overhead; per channel start = max(out, free), \
 free = start + bytes / (channel_bandwidth x efficiency), then channel_latency.
     Source: JESD238 (25.6 GB/s per pseudo-channel); Ramulator 2 preset HBM3-6400 (tRCD + tCL = 31.9 ns); \
@@ -68,6 +70,11 @@ tools/derive_hbm.py (efficiency, factors).
     def shares(self, msg: Any) -> Shares:
         """Return the bytes on each pseudo-channel, by address."""
         return self._interleaving.shares(msg.regions)
+
+    @property
+    def peak_bandwidth(self) -> float:
+        """The peak rate of all pseudo-channels, in bytes/ns, of which `efficiency` is sustained."""
+        return float(self.params["channels"] * self.params["channel_bandwidth"])
 
     def geometry(self) -> DramGeometry:
         """Describe the channels, for tools that drive the controller; rows and banks there are none."""

@@ -57,3 +57,11 @@ unverified.
         stream: int = math.ceil(msg.k / self._rates[msg.dtype_in])
         around = 2 * self._rows + self._columns - 2
         return blocks * stream + around if self._pipelined else blocks * (stream + around)
+
+    def flops(self, msg: Any) -> float:
+        """Return two for each multiply-accumulate."""
+        return 2.0 * msg.m * msg.k * msg.n
+
+    def peak_flops(self, msg: Any) -> float:
+        """Return what full arrays do with operands of this dtype, in operations per ns."""
+        return 2.0 * self._rows * self._columns * self._rates[msg.dtype_in] * self._clock * self.servers

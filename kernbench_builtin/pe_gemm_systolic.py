@@ -60,3 +60,11 @@ rows, columns and clock are chosen as those of pe_gemm.
         fold = load + stream + rows + columns - 2
         period = max(stream, load) if self._overlap else fold
         return int((folds - 1) * period + fold - 1)
+
+    def flops(self, msg: Any) -> float:
+        """Return two for each multiply-accumulate."""
+        return 2.0 * msg.m * msg.k * msg.n
+
+    def peak_flops(self, msg: Any) -> float:
+        """Return what full arrays do, in operations per ns."""
+        return 2.0 * self._rows * self._columns * self._clock * self.servers

@@ -66,6 +66,16 @@ counted in steps (math_costs.py); the overhead and the lane width are assumption
             passes = passes * (1 + tree) if op in SCANS else passes + tree
         return math.ceil(cost * passes)
 
+    def flops(self, msg: Any) -> float:
+        """Return one for each element, whatever the op."""
+        return float(msg.elements)
+
+    def peak_flops(self, msg: Any) -> float:
+        """Return what full lanes do with the cheapest op, in operations per ns."""
+        width = _width(msg)
+        packed = max(1, self._lane_width // width) if self._packed else 1
+        return self._lanes * packed / -(-width // self._lane_width) * self._clock * self.servers
+
 
 def _width(msg: Any) -> int:
     """Return the bytes of the widest element that an op takes or gives; immediate operands take the op's dtype."""

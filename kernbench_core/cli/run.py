@@ -55,6 +55,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 @click.option(
     "--seed", metavar="N", type=Whole(0), default=0, show_default=True, help="Seed of the bench's random inputs."
 )
+@click.option("--explain", is_flag=True, help="Tell where the time went: critical path, queueing, use over time, peaks.")
 @click.option("--trace", metavar="FILE", help="Write a timeline (.json or .json.gz) for Perfetto.")
 @click.option("--out", metavar="DIR", help="Write manifest, result and op log into a folder.")
 @click.option("--max-events", metavar="N", type=Whole(1), help="Stop after this many simulator events.")
@@ -87,6 +88,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             seed=options["seed"],
             trace=options["trace"],
             out=options["out"],
+            explain=options["explain"],
             max_events=options["max_events"],
             max_sim_ns=max_sim_ns,
             timeout_s=None if timeout_ns is None else timeout_ns * 1e-9,
@@ -178,7 +180,12 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
     elif options["quiet"]:
         print_summary(result, make_console(sys.stdout))
     else:
-        print_result(result, make_console(sys.stdout), verbose=options["verbose"])
+        console = make_console(sys.stdout)
+        print_result(result, console, verbose=options["verbose"])
+        if result.explain is not None:
+            from kernbench_core.explain_report import print_explanation
+
+            print_explanation(result.explain, console, verbose=options["verbose"])
 
 
 def _time(option: str, text: str | None, example: str) -> float | None:

@@ -1,0 +1,254 @@
+"""An explanation for a reader: compact tables of where the time went and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Literal
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kernbench_core.critical_path import SORTS, Fold, Parts, Segment, fold
+from kernbench_core.explain import Achieved, Explanation, LaunchExplanation, LedgerRow, QueueingPlace, Usage, Went
+from kernbench_core.ledger import PARTS
+from kernbench_core.report import show
+from kernbench_core.result import PHASES
+from kernbench_core.units import format_bandwidth, format_count, format_time
+
+_ROWS = 6
+#: What is smaller than this share of the whole is summed up as "the rest".
+_SMALL = 0.005
+_SPARKS = " ▁▂▃▄▅▆▇█"
+_NAMES = dict(zip(PARTS, ("propagation", "serialisation", "nodes", "queueing", "service"), strict=True))
+#: How a sort of segment reads in front of, or instead of, its place.
+_WORDS = {
+    "request": "{kind} takes the request in",
+    "launch": "launch, {kind}",
+    "start": "wait for the common start",
+    "issue": "{kind} issues commands",
+    "command": "commands, {kind}",
+    "service": "{kind} at work",
+    "read": "reads, {kind}",
+    "write": "writes, {kind}",
+    "tile": "tiles, {kind}",
+    "answer": "completions, {kind}",
+    "response": "answers, {kind}",
+    "timer": "waits of {kind}",
+}
+_OF_NO_OP = {
+    "request": "taking the request in",
+    "launch": "launch on its way",
+    "response": "answers on their way",
+    "start": "wait for the common start",
+    "timer": "waits of models",
+}
+Column = tuple[str, Literal["left", "right"]]
+
+
+def print_explanation(explanation: Explanation, console: Console, *, verbose: bool = False) -> None:
+    """Print where the time went, critical paths, queueing, messages, use over time, and achieved against peak."""
+    parts = [
+        _went(explanation, verbose),
+        *_paths(explanation.launches, console.width, verbose),
+        _queueing(explanation.queueing, verbose),
+        _ledger(explanation.ledger, verbose),
+        _usage(explanation.usage, explanation.total_ns, verbose),
+        *_achieved(explanation.launches, verbose),
+    ]
+    shown = [part for part in parts if part is not None]
+    show(Group(*(Padding(part, (1, 0, 0, 0), expand=False) for part in shown)), console)
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Lay out rows; the first column and the last left one give way where it is narrow."""
+    rows = [list(row) for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, (title, justify) in enumerate(columns):
+        width = max([len(title), *(len(row[index]) for row in rows)])
+        gives_way = index == 0 or (justify == "left" and index == len(columns) - 1)
+        table.add_column(
+            title, justify=justify, no_wrap=True, overflow="ellipsis", min_width=min(width, 16) if gives_way else width
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _went(explanation: Explanation, verbose: bool) -> RenderableType | None:
+    """Lay out the run's critical path by phase and kind of place."""
+    total = explanation.total_ns
+    if not total:
+        return None
+    rows: list[Sequence[str | Text]] = []
+    for phase in PHASES:
+        went = [each for each in explanation.went if each.phase == phase]
+        if not went:
+            continue
+        ns = sum(each.ns for each in went)
+        rows.append((Text(phase.replace("_", " "), "bold"), format_time(ns), f"{ns / total:.1%}", ""))
+        many = went if verbose else [each for each in went if each.ns >= _SMALL * total][:_ROWS]
+        rows.extend(
+            (f"  {_words(each)}", format_time(each.ns), f"{each.ns / total:.1%}", _mostly(each.parts)) for each in many
+        )
+        rest = ns - sum(each.ns for each in many)
+        if rest and many:
+            rows.append(("  the rest", format_time(rest), f"{rest / total:.1%}", ""))
+    return _table((("where the time went", "left"), ("time", "right"), ("share", "right"), ("mostly", "left")), rows)
+
+
+def _words(went: Went) -> str:
+    return _WORDS[went.sort].format(kind=went.kind)
+
+
+def _mostly(parts: Parts) -> str:
+    """Name the parts that matter, the greatest first; nothing when there is only service."""
+    total = sum(parts)
+    shares = sorted(((ns / total, name) for name, ns in zip(PARTS, parts, strict=True) if ns), key=lambda s: -s[0])
+    if not total or shares[0] == (1.0, "service"):
+        return ""
+    return ", ".join(f"{_NAMES[name]} {share:.0%}" for share, name in shares[:2] if share >= 0.1)
+
+
+def _paths(launches: Sequence[LaunchExplanation], width: int, verbose: bool) -> Iterable[RenderableType]:
+    """Lay out the critical path of each kernel, its launches taken together, by kernel line."""
+    kernels: dict[str, list[LaunchExplanation]] = {}
+    for launch in launches:
+        kernels.setdefault(launch.kernel, []).append(launch)
+    ordered = sorted(kernels.items(), key=lambda item: (-sum(each.ns for each in item[1]), item[0]))
+    for kernel, group in ordered if verbose else ordered[:3]:
+        segments = [segment for launch in group for segment in launch.path]
+        many = f"{len(group)} launches of " if len(group) > 1 else ""
+        through = sorted({_pe(segment) for segment in segments} - {""})
+        title = f"critical path of {many}{kernel}, {format_time(sum(each.ns for each in group))}"
+        if through:
+            title += f", through {through[0]}" + (f" and {len(through) - 1} more PEs" if len(through) > 1 else "")
+        yield Group(Text(title, "bold"), _lines(segments, width, verbose))
+
+
+def _pe(segment: Segment) -> str:
+    """Return the PE that a segment's op runs on."""
+    if segment.op_id is None:
+        return ""
+    return segment.place.partition("->")[0].rpartition(".")[0]
+
+
+def _lines(segments: Sequence[Segment], width: int, verbose: bool) -> Table:
+    folds = fold(segments)
+    many = folds if verbose else [each for each in folds if each.share >= _SMALL][: 2 * _ROWS]
+    rows = [
+        (
+            f"  {_line(each)}",
+            f"{each.ops:,}" if each.ops else "",
+            format_time(each.ns),
+            f"{each.share:.1%}",
+            _mostly(each.parts) or "service",
+            *((each.waited_at or "",) if width >= 100 else ()),
+        )
+        for each in many
+    ]
+    rest = sum(each.ns for each in folds) - sum(each.ns for each in many)
+    if rest:
+        share = rest / sum(each.ns for each in folds)
+        rows.append(("  the rest", "", format_time(rest), f"{share:.1%}", *([""] * (2 if width >= 100 else 1))))
+    columns: list[Column] = [
+        ("  kernel line", "left"), ("ops", "right"), ("time", "right"), ("share", "right"), ("mostly", "left")
+    ]  # fmt: skip
+    if width >= 100:
+        columns.append(("queues most at", "left"))
+    return _table(columns, rows)
+
+
+def _line(each: Fold) -> str:
+    if each.line is None:
+        return _OF_NO_OP.get(each.what) or SORTS.get(each.what, each.what)
+    return f"{each.what} at {PurePath(each.line).name}"
+
+
+def _queueing(places: Sequence[QueueingPlace], verbose: bool) -> RenderableType | None:
+    if not places:
+        return Text("nothing queued anywhere")
+    rows = [
+        (
+            place.place,
+            place.kind,
+            f"{place.waits:,}",
+            format_time(place.total_ns),
+            format_time(place.mean_ns),
+            format_time(place.longest_ns),
+        )
+        for place in (places if verbose else places[:_ROWS])
+    ]
+    more = f" (of {len(places)})" if len(rows) < len(places) else ""
+    titles = (f"most queueing{more}", "kind", "waits", "together", "each", "longest")
+    return _table([(title, "left" if n < 2 else "right") for n, title in enumerate(titles)], rows)
+
+
+def _ledger(ledger: Sequence[LedgerRow], verbose: bool) -> RenderableType | None:
+    """Lay out what the messages of each class spent their time on."""
+    if not ledger:
+        return None
+    rows = []
+    for row in ledger if verbose else sorted(ledger, key=lambda each: -each.total_ns)[: 2 * _ROWS]:
+        shares = [_percent(getattr(row, part), row.total_ns) for part in PARTS]
+        unaccounted = f" ({format_time(row.unaccounted_ns)} unaccounted for)" if row.unaccounted_ns else ""
+        rows.append((row.what + unaccounted, f"{row.messages:,}", format_time(row.total_ns / row.messages), *shares))
+    titles = ("messages", "number", "each", "prop", "serial", "nodes", "queue", "service")
+    return _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows)
+
+
+def _percent(ns: float, total: float) -> str:
+    return f"{ns / total:.0%}" if ns else "-"
+
+
+def _usage(usage: Sequence[Usage], total: float, verbose: bool) -> RenderableType | None:
+    if not usage:
+        return None
+    rows = [
+        (use.kind, f"{use.resources:,}", f"{sum(use.utilisation) / len(use.utilisation):.1%}", _spark(use.utilisation))
+        for use in (usage if verbose else usage[: _ROWS + 2])
+    ]
+    titles = ("busy over time", "used", "mean", f"0 to {format_time(total)}")
+    return _table([(title, "right" if n in (1, 2) else "left") for n, title in enumerate(titles)], rows)
+
+
+def _spark(shares: Iterable[float]) -> str:
+    """Draw shares (0 to 1) as one character each; anything above 0 shows."""
+    return "".join(_SPARKS[0 if share <= 0 else max(1, round(share * 8))] for share in shares)
+
+
+def _achieved(launches: Sequence[LaunchExplanation], verbose: bool) -> Iterable[RenderableType]:
+    """Say how near the longest launches came to what their units and memories could do."""
+    with_work = sorted((each for each in launches if each.roofline is not None), key=lambda each: -each.ns)
+    for launch in with_work if verbose else with_work[:3]:
+        point = launch.roofline
+        if point is None:
+            continue
+        rows = [
+            (f"  {each.kind}", f"{each.resources:,}", _rate(each, each.achieved), _rate(each, each.peak), f"{each.share:.1%}")
+            for each in point.resources
+        ]
+        titles = (f"{launch.kernel}, achieved", "units", "rate", "peak", "of peak")
+        table = _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows)
+        if not point.flops:
+            yield table
+            continue
+        intensity = f"{point.intensity:.3g} FLOP/B" if point.hbm_bytes else "no HBM traffic"
+        yield Group(
+            table,
+            Text(
+                f"  roofline: {intensity}; {_flops(point.achieved)} of {_flops(point.attainable)} attainable "
+                f"({point.share:.1%}), bound by {point.bound}"
+            ),
+        )
+
+
+def _rate(each: Achieved, rate: float) -> str:
+    return format_bandwidth(rate) if each.unit == "GB/s" else _flops(rate)
+
+
+def _flops(per_ns: float) -> str:
+    """Write FLOP/ns as FLOP/s."""
+    return f"{format_count(float(f'{per_ns * 1e9:.3g}'))}FLOP/s"
