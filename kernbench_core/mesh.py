@@ -111,7 +111,8 @@ class Mesh:
     def route(self, source: int, destination: int) -> tuple[str, ...]:
         """Return the node ids from one interface to another: along the row first, then along the column.
 
-        In rings the shorter way; where both are equally long, towards larger numbers.
+        In rings the shorter way; where both are equally long, from even rows and columns towards larger numbers,
+        from odd ones towards smaller, which shares such traffic between both ways.
         """
         spec, (row, column) = self.spec, self.cell(source)
         last_row, last_column = self.cell(destination)
@@ -127,7 +128,7 @@ def line(start: int, end: int, size: int, wrap: bool) -> tuple[int, ...]:
     distance = end - start
     if wrap:
         distance %= size
-        if 2 * distance > size:
+        if 2 * distance > size or (2 * distance == size and start % 2):
             distance -= size
     step = 1 if distance > 0 else -1
     return tuple((start + i * step) % size for i in range(abs(distance) + 1))

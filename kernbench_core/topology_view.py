@@ -59,7 +59,7 @@ def show_mesh(graph: Graph) -> list[str]:
     last = naming.mesh_router(rows - 1, columns - 1)
     closed = (columns > 2 and _neighbours(graph, 0, columns - 1)) or (rows > 2 and _neighbours(graph, rows - 1, 0))
     lines = [
-        f"{'torus' if closed else 'mesh'}      {rows} x {columns} routers, {naming.mesh_router(0, 0)} to {last}, "
+        f"{'torus' if closed else 'mesh':<10}{rows} x {columns} routers, {naming.mesh_router(0, 0)} to {last}, "
         "each with a network interface",
         "",
         f"nodes     {len(graph.nodes)}",
