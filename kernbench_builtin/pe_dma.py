@@ -2,130 +2,253 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from heapq import heappop, heappush
 from typing import Any, ClassVar
 
 from kernbench_core.chunking import Chunk, chunks
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
-from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.naming import pe_prefix, pe_unit
 from kernbench_core.params import Param
+from kernbench_core.units import grid_ceil
 
 
 class PeDma(ComponentBase):
-    """Move strided descriptors between HBM or SRAM and the PE, in chunks, several in flight.
+    """Move strided descriptors between HBM or SRAM and the PE's scratchpad, in chunks, several in flight.
 
     A descriptor is a command or a tile token with `dma_op` ("read" or "write") and physical `regions`.
 
-    Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; each of `servers` workers \
-serves one chunk: address translation and set-up, then the round trip over the fabric. Traffic of others to the PE's \
-scratchpad passes through.
-    Ignores: The TCM side of a transfer takes no time: TCM ports are assumed as fast as the fabric. \
-Reads and writes share the workers.
-    Timing: per chunk overhead + translation, then the round trip; a descriptor ends with its last chunk.
-    Source: bandwidth = outstanding x chunk / round trip (Little's law); the set-up time is an estimate, unverified.
+    Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; a read and a write channel, \
+each with its own queue and at most `servers` chunks outstanding, first come first served; set-up of a descriptor and \
+of each chunk, address translation, the round trip over the fabric, and the scratchpad's end of it on the scratchpad's \
+own channels. Traffic of others to the PE's scratchpad passes through.
+    Ignores: Descriptors are set up side by side: there is no limit on how many are known to the DMA. \
+Cutting a descriptor into chunks and rows takes no time of its own.
+    Timing: a chunk leaves at max(taken, start of its descriptor + descriptor_overhead) + overhead + translation. \
+A read then takes its round trip and the wire and access to the scratchpad, into which its bytes go as they come; \
+a write first the wires and access to the scratchpad, from which its bytes leave as they come, then its round trip. \
+A descriptor ends with its last chunk.
+    Source: bandwidth = outstanding x chunk / round trip (Little's law); the set-up times are estimates, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "20 ns", "Set-up time of a chunk."),
-        Param("servers", "int", 8, "Chunks in flight.", minimum=1),
+        Param("descriptor_overhead", "time", "16 ns", "Set-up time of a descriptor, before its first chunk."),
+        Param("overhead", "time", "4 ns", "Set-up time of a chunk."),
+        Param("servers", "int", 8, "Chunks in flight on each channel, reads and writes.", minimum=1),
+        Param("read_outstanding", "int", 0, "Chunks in flight on the read channel; 0 for `servers`.", minimum=0),
+        Param("write_outstanding", "int", 0, "Chunks in flight on the write channel; 0 for `servers`.", minimum=0),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
-        self._overhead: float = self.params["overhead"]
-        self._in_flight: dict[Transaction, None] = {}
+        self._descriptor_overhead = grid_ceil(self.params["descriptor_overhead"])
+        self._overhead = grid_ceil(self.params["overhead"])
+        reads = self.params["read_outstanding"] or self.params["servers"]
+        writes = self.params["write_outstanding"] or self.params["servers"]
+        self._channels = {"read": _Channel(reads), "write": _Channel(writes)}
+        self.servers = reads + writes
+        # chunks are served, though by events and not by processes: a worker for each would cost more than they do
+        self.run_style = True
+        self._active: dict[_ChunkMsg, None] = {}
         self._mmu: Any = None
+        self._tcm: Any = None
+        self._prefix = pe_prefix(self.id) or ""
         self.arrive = self._receive
 
+    def start(self) -> None:
+        """Start nothing: chunks need no workers."""
+
     def connect(self) -> None:
-        """Find the PE's mmu; without one, translation takes no time."""
-        neighbour = self.id.rpartition(".")[0] + ".pe_mmu"
-        self._mmu = self.ctx.components.get(neighbour)
+        """Find the PE's mmu and scratchpad; what is not there, or says nothing of its time, takes none."""
+        self._mmu = self.ctx.components.get(pe_unit(self._prefix, "pe_mmu"))
+        tcm = self.ctx.components.get(pe_unit(self._prefix, "pe_tcm"))
+        if tcm is not None and hasattr(tcm, "book_access") and tcm.id in self.out_ports:
+            self._tcm = tcm
+
+    def acts_on_head(self, msg: MsgBase) -> bool:
+        """Say that what passes through is passed on as it comes."""
+        return msg.path[-1] != self.id
+
+    # From a descriptor to chunks ----------------------------------------------------------------------
 
     def _receive(self, msg: Any) -> None:
-        """Pass on what others send to or get from the PE's scratchpad, and take in everything else.
+        """Pass on what others send to or get from the PE's scratchpad, take answers, and cut up descriptors.
 
-        What passes needs no worker: two DMAs that are busy with each other's scratchpads must not wait in a circle.
+        What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
         """
-        if isinstance(msg, Transaction) and msg.hop + 1 < len(msg.path):
-            super().emit(msg, self.env.now, msg.tail)
-        else:
-            self._arrive_run(msg)
-
-    def split(self, msg: Any) -> Iterator[MsgBase]:
-        """Cut a descriptor into chunks; one without bytes still takes a worker's set-up time."""
+        if isinstance(msg, Transaction):
+            if msg.hop + 1 < len(msg.path):
+                self.emit(msg, self.env.now, msg.tail)
+            else:
+                self._take_answer(msg)
+            return
         pieces = list(chunks(msg.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
         job = _Job(msg, len(pieces) or 1)
+        channel = self._channels[msg.dma_op]
         for piece in pieces or [None]:
-            yield _ChunkMsg(job, piece, self.env.now)
+            channel.queue.append(_ChunkMsg(self, job, channel, piece))
+        self._serve(channel)
 
-    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
-        """Serve one chunk: translate, set up, send, and wait for the answer."""
-        job: _Job = msg.job
-        if job.began is None:
-            job.began = env.now
-            self._on_process_start(job.msg, env.now)
-        chunk: Chunk | None = msg.chunk
-        setup = self._overhead
-        if chunk is not None and self._mmu is not None:
-            setup += self._mmu.translation_ns(chunk.regions)
-        yield env.timeout(setup)
+    def pick_chunk(self, queue: deque[_ChunkMsg]) -> _ChunkMsg:
+        """Remove and return the chunk to serve next; the one place for priority."""
+        return queue.popleft()
+
+    def _serve(self, channel: _Channel) -> None:
+        """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
+        while channel.queue and channel.free:
+            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self.env.now))
+
+    def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
+        chunk_msg.taken = taken
+        self._active[chunk_msg] = None
+        job = chunk_msg.job
+        if not job.started:
+            job.started = True
+            job.began = taken
+            job.ready = taken + self._descriptor_overhead
+            self._on_process_start(job.msg, taken)
+        leave = max(taken, job.ready) + self._overhead
+        chunk = chunk_msg.chunk
         if chunk is None:
+            self.env.call_at(leave, chunk_msg, self._empty)
             return
-        path = self.ctx.memory_path(self.id, chunk.node)
-        sent = Transaction(job.msg.dma_op, chunk.regions, chunk.nbytes, path, self._answered)
-        sent.born = env.now
-        self._in_flight[sent] = None
-        self.ctx.issued += 1
-        sent.waiter = Signal()
-        super().emit(sent, env.now, env.now)
-        yield sent.waiter
+        if self._mmu is not None:
+            leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
+        self.env.call_at(leave, chunk_msg, self._set_up)
 
-    def emit(self, msg: Any, head: float, tail: float) -> None:
-        """End the descriptor with its last chunk; only then is there anything to send on."""
-        if not isinstance(msg, _ChunkMsg):
-            super().emit(msg, head, tail)
+    # The round trip of a chunk ------------------------------------------------------------------------
+
+    def _set_up(self, chunk_msg: _ChunkMsg) -> None:
+        """Send a read; fetch what a write sends from the scratchpad."""
+        now = self.env.now
+        if self._tcm is None or chunk_msg.job.msg.dma_op == "read":
+            self._send(chunk_msg, now, now)
             return
-        job = msg.job
+        assert chunk_msg.chunk is not None
+        nbytes = chunk_msg.chunk.nbytes
+        _, asked = self.out_ports[self._tcm.id].book(0, now, now)
+        head, tail = self._tcm.book_access("read", nbytes, asked, asked)
+        chunk_msg.head, chunk_msg.tail = self._tcm.out_ports[self.id].book(nbytes, head, tail)
+        self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)
+
+    def _fetched(self, chunk_msg: _ChunkMsg) -> None:
+        self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
+
+    def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
+        chunk = chunk_msg.chunk
+        assert chunk is not None
+        path = self.ctx.memory_path(self.id, chunk.node)
+        op = chunk_msg.job.msg.dma_op
+        sent = chunk_msg.sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
+        sent.born = head
+        sent.serialisation = tail - head
+        self.ctx.issued += 1
+        self.emit(sent, head, tail)
+
+    def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
+        """Take the answer of a chunk; what was read goes on to the scratchpad."""
+        self.ctx.note_round_trip(sent)
+        end = self.env.now
+        if self._tcm is not None and sent.op == "read":
+            head, tail = self.out_ports[self._tcm.id].book(sent.total, sent.head, end)
+            _, end = self._tcm.book_access("write", sent.total, head, tail)
+        self._end(chunk_msg, end)
+
+    def _empty(self, chunk_msg: _ChunkMsg) -> None:
+        self._end(chunk_msg, self.env.now)
+
+    def _end(self, chunk_msg: _ChunkMsg, end: float) -> None:
+        """Give the chunk's place to the next one at `end` ns, and end its descriptor if it was the last one."""
+        del self._active[chunk_msg]
+        self.served += 1
+        self.busy_ns += end - chunk_msg.taken
+        job, channel = chunk_msg.job, chunk_msg.channel
+        heappush(channel.free, end)
+        self._serve(channel)
+        job.ends = max(job.ends, end)
         job.waiting -= 1
-        if not job.waiting:
-            asked, began = job.msg, tail if job.began is None else job.began
-            asked.queueing += began - asked.tail
-            asked.service += tail - began
-            self._on_process_end(asked, tail)
-            super().emit(asked, head, tail)
+        if job.waiting:
+            return
+        if job.ends > self.env.now:
+            self.env.call_at(job.ends, chunk_msg, self._finish)
+        else:
+            self._finish(chunk_msg)
+
+    def _finish(self, chunk_msg: _ChunkMsg) -> None:
+        """Answer a descriptor, or send a tile on."""
+        job, now = chunk_msg.job, self.env.now
+        asked = job.msg
+        asked.queueing += job.began - asked.tail
+        asked.service += now - job.began
+        self._on_process_end(asked, now)
+        self.emit(asked, now, now)
+
+    # What reports ask -----------------------------------------------------------------------------------
 
     def awaiting(self) -> tuple[MsgBase, ...]:
         """Return the chunks that are out on the fabric."""
-        return tuple(self._in_flight)
+        return tuple(chunk.sent for chunk in self._active if chunk.sent is not None)
 
-    def _answered(self, sent: Transaction) -> None:
-        del self._in_flight[sent]
-        self.ctx.note_round_trip(sent)
-        sent.waiter.fire()
+    @property
+    def serving(self) -> tuple[tuple[MsgBase, float], ...]:
+        """The chunks in service, each with the time in ns at which its service began."""
+        return tuple((chunk, chunk.taken) for chunk in self._active)
+
+    @property
+    def waiting(self) -> tuple[MsgBase, ...]:
+        """The chunks that wait for a place, reads before writes."""
+        return tuple(chunk for channel in self._channels.values() for chunk in channel.queue)
+
+
+class _Channel:
+    """Keep the chunks that wait for one direction, and when (ns) each free place of it is, or will be, free."""
+
+    __slots__ = ("free", "queue")
+
+    def __init__(self, places: int) -> None:
+        self.free = [0.0] * places
+        self.queue: deque[_ChunkMsg] = deque()
 
 
 class _Job:
-    """Keep how many chunks of a descriptor are still to end, and when (ns) service of the first began."""
+    """Keep how many chunks of a descriptor are still to end, and its times in ns.
 
-    __slots__ = ("began", "msg", "waiting")
+    Service of the first chunk `began`, the descriptor was `ready`, and the chunks so far had ended at `ends`.
+    """
+
+    __slots__ = ("began", "ends", "msg", "ready", "started", "waiting")
 
     def __init__(self, msg: Any, waiting: int) -> None:
         self.msg = msg
         self.waiting = waiting
-        self.began: float | None = None
+        self.started = False
+        self.began = self.ready = self.ends = 0.0
 
 
 class _ChunkMsg(MsgBase):
-    """Wait for a worker as one chunk of a descriptor."""
+    """Be one chunk of a descriptor, from waiting for a place in its channel to its end."""
 
-    __slots__ = ("chunk", "job")
+    __slots__ = ("channel", "chunk", "dma", "job", "sent", "taken")
 
-    def __init__(self, job: _Job, chunk: Chunk | None, now: float) -> None:
+    def __init__(self, dma: PeDma, job: _Job, channel: _Channel, chunk: Chunk | None) -> None:
         super().__init__(0)
+        self.dma = dma
         self.job = job
+        self.channel = channel
         self.chunk = chunk
-        self.head = self.tail = self.born = now
+        self.sent: Transaction | None = None
+        self.taken = 0.0
+        self.head = self.tail = self.born = dma.env.now
+
+    @property
+    def origin(self) -> MsgBase:
+        """The command or tile token that this is a chunk of."""
+        asked: MsgBase = self.job.msg
+        return asked
+
+    def came_back(self, sent: Transaction) -> None:
+        """Tell the DMA that the round trip is over."""
+        self.dma.answered(self, sent)

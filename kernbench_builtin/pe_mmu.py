@@ -3,58 +3,146 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import heapreplace
 from typing import ClassVar
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
+from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Node
+from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.regions import Region
+from kernbench_core.units import grid_ceil
+
+#: A page: its first physical address, its size in bytes, and the number of the allocation that it lies in (-1: none).
+Page = tuple[int, int, int]
 
 
 class PeMmu(ComponentBase):
     """Charge the translation of the pages that a transfer touches.
 
-    Models: one fixed look-up time per page that a chunk touches, each page once.
-    Ignores: The TLB never misses: every look-up takes the same time. Look-ups of several chunks do not contend.
-    Timing: pages touched x tlb_overhead, before the chunk leaves the DMA; the same for commands and tile tokens.
-    Source: an estimate of a few cycles at 1 GHz, unverified.
+    Models: a TLB of `tlb_entries`, set associative, least recently used out first; a look-up for each page that a \
+chunk touches, each page once; a page walk for each page that the TLB does not hold, by one of `walkers`; a page \
+whose walk is under way is waited for. What one memory holds of a tensor is contiguous there and has pages of its own: \
+large ones where the whole page belongs to it, else system pages. Memory that no tensor lies in has system pages.
+    Ignores: A page walk takes a fixed time, whatever memory it reads and whoever else reads it. Look-ups of several \
+chunks do not contend for the TLB. Two views of one tensor share their pages in the TLB.
+    Timing: look-up i of a chunk ends at arrival + i x tlb_overhead; a miss then waits for a walker, and for \
+walk_time; the chunk is translated when its last look-up and its last walk have ended.
+    Source: an estimate of a few cycles at 1 GHz for a look-up and of one read of device memory for a walk, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("tlb_overhead", "time", "2 ns", "Look-up time of one page."),
+        Param("tlb_entries", "int", 512, "Pages that the TLB holds.", minimum=1),
+        Param("tlb_ways", "int", 8, "Entries of a set; 0 for one set of all entries.", minimum=0),
+        Param("large_page_bytes", "size", "64 KiB", "Size of a large page.", positive=True),
+        Param("walk_time", "time", "100 ns", "Time of a page walk.", minimum=0),
+        Param("walkers", "int", 4, "Page walks under way at once.", minimum=1),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
-        self._tlb_overhead: float = self.params["tlb_overhead"]
+        self.hits = 0
+        self.misses = 0
+        self._tlb_overhead = grid_ceil(self.params["tlb_overhead"])
+        self._walk = grid_ceil(self.params["walk_time"])
+        self._large: int = self.params["large_page_bytes"]
+        entries, ways = self.params["tlb_entries"], self.params["tlb_ways"]
+        self._ways: int = ways or entries
+        if entries % self._ways:
+            raise ConfigError(
+                f"{node.id}: tlb_entries must be a multiple of tlb_ways, not {entries} of {ways}; correct one."
+            )
+        # page -> when its walk ends, the least recently used one first
+        self._sets: list[dict[Page, float]] = [{} for _ in range(entries // self._ways)]
+        self._walker_free = [0.0] * self.params["walkers"]
+        self._memory: DeviceMemory | None = None
+        self._small = 0
+
+    def connect(self) -> None:
+        """Find the page table of the machine; a machine made by hand may have none."""
+        self._memory = getattr(self.ctx, "memory", None)
 
     def overhead(self, msg: MsgBase) -> float:
         """Return the look-up time of one page in ns."""
         return self._tlb_overhead
 
-    def translation_ns(self, regions: Iterable[Region]) -> float:
-        """Return the time in ns to translate every page that `regions` touch; called by pe_dma per chunk."""
+    def translation_ns(self, regions: Iterable[Region], at_ns: float | None = None) -> float:
+        """Return the time in ns to translate every page that physical `regions` touch, from `at_ns` on (default: now).
+
+        Called by pe_dma once per chunk, for commands and tile tokens alike; the TLB remembers the pages.
+        """
         self.served += 1
-        return self._tlb_overhead * pages_touched(regions, self.ctx.page_bytes)
+        began = at = ready = self.env.now if at_ns is None else at_ns
+        for page in self.pages(regions):
+            at += self._tlb_overhead
+            ready = max(ready, at, self._look_up(page, at))
+        return ready - began
+
+    def pages(self, regions: Iterable[Region]) -> tuple[Page, ...]:
+        """Return the pages of physical `regions`, each once, in the order in which they are touched."""
+        small = self._small = self._small or self.ctx.page_bytes
+        found: dict[Page, None] = {}
+        for region in regions:
+            block = self._memory.block_at(region.base) if self._memory is not None else None
+            for start, end in _runs(region, small):
+                if block is None or block[1] - block[0] < self._large:
+                    number = -1 if block is None else block[2]
+                    for first in range(start // small * small, end, small):
+                        found[first, small, number] = None
+                else:
+                    found.update(self._of_both_sizes(start, end, block))
+        return tuple(found)
+
+    def invalidate(self, start: int, nbytes: int) -> int:
+        """Forget every page that holds a byte of the physical range from `start` on; return how many there were.
+
+        For whoever unmaps or maps anew. It takes effect at once; a walk that is under way is not remembered. Memory
+        that is freed and given to another tensor misses without it: this makes room.
+        """
+        forgotten = 0
+        for entries in self._sets:
+            stale = [page for page in entries if page[0] < start + nbytes and page[0] + page[1] > start]
+            for page in stale:
+                del entries[page]
+            forgotten += len(stale)
+        return forgotten
+
+    def _look_up(self, page: Page, at: float) -> float:
+        """Return when the translation of `page` is known, for a look-up that ends at `at` ns."""
+        entries = self._sets[page[0] // page[1] % len(self._sets)]
+        known = entries.pop(page, None)
+        if known is None:
+            self.misses += 1
+            if len(entries) >= self._ways:
+                del entries[next(iter(entries))]
+            known = max(at, self._walker_free[0]) + self._walk
+            heapreplace(self._walker_free, known)
+        else:
+            self.hits += 1
+        entries[page] = known
+        return known
+
+    def _of_both_sizes(self, start: int, end: int, block: tuple[int, int, int]) -> Iterator[tuple[Page, None]]:
+        """Yield the pages of `[start, end)`: large ones where they lie wholly in the allocated block."""
+        large, small = self._large, self._small
+        first, last, number = block
+        while start < end:
+            page = start // large * large
+            size = large if first <= page and page + large <= last else small
+            page = start // size * size
+            yield (page, size, number), None
+            start = page + size
 
 
-def pages_touched(regions: Iterable[Region], page: int) -> int:
-    """Return how many different pages of `page` bytes hold bytes of `regions`."""
-    count, reached = 0, -1
-    for first, last in sorted(run for region in regions for run in _page_runs(region, page)):
-        if last > reached:
-            count += last - max(first, reached + 1) + 1
-            reached = last
-    return count
-
-
-def _page_runs(region: Region, page: int) -> Iterator[tuple[int, int]]:
-    """Yield the (first, last) pages of a region, row by row unless its rows leave no page out."""
+def _runs(region: Region, page: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of a region's rows, or of all of it when its gaps leave out no page of `page` bytes."""
     if region.rows == 1 or abs(region.pitch) <= page:
-        yield region.start // page, (region.end - 1) // page
+        yield region.start, region.end
         return
     for row in range(region.rows):
         at = region.base + row * region.pitch
-        yield at // page, (at + region.row_bytes - 1) // page
+        yield at, at + region.row_bytes

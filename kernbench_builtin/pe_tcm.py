@@ -10,6 +10,7 @@ from kernbench_core.context import RunContext
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
+from kernbench_core.units import grid_ceil
 
 _READ, _WRITE = 0, 1
 
@@ -29,7 +30,7 @@ class TcmRequest(Transaction):
 
 
 class PeTcm(ChannelledMemory):
-    """Serve the scratchpad accesses of a PE's units.
+    """Serve the scratchpad accesses of a PE's units and of its DMA.
 
     Models: an access latency; one read and one write channel, each of which serialises by bandwidth, first come \
 first served; reads and writes do not disturb each other.
@@ -49,7 +50,7 @@ per access (6 ns at 1 GHz).
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
-        self._overhead: float = self.params["overhead"]
+        self._overhead = grid_ceil(self.params["overhead"])
         self.channel_wires = [
             self.internal_wire("read", self.params["read_bandwidth"], self.params["latency"]),
             self.internal_wire("write", self.params["write_bandwidth"], self.params["latency"]),
@@ -58,6 +59,16 @@ per access (6 ns at 1 GHz).
     def overhead(self, msg: MsgBase) -> float:
         """Return the time to accept a request, in ns."""
         return self._overhead
+
+    def book_access(self, op: str, nbytes: int, head: float, tail: float) -> tuple[float, float]:
+        """Occupy the channel of `op` ("read" or "write") and return (head, tail) of the access; nothing is delivered.
+
+        The request, or the data of a write, reaches the scratchpad at (`head`, `tail`) ns. Called by pe_dma, which
+        knows on its own when to go on, so that the scratchpad's end of a chunk takes no events.
+        """
+        self.served += 1
+        wire = self.channel_wires[_WRITE if op == "write" else _READ]
+        return wire.book(nbytes, head + self._overhead, tail + self._overhead)
 
     def shares(self, msg: Any) -> Shares:
         """Return all bytes on the channel of the request's direction."""
