@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from kernbench_builtin.launch_fan_out import LaunchFanOut
+from kernbench_builtin.launch_fan_out import LaunchFanOut, Order
 from kernbench_core.chunking import chunks
 from kernbench_core.context import RunContext
 from kernbench_core.graph import Node, PeSite
-from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MsgBase, Transaction
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg, MsgBase, Transaction
 from kernbench_core.params import Param
 
 
 class Host(LaunchFanOut):
-    """Turn host requests into chunk transactions and launches on the PCIe link of each SIP.
+    """Turn host requests into chunk transactions, launches and map updates on the PCIe links.
 
-    Models: one driver latency per request; copies cut into chunks that share the PCIe link first come first served.
+    Models: one driver latency per request; copies cut into chunks that share the PCIe links first come first served; \
+a chunk takes the link of the IO chiplet nearest to its memory, an order that of the SIP's first IO chiplet.
     Ignores: Host memory is infinitely fast, and the number of outstanding PCIe requests is unbounded. \
 Driver software beyond one fixed latency per request is not modelled.
     Timing: a request's chunks leave overhead after the request, each as soon as the link takes it.
@@ -31,7 +32,7 @@ an estimate, unverified.
         super().__init__(node, ctx)
         self.arrive = self._receive
 
-    def next_node(self, site: PeSite) -> str:
+    def next_node(self, site: PeSite, order: Order) -> str:
         """Return the io_cpu that serves `site`."""
         return site.io_cpu
 
@@ -41,24 +42,27 @@ an estimate, unverified.
 
     def act(self, msg: Any) -> None:
         """Begin a host request that the driver has taken in."""
-        {"launch": self._launch, "read": self._transfer, "write": self._transfer}[msg.op](msg)
+        {"launch": self._launch, "map": self._map, "read": self._transfer, "write": self._transfer}[msg.op](msg)
 
     def gathered(self, parent: HostRequest) -> None:
-        """Complete a launch when every SIP has answered."""
+        """Complete an order when every SIP has answered."""
         parent.complete(self.env.now)
 
     def _receive(self, msg: MsgBase) -> None:
         """Take an answer at once: it does not wait behind the driver's work on later requests."""
         if msg.reply:
-            msg.answered()
+            self._take_answer(msg)
         else:
             self._arrive_overhead(msg)
 
     def _launch(self, request: KernelLaunchMsg) -> None:
         targets = tuple(sorted(request.launch.programs))
-        if len(self.groups(targets)) > 1:
+        if len(self.groups(targets, request.launch)) > 1:
             self.stamp(request.launch, targets)
         self.fan_out(request, request.launch, targets)
+
+    def _map(self, request: MmuMapMsg) -> None:
+        self.fan_out(request, request.update, request.targets)
 
     def _transfer(self, request: MemoryMsg) -> None:
         pieces = list(chunks(request.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
@@ -74,8 +78,15 @@ an estimate, unverified.
                 request.complete(transaction.tail)
 
         for piece in pieces:
-            path = self.ctx.memory_path(self.id, piece.node)
+            path = self._path(request, piece.regions[0].base, piece.node)
             transaction = Transaction(request.op, piece.regions, piece.nbytes, path, answered)
             transaction.born = self.env.now
             self.ctx.issued += 1
             self.send(transaction)
+
+    def _path(self, request: MemoryMsg, address: int, memory: str) -> tuple[str, ...]:
+        """Return the way to a memory node, or to the m_cpu whose DMA is to move its bytes."""
+        if not request.through_m_cpu:
+            return self.ctx.memory_path(self.id, memory)
+        place = self.ctx.design.address_map.decode(address)
+        return self.ctx.command_path(self.id, self.ctx.resolver.find_m_cpu(place.sip, place.cube))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, ClassVar
 
-from kernbench_builtin.launch_fan_out import LaunchFanOut
+from kernbench_builtin.launch_fan_out import LaunchFanOut, Order
+from kernbench_core import naming
 from kernbench_core.context import RunContext
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.messages import MsgBase, Transaction
@@ -13,37 +14,38 @@ from kernbench_core.params import Param
 
 
 class MCpu(LaunchFanOut):
-    """Pass launches to its PEs, gather their answers, and move memory by an internal DMA.
+    """Pass launches and map updates to its PEs, gather their answers, and move memory by an internal DMA.
 
-    Models: a processing latency per launch and per answer, one command wire per PE; a DMA with one read and one \
-write in flight, which serves memory transactions addressed to this processor.
-    Ignores: Launches, answers and DMA requests do not contend for the processor.
+    Models: a processing latency per order and per answer, one command wire to each pe_cpu and each pe_mmu; a DMA with \
+one read and one write in flight, which serves memory transactions addressed to this processor (host requests with \
+`through_m_cpu`).
+    Ignores: Launches, map updates, answers and DMA requests do not contend for the processor of a cube.
     Timing: out = arrival + overhead; the answer leaves when the last PE's answer has been served; a DMA request goes \
 to the memory when the one before it, of its direction, has been answered.
     Source: an estimate of the order of a few hundred cycles at 1 to 2 GHz, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "5 ns", "Processing time of a launch, an answer or a DMA request."),
+        Param("overhead", "time", "5 ns", "Processing time of an order, an answer or a DMA request."),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
         self._dma = {"read": _DmaQueue(self), "write": _DmaQueue(self)}
 
-    def next_node(self, site: PeSite) -> str:
-        """Return the pe_cpu of `site`."""
-        return site.pe_cpu
+    def next_node(self, site: PeSite, order: Order) -> str:
+        """Return the unit of `site` that serves the order: its pe_cpu or its pe_mmu."""
+        return naming.pe_unit(site.prefix, order.serves)
 
     def act(self, msg: Any) -> None:
-        """Queue a memory transaction that ends here for the DMA; treat everything else as a launch."""
+        """Queue a memory transaction that ends here for the DMA; treat everything else as an order or an answer."""
         if isinstance(msg, Transaction) and not msg.reply and msg.hop == len(msg.path) - 1:
             self._dma[msg.op].push(msg)
         else:
             super().act(msg)
 
     def awaiting(self) -> tuple[MsgBase, ...]:
-        """Return what the launches and the DMA wait for."""
+        """Return what the orders and the DMA wait for."""
         return (*super().awaiting(), *(q.in_flight for q in self._dma.values() if q.in_flight is not None))
 
 

@@ -20,7 +20,7 @@ from kernbench_core.graph import Graph
 from kernbench_core.hazards import Hazards
 from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
-from kernbench_core.messages import HostRequest
+from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.routing import PathRouter
 from kernbench_core.runtime import Expectation, Runtime
@@ -105,7 +105,7 @@ class GraphEngine:
         self.advance()
         if not self._finished:
             raise DeadlockError(deadlock_report(self.ctx, self._host_request, runtime))
-        if not runtime.requests:
+        if all(isinstance(request, MmuMapMsg) for request in runtime.requests):
             raise UsageError(
                 f"bench {self._program!r} must submit something to the device, but it returned without a copy or a "
                 "launch; call rt.tensor or rt.launch in it."

@@ -1,4 +1,4 @@
-"""Rates of serial links by lanes: what a PCIe generation or a UCIe module carries in one direction, in B/ns (= GB/s)."""
+"""Rates of serial links by lanes: what a PCIe generation or a UCIe module carries in one direction, in B/ns."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
 
 if TYPE_CHECKING:
+    from kernbench_core.causes import Cause
     from kernbench_core.component import ComponentBase
     from kernbench_core.oplog import OpDescription
     from kernbench_core.regions import Region
@@ -30,6 +31,7 @@ class MsgBase:
     __slots__ = (
         "born",
         "callbacks",
+        "cause",
         "head",
         "hop",
         "nbytes",
@@ -48,6 +50,9 @@ class MsgBase:
     #: Whether `describe` is called when service starts (its state moves on) instead of when it ends.
     captured_at_start: ClassVar[bool] = False
 
+    #: What explanations know of the message's present way; only a run that is to be explained sets it.
+    cause: Cause
+
     _ok: ClassVar[bool] = True
     _value: ClassVar[None] = None
 
@@ -64,6 +69,14 @@ class MsgBase:
     def elapsed(self) -> float:
         """Time from birth to the last byte's arrival, in ns; the sum of the five accumulators."""
         return self.tail - self.born
+
+    @property
+    def origin(self) -> MsgBase | None:
+        """The message that this one is a part of, as a chunk or a tile of a command; None for one of its own right.
+
+        Explanations ask for it, to tell the op and the kernel line that it works for.
+        """
+        return None
 
     def describe(self) -> OpDescription | None:
         """Say what op this is; called by the op logger, once, for messages with `data_op`."""
@@ -181,13 +194,17 @@ class HostRequest(MsgBase):
 
 
 class MemoryMsg(HostRequest):
-    """Copy between the host and device memory at `regions` (physical addresses)."""
+    """Copy between the host and device memory at `regions` (physical addresses).
 
-    __slots__ = ("regions",)
+    `through_m_cpu` hands each chunk to the DMA of the m_cpu of the cube that holds it, instead of to the memory itself.
+    """
 
-    def __init__(self, regions: tuple[Region, ...]) -> None:
+    __slots__ = ("regions", "through_m_cpu")
+
+    def __init__(self, regions: tuple[Region, ...], *, through_m_cpu: bool = False) -> None:
         super().__init__()
         self.regions = regions
+        self.through_m_cpu = through_m_cpu
         self.nbytes = sum(region.nbytes for region in regions)
 
 
@@ -219,6 +236,20 @@ class KernelLaunchMsg(HostRequest):
         self.launch = launch
 
 
+class MmuMapMsg(HostRequest):
+    """Have the MMUs of the PEs `targets` map or unmap the ranges of a tensor; answered when the last one has."""
+
+    __slots__ = ("targets", "update")
+
+    op: ClassVar[str] = "map"
+
+    def __init__(self, targets: tuple[int, ...], update: MapUpdate) -> None:
+        super().__init__()
+        self.targets = targets
+        self.update = update
+        self.nbytes = update.nbytes
+
+
 class ResponseMsg:
     """Say that a host request is complete: which, sent when and answered when, in ns."""
 
@@ -239,6 +270,8 @@ class Launch:
     """
 
     __slots__ = ("arguments", "ended_ns", "grid", "injected_ns", "kernel", "programs", "start_ns", "started_ns")
+
+    serves: ClassVar[str] = "pe_cpu"
 
     def __init__(
         self,
@@ -269,28 +302,65 @@ def _count(argument: object) -> int:
     return sum(map(_count, argument)) if isinstance(argument, list | tuple) else 1
 
 
-class LaunchMsg(MsgBase):
-    """Carry a launch one step down its fan-out (host, io_cpu, m_cpu, pe_cpu), and the answer back.
+class MapUpdate:
+    """Hold what PEs are told about their page tables: physical `regions`, each contiguous, to map or to `unmap`.
 
-    `targets` are the PE indices below this step. `parent` is the message that this one was fanned out
-    from, and `waiting` how many of its own fan-out are still to answer.
+    It is served by the pe_mmu of each PE.
     """
 
-    __slots__ = ("launch", "on_done", "parent", "targets", "waiting")
+    __slots__ = ("regions", "unmap")
+
+    serves: ClassVar[str] = "pe_mmu"
+
+    def __init__(self, regions: tuple[Region, ...], unmap: bool = False) -> None:
+        self.regions = regions
+        self.unmap = unmap
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes: a 16 B header, and for each range 8 B each for its virtual address, physical one and size."""
+        return 16 + 24 * len(self.regions)
+
+
+class FanOutMsg(MsgBase):
+    """Carry an order one step down its fan-out (host, io_cpu, m_cpu, a unit of each PE), and the answer back.
+
+    The order is a `Launch` or a `MapUpdate`: it has `nbytes`, and `serves` names the kind of unit that it ends at.
+    `targets` are the PE indices below this step.
+    """
+
+    __slots__ = ("on_done", "order", "targets")
 
     def __init__(
         self,
-        launch: Launch,
+        order: Any,
         targets: tuple[int, ...],
         path: tuple[str, ...],
-        on_done: Callable[[LaunchMsg], None],
+        on_done: Callable[[Any], None],
     ) -> None:
-        super().__init__(launch.nbytes, path)
-        self.launch = launch
+        super().__init__(order.nbytes, path)
+        self.order = order
         self.targets = targets
-        self.waiting = 0
         self.on_done = on_done
 
     def answered(self) -> None:
         """Tell the component that fanned it out."""
         self.on_done(self)
+
+
+class LaunchMsg(FanOutMsg):
+    """Carry a launch one step down its fan-out, and the answer back."""
+
+    __slots__ = ()
+
+    @property
+    def launch(self) -> Launch:
+        """The launch that it carries."""
+        launch: Launch = self.order
+        return launch
+
+
+class MapUpdateMsg(FanOutMsg):
+    """Carry a page-table update one step down its fan-out, and the acknowledgement back."""
+
+    __slots__ = ()

@@ -20,7 +20,8 @@ def draw_network(graph: Graph, network: Network) -> list[str]:
     if not edges:
         return []
     extent = network.extent
-    shape = f"{network.topology} {extent.width} x {extent.height}" if NETWORKS[network.topology].flat else network.topology
+    flat = NETWORKS[network.topology].flat
+    shape = f"{network.topology} {extent.width} x {extent.height}" if flat else network.topology
     wires = sorted({(edge.bandwidth, edge.latency) for edge in edges})
     alike = f"{_wire(edges[0])} each way" if len(wires) == 1 else f"{len(wires)} sorts of links"
     count = f"{len(edges)} link{'' if len(edges) == 1 else 's'}"

@@ -18,7 +18,15 @@ from kernbench_core.device_tensor import Array, DeviceTensor, LocalTensor, Shard
 from kernbench_core.dtypes import dtype_name, numpy_dtype
 from kernbench_core.errors import KernelError, ShapeError, UsageError
 from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, replace_nested
-from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
+from kernbench_core.messages import (
+    HostRequest,
+    KernelLaunchMsg,
+    Launch,
+    MapUpdate,
+    MemoryReadMsg,
+    MemoryWriteMsg,
+    MmuMapMsg,
+)
 from kernbench_core.placement import Placements
 from kernbench_core.pointers import LocalPointers, Pointer
 from kernbench_core.regions import Region
@@ -73,6 +81,7 @@ class Runtime:
         self.data = engine.ctx.data
         self.store = engine.ctx.store
         self.pes: tuple[PeSite, ...] = engine.pes
+        self._pe_indices = tuple(site.index for site in engine.pes)
         self.rng = np.random.default_rng(engine.ctx.seed)
         self.requests: list[HostRequest] = []
         self.expectations: list[Expectation] = []
@@ -147,7 +156,7 @@ class Runtime:
         placement: Placements | None = None,
         device: int | str | Iterable[int] | None = None,
     ) -> DeviceTensor:
-        """Allocate device memory without writing it; takes no simulated time.
+        """Allocate device memory without writing it, and take the time of telling the MMUs of all PEs.
 
         `placement` is `Shard(dim)`, `Replicate()` or `Interleave(nbytes)` over all PEs, a tuple of one for each of the
         mesh dimensions sip, cube and pe, or a mapping from these names, where those that are not named replicate.
@@ -160,15 +169,19 @@ class Runtime:
         label = name or f"tensor{self._named}"
         pes = choose_pes(self.pes, device, "rt.empty")
         extents = tuple(int(n) for n in shape)
-        return DeviceTensor(self, self._engine.ctx.memory.allocate(extents, dtype, label, pes, placement))
+        allocation = self._engine.ctx.memory.allocate(extents, dtype, label, pes, placement)
+        self._request(MmuMapMsg(self._pe_indices, MapUpdate(allocation.all_regions)))
+        return DeviceTensor(self, allocation)
 
     def free(self, tensor: DeviceTensor) -> None:
-        """Give a tensor's device memory back, content and all; takes no simulated time.
+        """Give a tensor's device memory back, content and all, and take the time of telling the MMUs of all PEs.
 
         The tensor is dead then: every use of it raises KernelError.
         """
         self._require_host("rt.free")
+        self.require_live(tensor)
         self.settle(tensor)
+        self._request(MmuMapMsg(self._pe_indices, MapUpdate(tensor.allocation.all_regions, unmap=True)))
         self._engine.ctx.memory.free(tensor.allocation)
         self.store.forget("hbm", tensor.allocation.all_regions)
 

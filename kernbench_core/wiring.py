@@ -93,7 +93,8 @@ def _wire_network(loom: _Loom, plan: Plan, io_noc: _Gauge) -> None:
         own = gauge
         for override in written.links:
             if fnmatch.filter(link.names, override.match):
-                own = evolve(own, bandwidth=override.bandwidth or own.bandwidth, latency=override.latency or own.latency)
+                bandwidth, latency = override.bandwidth or own.bandwidth, override.latency or own.latency
+                own = evolve(own, bandwidth=bandwidth, latency=latency)
         loom.join(link.first.id, link.second.id, own)
         for port in link.ports:
             if port.sip is not None and port.io is not None:

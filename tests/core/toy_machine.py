@@ -15,7 +15,15 @@ from kernbench_core.context import RunContext
 from kernbench_core.engine import GraphEngine
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import Design, EdgeKind, Graph, Node, PeSite
-from kernbench_core.messages import HostRequest, KernelLaunchMsg, LaunchMsg, MemoryReadMsg, MsgBase, Transaction
+from kernbench_core.messages import (
+    HostRequest,
+    KernelLaunchMsg,
+    LaunchMsg,
+    MemoryReadMsg,
+    MmuMapMsg,
+    MsgBase,
+    Transaction,
+)
 from kernbench_core.params import Param
 from kernbench_core.testing import line
 
@@ -101,6 +109,8 @@ class ToyHost(ComponentBase):
         elif isinstance(msg, KernelLaunchMsg):
             msg.launch.start_ns = tail + 20.0
             self._fan_out(msg, [self._launch(msg, pe) for pe in sorted(msg.launch.programs)], tail)
+        elif isinstance(msg, MmuMapMsg):
+            msg.complete(self.env.now)
         else:
             op = "read" if isinstance(msg, MemoryReadMsg) else "write"
             regions: Any = msg.regions  # type: ignore[attr-defined]
