@@ -48,7 +48,7 @@ class DramCase:
 
 @frozen
 class DramPoint:
-    """Hold one measurement: outstanding requests, or offered B/ns; achieved B/ns, its part of the peak, latencies in ns.
+    """Hold one measurement: outstanding requests, or offered B/ns; achieved B/ns and part of the peak; latencies in ns.
 
     `hit_rate` is the part of bursts that found their row open, None for a model without rows.
     """
@@ -121,7 +121,7 @@ class DramProbe:
         span = max([*ends, *(each.tail for each in sent)]) - min(each.born for each in sent)
         took = np.array([each.elapsed for each in sent])
         achieved = case.requests * case.chunk / span
-        found = geometry.outcomes() if geometry.outcomes is not None else ()
+        found: tuple[int, ...] = geometry.outcomes() if geometry.outcomes is not None else ()
         return DramPoint(
             outstanding, offered, achieved, achieved / self.peak(case), float(took.mean()),
             float(np.quantile(took, 0.5)), float(np.quantile(took, 0.99)),
@@ -138,8 +138,8 @@ class DramProbe:
             )
         if case.pattern == "onebank" and (case.chunk % g.burst_bytes or case.chunk > g.row_bytes):
             raise UsageError(
-                f"--chunk must be whole bursts of {g.burst_bytes} B in a row of {format_bytes(g.row_bytes)} for pattern "
-                f"onebank, not {format_bytes(case.chunk)}."
+                f"--chunk must be whole bursts of {g.burst_bytes} B in a row of {format_bytes(g.row_bytes)} for "
+                f"pattern onebank, not {format_bytes(case.chunk)}."
             )
         if case.chunk > g.span_bytes // 16:
             raise UsageError(

@@ -181,8 +181,8 @@ def _print(
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     titles = ["outstanding" if points[0].offered is None else "offered", "GB/s", "% of peak", "mean", "p50", "p99"]
     rows = any(point.hit_rate is not None for point in points)
-    for title in titles + (["row hits"] if rows else []):
-        table.add_column(title, justify="right")
+    for column in titles + (["row hits"] if rows else []):
+        table.add_column(column, justify="right")
     for point in points:
         at = str(point.outstanding) if point.offered is None else f"{point.offered:.1f}"
         latencies = [f"{ns:.1f} ns" for ns in (point.mean_ns, point.p50_ns, point.p99_ns)]

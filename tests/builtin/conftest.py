@@ -225,7 +225,8 @@ class Oracle:
         params = self.graph.nodes[memory].params
         hbm = self.graph.nodes[memory].kind == "hbm_ctrl"
         prefix = "channel_" if hbm else ""
-        channel = on_grid(channel_bytes / params[f"{prefix}bandwidth"])
+        rate = params[f"{prefix}bandwidth"] * params.get("efficiency", 1.0)
+        channel = on_grid(channel_bytes / rate * params.get("banks", 1))
         latency = on_grid(params[f"{prefix}latency"]) if nbytes else 0.0
         fixed = self.fixed(there) + self.fixed(back, last=False) + latency
         if op == "read":
