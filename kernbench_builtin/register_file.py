@@ -11,16 +11,15 @@ _OutputTile = tuple[TileStream, int, int]
 class RegisterFile:
     """Give tiles room for their operands, and output tiles room for their sums, in the order in which they ask.
 
-    A tile that begins a sum is let in only while the largest operands of all open sums would still fit beside all sums:
-    whatever waits, the sums that are open can be finished, one after another. A tile that continues a sum may pass
-    tiles of other commands that wait.
+    A tile that continues a sum may pass tiles of other commands that wait, so nobody waits for ever: the sum that was
+    begun last had room for its operands beside all others, and when it is stored, so had the one before it.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.used = 0
         self.waiting: list[TileToken] = []
-        self._sums: dict[_OutputTile, tuple[int, int]] = {}
+        self._sums: dict[_OutputTile, int] = {}
 
     def ask(self, token: TileToken) -> None:
         """Have a tile wait for room; `admit` says when it has some."""
@@ -46,23 +45,19 @@ class RegisterFile:
         if token.stage_idx == token.plan.last_use:
             freed += token.plan.operand_bytes
         if token.stage.stage_type is StageType.STORE:
-            freed += self._sums.pop(_output_of(token))[0]
+            freed += self._sums.pop(_output_of(token))
         self.used -= freed
         return freed > 0
 
     def _fits(self, token: TileToken) -> bool:
-        plan = token.plan
-        if _output_of(token) in self._sums:
-            return self.used + plan.operand_bytes <= self.capacity
-        sums = [*self._sums.values(), (plan.sum_bytes, plan.operand_bytes)]
-        finishable = sum(each for each, _ in sums) + max(operands for _, operands in sums) <= self.capacity
-        return finishable and self.used + plan.sum_bytes + plan.operand_bytes <= self.capacity
+        begun = 0 if _output_of(token) in self._sums else token.plan.sum_bytes
+        return self.used + token.plan.operand_bytes + begun <= self.capacity
 
     def _take(self, token: TileToken) -> None:
         plan, output = token.plan, _output_of(token)
         self.used += plan.operand_bytes
         if output not in self._sums:
-            self._sums[output] = (plan.sum_bytes, plan.operand_bytes)
+            self._sums[output] = plan.sum_bytes
             self.used += plan.sum_bytes
 
 

@@ -6,12 +6,15 @@ import math
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernbench_builtin.pe_scheduler import plan_of
-from kernbench_core.errors import ComponentError
+from kernbench_core.errors import ComponentError, ShapeError
+from kernbench_core.runs import run
 from kernbench_core.testing import assert_ready_at
-from tests.builtin.pe_rig import HOP, PREFIX, SCHEDULER, Composite, Pe, PlainDma, spec
+from kernbench_core.units import grid_ceil
+from tests.builtin.pe_rig import FETCH_STORE, HOP, PREFIX, SCHEDULER, Composite, Pe, PlainDma, spec
 
 DECODE, TRANSFER, SET_UP, ACCESS, CHANNEL, START = 2.0, 8.0, 3.0, 6.0, 64.0, 5.0
 PARAMS: dict[str, dict[str, object]] = {
@@ -246,3 +249,236 @@ def test_a_tile_that_is_lost_stays_awaited() -> None:
     (token,) = pe.component(SCHEDULER).awaiting()
     assert token.path[token.hop] == f"{PREFIX}.pe_dma"
     assert repr(token) == f"<TileToken 1 of op (0, 0), DMA_WRITE at {PREFIX}.pe_dma>"
+
+
+# Room: registers and staging ----------------------------------------------------------------------------
+
+
+OPERANDS, SUM = 2 * 16 * 16 * 2, 16 * 16 * 4
+"""Bytes of a 16 x 16 x 16 tile's operands (f16) and of its sum (f32)."""
+
+
+def more_tiles_ns(make: Any, **changes: dict[str, object]) -> float:
+    """What 20 more tiles cost, in ns, each: a steady state."""
+    ends = []
+    for tiles in (20, 40):
+        pe = Pe(params(**changes))
+        pe.issue(make(tiles))
+        pe.run()
+        ends.append(pe.arrivals[0].time)
+    return (ends[1] - ends[0]) / 20
+
+
+def pinned_sum(tiles: int) -> Composite:
+    """One output tile of many k tiles, operands in the scratchpad."""
+    return gemm(tiles, pinned=True)
+
+
+@pytest.mark.parametrize(
+    ("room", "per_tile"),
+    [
+        (OPERANDS + SUM, move_ns(OPERANDS) + HOP + product_ns(16)),
+        (2 * OPERANDS + SUM - 1, move_ns(OPERANDS) + HOP + product_ns(16)),
+        (2 * OPERANDS + SUM, product_ns(16)),
+        (9 * OPERANDS + SUM, product_ns(16)),
+    ],
+)
+def test_double_buffering_takes_registers_for_two_tiles(room: int, per_tile: float) -> None:
+    """With one byte less than two tiles need, each FETCH waits for the product before it; with that byte it hides."""
+    window: dict[str, object] = {"tiles_in_flight": 4}
+    assert move_ns(OPERANDS) + HOP < product_ns(16)
+    assert more_tiles_ns(pinned_sum, pe_fetch_store={"register_file": f"{room} B"}, pe_scheduler=window) == per_tile
+
+
+@pytest.mark.parametrize(
+    ("room", "per_tile"),
+    [
+        (2 * SUM + OPERANDS - 1, move_ns(OPERANDS) + HOP + product_ns(16) + HOP + move_ns(16 * 16 * 2)),
+        (2 * SUM + OPERANDS, move_ns(OPERANDS) + HOP + product_ns(16)),
+        (2 * SUM + 2 * OPERANDS - 1, move_ns(OPERANDS) + HOP + product_ns(16)),
+        (2 * SUM + 2 * OPERANDS, product_ns(16)),
+    ],
+)
+def test_a_sum_keeps_its_registers_until_it_is_stored(room: int, per_tile: float) -> None:
+    """Output tiles of one k tile each: without room for two sums, a FETCH waits for the STORE, else for the product."""
+
+    def outputs(tiles: int) -> Composite:
+        return gemm(1, pinned=True, m=16 * tiles)
+
+    window: dict[str, object] = {"tiles_in_flight": 4}
+    assert more_tiles_ns(outputs, pe_fetch_store={"register_file": f"{room} B"}, pe_scheduler=window) == per_tile
+
+
+@pytest.mark.parametrize(("room", "window"), [(OPERANDS + 512, 1), (2 * OPERANDS - 1, 1), (2 * OPERANDS, 2)])
+def test_a_tile_is_fed_when_its_buffers_fit(room: int, window: int) -> None:
+    """Staging room for one tile (the last one also writes 512 B) is no overlap at all; for two, a window of two."""
+    by_room = more_tiles_ns(gemm, pe_scheduler={"tiles_in_flight": 8, "staging": f"{room} B"})
+    assert by_room == more_tiles_ns(gemm, pe_scheduler={"tiles_in_flight": window})
+    if window == 1:
+        assert by_room == read_ns() + HOP
+
+
+def test_pinned_operands_take_no_staging() -> None:
+    """Only the result of the last k tile is staged."""
+    by_room = more_tiles_ns(pinned_sum, pe_scheduler={"tiles_in_flight": 4, "staging": "512 B"})
+    assert by_room == product_ns(16)
+
+
+def test_commands_share_the_staging_room_evenly() -> None:
+    """Half of the room is too little for a tile that would fit into all of it."""
+    pe = Pe(params(pe_scheduler={"servers": 2, "staging": f"{2 * OPERANDS} B"}))
+    pe.issue(gemm(1))
+    with pytest.raises(ShapeError) as raised:
+        pe.run()
+    assert str(raised.value) == (
+        f"composite (0, 0): the buffers of a tile must fit into the staging room of a command on {SCHEDULER}, 1 KiB, "
+        "and those of this one take 1.5 KiB; choose a smaller tile_m, tile_n or tile_k, or raise staging."
+    )
+
+
+def test_a_tile_that_never_fits_the_registers_is_refused() -> None:
+    pe = Pe(params(pe_fetch_store={"register_file": f"{OPERANDS + SUM - 1} B"}))
+    pe.issue(gemm(1))
+    with pytest.raises(ShapeError) as raised:
+        pe.run()
+    assert str(raised.value) == (
+        f"composite (0, 0): a tile must fit into the register file of {FETCH_STORE}, 1.999 KiB, and this one takes "
+        "1 KiB for its operands and 1 KiB for its result; choose a smaller tile_m, tile_n or tile_k."
+    )
+
+
+def test_tiles_that_wait_for_registers_are_seen_to_wait() -> None:
+    """The deadlock report finds them at pe_fetch_store, and their wait counts as queueing."""
+    pe = Pe(params(pe_scheduler={"tiles_in_flight": 4}, pe_fetch_store={"register_file": f"{OPERANDS + SUM} B"}))
+    pe.issue(gemm(4, pinned=True))
+    pe.run(until_ns=HOP + DECODE + HOP + 10)
+    assert [repr(token) for token in pe.component(FETCH_STORE).waiting] == [
+        f"<TileToken {index} of op (0, 0), FETCH at {FETCH_STORE}>" for index in (1, 2, 3)
+    ]
+    token = pe.component(FETCH_STORE).waiting[0]
+    pe.run()
+    assert token.queueing == move_ns(OPERANDS) + HOP + product_ns(16)
+    assert token.propagation + token.serialisation + token.overhead + token.queueing + token.service == token.elapsed
+
+
+# Epilogues, math and several at once, from kernels -------------------------------------------------------
+
+
+def stage_spans(result: Any, stage: str) -> list[tuple[float, float]]:
+    return [(r.t_start, r.t_end) for r in result.op_log if r.op_name == f"TileToken/{stage}"]
+
+
+def test_every_epilogue_step_is_run_and_costs_what_the_table_says(plugins) -> None:
+    """One tile with bias, relu, gelu, scale and dequant in both scopes: each takes its own cycles, and numpy agrees."""
+
+    def kernel(a_ptr, b_ptr, c_ptr, bias_ptr, scales_ptr, tl):
+        bias = tl.load(bias_ptr, shape=(1, 64))
+        scales = tl.load(scales_ptr, shape=(2, 1))
+        steps = [
+            tl.epilogue("dequant", scales, scope="k_tile", per_tile=True),
+            tl.epilogue("bias", bias),
+            "relu",
+            "gelu",
+            ("scale", 0.5),
+        ]
+        a, b = tl.ref(a_ptr, shape=(64, 64)), tl.ref(b_ptr, shape=(64, 64))
+        tl.composite("gemm", a, b, c_ptr, epilogue=steps, tile_m=64, tile_k=32, tile_n=64, wait=True)
+
+    def bench(rt: Any) -> None:
+        a, b = (rt.tensor((64, 64), "f32", name=name) for name in "ab")
+        bias, scales = rt.tensor((1, 64), "f32", name="bias"), rt.tensor((2, 1), "f32", name="scales")
+        c = rt.empty((64, 64), "f32", name="c")
+        rt.launch(kernel, a, b, c, bias, scales, grid=(1,))
+
+        def expected() -> Any:
+            x, y, s = a.numpy(), b.numpy(), scales.numpy()
+            total = x[:, :32] @ y[:32] * s[0, 0] + x[:, 32:] @ y[32:] * s[1, 0] + bias.numpy()
+            total = np.maximum(total, 0)
+            return 0.25 * total * (1 + np.tanh(np.sqrt(2 / np.pi) * (total + 0.044715 * total**3)))
+
+        rt.check(c, expected, rtol=1e-4, atol=1e-4)
+
+    result = run(bench, "tiny", {}, plugins=plugins, verify_data=True)
+    assert result.verified
+    passes = 64 * 64 // 128
+    costs = {"dequant": 1, "bias": 1, "relu": 1, "gelu": 18, "scale": 1}
+    spans = [
+        (r.params["op_kind"], r.t_end - r.t_start) for r in result.op_log if r.op_name == "TileToken/MATH"
+    ]
+    assert spans == [
+        (kind, grid_ceil(10 + costs[kind] * passes / 0.96))
+        for kind in ("dequant", "dequant", "bias", "relu", "gelu", "scale")
+    ]
+
+
+def test_a_step_reads_the_part_of_its_operand_that_its_tile_needs(plugins) -> None:
+    """A matrix that is added has the tile's size, a row the tile's width, and a number comes with the command."""
+
+    def kernel(x_ptr, y_ptr, tl):
+        whole, row = tl.load(x_ptr, shape=(64, 64)), tl.load(x_ptr, shape=(1, 64))
+        steps = [("add", whole), ("mul", row), ("add", 1.0)]
+        x = tl.ref(x_ptr, shape=(64, 64))
+        tl.composite("math", x, out=y_ptr, math_op="exp", epilogue=steps, tile_m=32, tile_n=48)
+
+    def bench(rt: Any) -> None:
+        x, y = rt.tensor((64, 64), "f32", name="x"), rt.empty((64, 64), "f32", name="y")
+        rt.launch(kernel, x, y, grid=(1,))
+        rt.check(y, lambda: (np.exp(x.numpy()) + x.numpy()) * x.numpy()[:1] + 1, rtol=1e-4, atol=1e-4)
+
+    result = run(bench, "tiny", {}, plugins=plugins, verify_data=True)
+    assert result.verified
+    beside = [r.params.get("beside_bytes", 0) for r in result.op_log if r.op_name == "TileToken/MATH"]
+    assert sorted(beside) == sorted(
+        each for rows in (32, 32) for cols in (48, 16) for each in (0, rows * cols * 4, cols * 4, 0)
+    )
+
+
+def two_products(wait_for: str) -> Any:
+    """A bench whose kernel issues two composites and waits for the first, or for all."""
+
+    def kernel(a_ptr, b_ptr, c_ptr, d_ptr, tl):
+        a, b = tl.ref(a_ptr, shape=(64, 128)), tl.ref(b_ptr, shape=(128, 64))
+        how = {"tile_m": 32, "tile_k": 32, "tile_n": 32}
+        first = tl.composite("gemm", a, b, c_ptr, **how)
+        tl.composite("gemm", a, b, d_ptr, epilogue=["relu"], **how)
+        tl.wait(first) if wait_for == "first" else tl.wait()
+        tl.full((1,), 1.0, "f32")  # a mark in the log: when the wait was over
+
+    def bench(rt: Any) -> None:
+        a, b = rt.tensor((64, 128), "f16", name="a"), rt.tensor((128, 64), "f16", name="b")
+        c, d = (rt.empty((64, 64), "f16", name=name) for name in "cd")
+        rt.launch(kernel, a, b, c, d, grid=(1,))
+
+        def product() -> Any:
+            return a.numpy().astype("f4") @ b.numpy().astype("f4")
+
+        rt.check(c, product, rtol=1e-2, atol=1e-2)
+        rt.check(d, lambda: np.maximum(product(), 0), rtol=1e-2, atol=1e-2)
+
+    return bench
+
+
+@pytest.mark.parametrize("wait_for", ["first", "all"])
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_kernel_waits_for_one_composite_or_for_all(plugins, wait_for: str, servers: int) -> None:
+    """Two are in flight; the wait ends with the one that is asked for, or with the last."""
+    sets = [f"components.pe_scheduler.params.servers={servers}"]
+    result = run(two_products(wait_for), "tiny", {}, plugins=plugins, verify_data=True, set=sets)
+    assert result.verified
+    first, second = [r for r in result.op_log if r.op_name == "composite_gemm"]
+    (mark,) = [r for r in result.op_log if r.op_name == "full"]
+    assert first.t_end < second.t_end
+    assert (second.t_start < first.t_end) == (servers == 2)
+    assert (first.t_end if wait_for == "first" else second.t_end) < mark.t_start
+    assert (mark.t_start < second.t_end) == (wait_for == "first")
+    assert Counter(r.stage_of for r in result.op_log if r.op_name == "TileToken/GEMM") == {
+        first.op_id: 16, second.op_id: 16
+    }  # fmt: skip
+
+
+def test_overlapping_commands_are_quicker_than_queued_ones(plugins) -> None:
+    ends = []
+    for servers in (1, 2):
+        sets = [f"components.pe_scheduler.params.servers={servers}"]
+        ends.append(run(two_products("all"), "tiny", {}, plugins=plugins, set=sets).phases["kernel"])
+    assert ends[1] < ends[0]

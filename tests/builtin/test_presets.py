@@ -21,7 +21,8 @@ from kernbench_core.topology import compile_topology
 FOLDER = resources.files("kernbench_builtin") / "topologies"
 PRESETS = {"tiny": (1, 1, 4), "default": (2, 4, 8), "full": (4, 16, 8)}
 FILES = ("base", *PRESETS)
-_QUANTITY = re.compile(r"\d\s*(ns|GB/s|[KMG]iB|B|mm|GHz|ns/mm)\b|\b(channels|lanes|rows|columns|servers|tiles_in_flight|rates|costs): [\d{]")
+_COUNTS = "channels|lanes|rows|columns|servers|tiles_in_flight|rates|costs"
+_QUANTITY = re.compile(rf"\d\s*(ns|GB/s|[KMG]iB|B|mm|GHz|ns/mm)\b|\b({_COUNTS}): [\d{{]")
 
 
 @pytest.fixture(scope="module")
