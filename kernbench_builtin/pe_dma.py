@@ -85,7 +85,7 @@ A descriptor ends with its last chunk.
             else:
                 self._take_answer(msg)
             return
-        pieces = list(chunks(msg.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
+        pieces: list[Chunk | None] = list(chunks(msg.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
         job = _Job(msg, len(pieces) or 1)
         channel = self._channels[msg.dma_op]
         for piece in pieces or [None]:

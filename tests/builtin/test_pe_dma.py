@@ -12,9 +12,12 @@ from kernbench_core.messages import Transaction
 from kernbench_core.regions import Region
 
 DMA = "sip0.cube0.pe0.pe_dma"
-#: Set-up of a chunk and look-up of one page, in ns, as the presets have them.
-SETUP, LOOK_UP = 20.0, 2.0
+#: Set-up of a descriptor and of a chunk, look-up and walk of one page, in ns, as the presets have them.
+DESCRIPTOR, SETUP, LOOK_UP, WALK = 16.0, 4.0, 2.0, 100.0
 CHUNK = 4096
+NO_WALK = "components.pe_mmu.params.walk_time=0 ns"
+PEAK = "components.hbm_ctrl.params.efficiency=1"
+READ, WRITE = "components.pe_dma.params.read_outstanding", "components.pe_dma.params.write_outstanding"
 
 
 def answer_ns(sim) -> float:
@@ -23,28 +26,75 @@ def answer_ns(sim) -> float:
     return edge.latency + edge.header_bytes / edge.bandwidth
 
 
+def scratchpad_ns(sim, op: str, nbytes: int = CHUNK) -> float:
+    """Return what the scratchpad's end adds to a lone chunk: its bytes go in, or come out, at the pace of the fabric."""
+    tcm = DMA.replace("pe_dma", "pe_tcm")
+    there, back = sim.graph.edges[DMA, tcm], sim.graph.edges[tcm, DMA]
+    access = sim.graph.nodes[tcm].params["overhead"] + sim.graph.nodes[tcm].params["latency"]
+    return there.latency + access + (0.0 if op == "read" else there.header_bytes / there.bandwidth + back.latency)
+
+
 def chunk_ns(sim, truth, memory: str, op: str = "read", nbytes: int = CHUNK) -> float:
-    """Return how long a worker is at a lone chunk that lies on one page."""
-    return SETUP + LOOK_UP + truth.round_trip(DMA, memory, op, nbytes, nbytes // 4)
+    """Return how long a lone chunk takes its place that lies on one page, known to the TLB or walked to for nothing."""
+    there = truth.round_trip(DMA, memory, op, nbytes, nbytes // 4)
+    return SETUP + LOOK_UP + there + scratchpad_ns(sim, op, nbytes)
 
 
 @pytest.mark.parametrize("op", ["read", "write"])
-def test_a_descriptor_of_one_chunk_takes_set_up_translation_and_a_round_trip(simulate, oracle, op) -> None:
+def test_a_descriptor_of_one_chunk_takes_set_up_translation_round_trip_and_scratchpad(simulate, oracle, op) -> None:
     sim = simulate("tiny")
     move = sim.move(op, Region(sim.own(0), CHUNK))
     sim.run()
-    took = chunk_ns(sim, oracle(sim.graph), "sip0.cube0.hbm_ctrl0", op)
+    took = DESCRIPTOR + WALK + chunk_ns(sim, oracle(sim.graph), "sip0.cube0.hbm_ctrl0", op)
     assert move.ended_ns == took + answer_ns(sim)
     (record,) = sim.engine.op_log
     assert (record.t_start, record.t_end, record.component_id) == (0.0, took, DMA)
 
 
 @pytest.mark.parametrize("op", ["read", "write"])
-def test_one_worker_serves_chunks_one_after_another(simulate, oracle, op) -> None:
-    sim = simulate("tiny", "components.pe_dma.params.servers=1")
+def test_one_place_serves_chunks_one_after_another(simulate, oracle, op) -> None:
+    sim = simulate("tiny", "components.pe_dma.params.servers=1", NO_WALK)
     move = sim.move(op, Region(sim.own(0), 25 * CHUNK))
     sim.run()
-    assert move.ended_ns == 25 * chunk_ns(sim, oracle(sim.graph), "sip0.cube0.hbm_ctrl0", op) + answer_ns(sim)
+    each = chunk_ns(sim, oracle(sim.graph), "sip0.cube0.hbm_ctrl0", op)
+    assert move.ended_ns == DESCRIPTOR + 25 * each + answer_ns(sim)
+
+
+@pytest.mark.parametrize("chunk", [256, 1024, 4096])
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_bandwidth_is_outstanding_times_size_over_latency(simulate, oracle, op, chunk) -> None:
+    """Little's law for 1 to 16 outstanding chunks, where memory is far: exact but for those that leave together."""
+    rates = []
+    for outstanding in range(1, 17):
+        sim = simulate(
+            "tiny",
+            f"components.pe_dma.params.{op}_outstanding={outstanding}",
+            "components.hbm_ctrl.params.channel_latency=10 us",
+            f"system.chunk_bytes={chunk} B",
+            NO_WALK,
+        )
+        number = 16 * outstanding
+        move = sim.move(op, Region(sim.own(0), number * chunk))
+        sim.run()
+        latency = chunk_ns(sim, oracle(sim.graph), "sip0.cube0.hbm_ctrl0", op, chunk)
+        rates.append(number * chunk / (move.ended_ns - answer_ns(sim) - DESCRIPTOR))
+        law = outstanding * chunk / latency
+        assert law * 0.99 < rates[-1] <= law * 1.000001
+    assert rates == sorted(rates)
+
+
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_what_limits_a_saturated_stream_is_the_narrowest_place_on_its_way(simulate, op) -> None:
+    """Enough outstanding: the channels of HBM, a narrower wire, or a narrower scratchpad."""
+    for limit, knob in (
+        (102.4, "components.pe_dma.params.servers=32"),
+        (64.0, "pe.links.dma.bandwidth=64 GB/s"),
+        (50.0, f"components.pe_tcm.params.{'write' if op == 'read' else 'read'}_bandwidth=50 GB/s"),
+    ):
+        sim = simulate("tiny", knob, "components.pe_dma.params.servers=32", NO_WALK, PEAK)
+        move = sim.move(op, Region(sim.own(0), 512 * CHUNK))
+        sim.run()
+        assert 0.97 * limit < 512 * CHUNK / move.ended_ns <= limit
 
 
 def test_bandwidth_is_what_is_outstanding_over_the_round_trip_until_the_channels_are_full(simulate, oracle) -> None:
@@ -54,6 +104,8 @@ def test_bandwidth_is_what_is_outstanding_over_the_round_trip_until_the_channels
             "tiny",
             f"components.pe_dma.params.servers={servers}",
             "components.hbm_ctrl.params.channel_latency=1 us",
+            NO_WALK,
+            PEAK,
         )
         move = sim.move("read", Region(sim.own(0), chunks * CHUNK))
         sim.run()
@@ -87,10 +139,11 @@ def test_each_descriptor_is_one_record_however_many_chunks_it_has(simulate) -> N
     assert sim[DMA].busy_ns <= 8 * sim.env.now
 
 
-def test_a_descriptor_that_waits_for_workers_starts_with_its_first_chunk(simulate) -> None:
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_a_descriptor_that_waits_for_a_place_starts_with_its_first_chunk(simulate, op) -> None:
     sim = simulate("tiny", "components.pe_dma.params.servers=1")
-    sim.move("read", Region(sim.own(0), 2 * CHUNK))
-    waited = sim.move("write", Region(sim.own(0), CHUNK), at_ns=10.0)
+    sim.move(op, Region(sim.own(0), 2 * CHUNK))
+    waited = sim.move(op, Region(sim.own(0), CHUNK), at_ns=10.0)
     sim.run()
     first, second = sim.engine.op_log
     assert second.t_start == first.t_end
@@ -117,14 +170,75 @@ def test_rows_are_gathered_into_chunks(simulate) -> None:
     ]
 
 
+def test_reads_and_writes_have_places_of_their_own(simulate) -> None:
+    """A write beside many reads of another slice waits for no read to end, nor the other way round."""
+    for op, other in (("read", "write"), ("write", "read")):
+        ends = []
+        for beside in (0, 40):
+            sim = simulate("default", f"components.pe_dma.params.{op}_outstanding=2", NO_WALK)
+            if beside:
+                sim.move(other, Region(sim.own(2), beside * CHUNK))
+            move = sim.move(op, Region(sim.own(1), 4 * CHUNK), at_ns=1.0)
+            sim.run()
+            ends.append(move.ended_ns)
+        # a request may wait for the data of eight writes on the wire to the router; one queue would take all forty
+        assert ends[0] <= ends[1] < ends[0] + 8 * (CHUNK + 32) / 128 < ends[0] + 40 * CHUNK / 128 / 4
+
+
+def test_places_are_bounded_for_each_direction(simulate) -> None:
+    sim = simulate("tiny", f"{READ}=3", f"{WRITE}=2", NO_WALK)
+    sim.move("read", Region(sim.own(2), 9 * CHUNK))
+    sim.move("write", Region(sim.own(3), 9 * CHUNK))
+    most = Counter()
+    while sim.env.advance(1):
+        out = Counter(trip.op for trip in sim[DMA].awaiting())
+        most |= out
+    assert most == {"read": 3, "write": 2}
+    assert sim[DMA].servers == 5
+
+
+def test_a_descriptor_is_set_up_once_and_each_chunk_once(simulate) -> None:
+    sim = simulate("tiny", NO_WALK, "components.pe_dma.params.servers=2")
+    sim.move("read", Region(sim.own(0), 3 * CHUNK))
+    sim.run()
+    first, second, third = sorted(sim.trips, key=lambda trip: trip.regions[0].base)
+    assert first.born == second.born == DESCRIPTOR + SETUP + LOOK_UP
+    assert third.born == first.tail + scratchpad_ns(sim, "read") + SETUP + LOOK_UP
+
+
+FREE_SET_UP = (PEAK, NO_WALK, "components.pe_dma.params.servers=64", "components.pe_mmu.params.tlb_overhead=0 ns")
+
+
+@pytest.mark.parametrize(("row_bytes", "moved"), [(32, 32), (48, 64), (64, 64), (100, 128), (256, 256), (1024, 1024)])
+def test_rows_of_a_gather_cost_the_bursts_that_they_touch(simulate, row_bytes, moved) -> None:
+    """A strided stream reaches row bytes / burst bytes of the peak, when its rows take turns at all channels."""
+    sim = simulate("tiny", *FREE_SET_UP)
+    rows = (1 << 20) // row_bytes
+    pitch = 5 * 256 if moved <= 256 else 2048
+    move = sim.move("read", Region(sim.own(0), row_bytes, rows, pitch))
+    sim.run()
+    carried = sum(wire.bytes_carried for wire in sim["sip0.cube0.hbm_ctrl0"].channel_wires)
+    assert carried == rows * moved
+    ideal = rows * moved / 102.4
+    assert ideal < move.ended_ns < 1.06 * ideal
+
+
+def test_rows_that_keep_to_one_channel_get_its_rate_only(simulate) -> None:
+    sim = simulate("tiny", *FREE_SET_UP)
+    move = sim.move("read", Region(sim.own(0), 256, 4096, 1024))
+    sim.run()
+    ideal = 4096 * 256 / 25.6
+    assert ideal < move.ended_ns < 1.02 * ideal
+
+
 @pytest.mark.parametrize("regions", [(), ((0, 0),), ((0, 0), (4096, 0))])
 def test_a_descriptor_without_bytes_takes_a_set_up_and_no_transaction(simulate, regions) -> None:
     sim = simulate("tiny")
     move = sim.move("read", *[Region(sim.own(0, base), nbytes) for base, nbytes in regions])
     sim.run()
-    assert move.ended_ns == SETUP + answer_ns(sim)
+    assert move.ended_ns == DESCRIPTOR + SETUP + answer_ns(sim)
     assert sim.trips == []
-    assert [(record.t_start, record.t_end) for record in sim.engine.op_log] == [(0.0, SETUP)]
+    assert [(record.t_start, record.t_end) for record in sim.engine.op_log] == [(0.0, DESCRIPTOR + SETUP)]
 
 
 @pytest.mark.parametrize("op", ["read", "write"])
@@ -141,7 +255,7 @@ def test_a_descriptor_may_span_controllers_cubes_and_packages(simulate, op) -> N
 
 
 def test_it_says_which_chunks_are_out(simulate) -> None:
-    sim = simulate("tiny", "components.pe_dma.params.servers=3")
+    sim = simulate("tiny", "components.pe_dma.params.servers=3", NO_WALK)
     sim.move("read", Region(sim.own(2), 5 * CHUNK))
     while sim.env.now < 60 and sim.env.advance(1):
         pass
@@ -162,13 +276,14 @@ def test_set_up_times_are_kept_on_the_time_grid(simulate) -> None:
 
 
 def test_a_chunk_leaves_when_its_own_translation_is_done(simulate) -> None:
-    sim = simulate("tiny")
+    sim = simulate("tiny", NO_WALK)
     many_pages, one_page = Region(sim.own(0), 64, 60, 1 << 16), Region(sim.own(1), 64)
     sim.move("read", many_pages)
     sim.move("read", one_page)
     sim.run()
     born = {trip.path[0]: trip.born for trip in sim.trips}
-    assert born == {"sip0.cube0.hbm_ctrl0": SETUP + 60 * LOOK_UP, "sip0.cube0.hbm_ctrl1": SETUP + LOOK_UP}
+    ready = DESCRIPTOR + SETUP
+    assert born == {"sip0.cube0.hbm_ctrl0": ready + 60 * LOOK_UP, "sip0.cube0.hbm_ctrl1": ready + LOOK_UP}
 
 
 def rings(sim) -> list[list[int]]:
@@ -243,12 +358,12 @@ def test_it_reaches_the_scratchpad_of_its_own_pe(simulate) -> None:
     sim = simulate("tiny")
     move = sim.move("read", Region(sim.address("tcm0", 128), 1000))
     sim.run()
-    assert move.ended_ns > SETUP + LOOK_UP
+    assert move.ended_ns > DESCRIPTOR + SETUP + LOOK_UP
     assert [(trip.path, trip.total) for trip in sim.trips] == [(("sip0.cube0.pe0.pe_tcm", DMA), 1000)]
 
 
 @pytest.mark.parametrize("op", ["read", "write"])
-def test_traffic_to_the_scratchpad_of_its_pe_passes_without_taking_a_worker(simulate, op) -> None:
+def test_traffic_to_the_scratchpad_of_its_pe_passes_without_taking_a_place(simulate, op) -> None:
     sim = simulate("default", "components.pe_dma.params.servers=1")
     mine = sim.move(op, Region(sim.address("tcm1", sip=1, cube=2), 6000), pe=0)
     theirs = sim.move(op, Region(sim.address("tcm0"), 6000), pe=32 + 16 + 1)
@@ -263,3 +378,43 @@ def test_traffic_to_the_scratchpad_of_its_pe_passes_without_taking_a_worker(simu
         Transaction(op, (), 4096, sim.trips[0].path[::-1], lambda _: None),
     )
     assert min(trip.tail - trip.born for trip in sim.trips if trip.total == 4096) >= bound
+
+
+@pytest.mark.parametrize("op", ["read", "write"])
+@pytest.mark.parametrize("nbytes", [64, 4096])
+def test_traffic_to_a_scratchpad_passes_its_dma_as_it_comes(simulate, op, nbytes) -> None:
+    """A lone chunk pays its bytes once on the whole way, and takes just its lower bound."""
+    sim = simulate("default")
+    path = sim.ctx.memory_path(DMA, "sip0.cube0.pe5.pe_tcm")
+    assert path[-2] == "sip0.cube0.pe5.pe_dma"
+    sent = sim.send(path, op, nbytes, sim.address("tcm5"))
+    sim.run()
+    edges = [sim.graph.edges[pair] for pair in itertools.pairwise(path)]
+    wires = [(nbytes + max(1, -(-nbytes // edge.payload_bytes)) * edge.header_bytes) / edge.bandwidth for edge in edges]
+    nodes = [sim.graph.nodes[node] for node in path[1:-1] if sim.graph.nodes[node].kind != "pe_dma"]
+    tcm = sim.graph.nodes[path[-1]].params
+    there = sum(edge.latency for edge in edges) + sum(node.params["overhead"] for node in nodes)
+    headers = max(edge.header_bytes / edge.bandwidth for edge in edges)
+    assert sent.tail == pytest.approx(2 * there + tcm["overhead"] + tcm["latency"] + max(wires) + headers, abs=0.001)
+    probe = Transaction(op, (Region(sim.address("tcm5"), nbytes),), nbytes, path, lambda _: None)
+    assert sent.tail - sent.born == formula_latency(sim.graph, sim.ctx.components, probe)
+
+
+def test_a_scratchpad_that_does_not_book_takes_no_time(simulate) -> None:
+    """A plug-in's scratchpad may know nothing of the DMA."""
+    sim = simulate("tiny", NO_WALK)
+    bare = simulate("tiny", NO_WALK)
+    bare[DMA]._tcm = None
+    moves = [each.move("read", Region(each.own(0), CHUNK)) for each in (sim, bare)]
+    sim.run()
+    bare.run()
+    assert moves[0].ended_ns - moves[1].ended_ns == scratchpad_ns(sim, "read")
+
+
+def test_the_scratchpad_counts_what_the_dma_moves(simulate) -> None:
+    sim = simulate("tiny")
+    sim.move("read", Region(sim.own(0), 5 * CHUNK))
+    sim.move("write", Region(sim.own(1), 3 * CHUNK))
+    sim.run()
+    reads, writes = sim["sip0.cube0.pe0.pe_tcm"].channel_wires
+    assert (reads.bytes_carried, writes.bytes_carried) == (3 * CHUNK, 5 * CHUNK)
