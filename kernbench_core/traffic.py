@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from attrs import frozen
 
+from kernbench_core import naming
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment
@@ -159,8 +160,10 @@ def ceiling_of(expected: dict[EdgeId, float]) -> tuple[float, EdgeId]:
     return 1.0 / most, first
 
 
-def _links_first(edge: EdgeId) -> tuple[bool, EdgeId]:
-    return edge[0].endswith(".ni") or edge[1].endswith(".ni"), edge
+def _links_first(edge: EdgeId) -> tuple[bool, tuple[int, int], tuple[int, int]]:
+    """Order wires: those between routers first, by row and column of their ends."""
+    source, destination = (naming.mesh_cell(node) for node in edge)
+    return source == destination, source, destination
 
 
 class _Run:

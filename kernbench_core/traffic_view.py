@@ -38,12 +38,12 @@ class Report:
         return [
             f"{self.topology}: {'torus' if spec.wrap else 'mesh'} of {spec.rows} x {spec.columns} routers, links of "
             f"{spec.link.width} B at {spec.clock:g} GHz ({rate}), cycle {format_time(mesh.cycle_ns)}",
-            f"{self.pattern} traffic, packets of {size}, seed {self.traffic.seed}; "
-            f"cycles: {window.warm_up} warm-up, {window.measured} measured",
+            f"{self.pattern} traffic, packets of {size}, seed {self.traffic.seed}",
+            f"{window.warm_up} cycles of warm-up, {window.measured} measured, up to {window.drain} of drain",
             f"ceiling {ceiling:.4g} flits/node/cycle, set by {short(wire)}; "
             f"{mean_hops(mesh, self.traffic.pattern):.4g} hops on average",
             "",
-            f"{'flits/node/cycle':>25}{'──────── latency, cycles ────────':>35}{'mean':>7}{'':>6}{'busiest':>8}",
+            f"{'flits/node/cycle':>25}{'──────── latency, cycles ────────':>35}{'mean':>7}{'busiest':>13}",
             f"{'load':>7}{'accepted':>9}{'sustained':>10}{'mean':>8}{'queued':>7}{'p50':>6}{'p99':>6}{'max':>7}"
             f"{'ns':>7}{'hops':>6}{'wire':>7}",
         ]
@@ -68,16 +68,16 @@ class Report:
         lines: list[str] = []
         states = {point.state: point for point in self.points}
         if "near" in states:
-            lines += [f"~ above {NEAR:.0%} of the ceiling: buffers without limit hide what finite ones would add"]
+            lines += [f"~ above {NEAR:.0%} of the ceiling: with finite buffers latency would be higher"]
         if "saturated" in states:
             late = sum(point.unfinished for point in self.points)
-            lines += ["* saturated: queues grow for as long as it lasts, so its latencies only say 'too much'"]
+            lines += ["* saturated: queues grow without end, and latencies with the measured window"]
             lines += [f"  {late:,} measured packets had not arrived when the drain ended"] if late else []
         drawn = drawn_point(self.points)
         lines += ["", *self._links(drawn), ""] if links(drawn.wires) else [""]
         sentences = dict.fromkeys(item.sentence for item in drawn.not_modelled)
         told = " ".join(sentences) or "nothing that the components declare."
-        return [*lines, *textwrap.wrap(f"not modelled: {told}", _WIDTH + 20)]
+        return [*lines, *textwrap.wrap(f"not modelled: {told}", _WIDTH)]
 
     def _links(self, point: LoadPoint) -> list[str]:
         if self.traffic.mesh.spec.columns <= _DRAWN:

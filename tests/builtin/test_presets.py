@@ -20,7 +20,7 @@ from kernbench_core.topology import compile_topology
 
 FOLDER = resources.files("kernbench_builtin") / "topologies"
 PRESETS = {"tiny": (1, 1, 4), "default": (2, 4, 8), "full": (4, 16, 8)}
-FILES = ("base", *PRESETS)
+FILES = ("base", *PRESETS, "mesh")
 _COUNTS = "channels|lanes|rows|columns|servers|tiles_in_flight|rates|costs"
 _QUANTITY = re.compile(rf"\d\s*(ns|GB/s|[KMG]iB|B|mm|GHz|ns/mm)\b|\b({_COUNTS}): [\d{{]")
 
