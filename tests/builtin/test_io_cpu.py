@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def expected_stamp(sim, truth, pes, nbytes) -> float:
+def least_stamp(sim, truth, pes, nbytes) -> float:
     """Work out when the launch leaves the io_cpu, and when its farthest PE can have it."""
     io_cpu = sim.sites[pes[0]].io_cpu
     leaves = 50 + truth.launch_reach(truth.path("host", io_cpu), nbytes)
@@ -14,6 +14,12 @@ def expected_stamp(sim, truth, pes, nbytes) -> float:
         + truth.launch_reach([sim.sites[pe].m_cpu, sim.sites[pe].pe_cpu], nbytes)
         for pe in pes
     )
+
+
+def waiting(sim, truth, cubes, nbytes) -> float:
+    """Bound what messages to several cubes can wait for one another: all of them, once, on the slowest wire."""
+    paths = [truth.path(sim.sites[0].io_cpu, f"sip0.cube{cube}.m_cpu") for cube in cubes]
+    return (len(paths) - 1) * max(truth.slowest(path, nbytes) for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,11 @@ def test_a_launch_on_one_package_is_stamped_with_its_farthest_pe_in_mind(simulat
     sim = simulate(preset)
     request = sim.launch(pes)
     sim.run()
-    assert request.launch.start_ns == expected_stamp(sim, oracle(sim.graph), pes, request.launch.nbytes)
+    truth, nbytes = oracle(sim.graph), request.launch.nbytes
+    least, cubes = least_stamp(sim, truth, pes, nbytes), {sim.sites[pe].cube for pe in pes}
+    assert least <= request.launch.start_ns <= least + waiting(sim, truth, cubes, nbytes)
+    if len(cubes) == 1:
+        assert request.launch.start_ns == least
 
 
 @pytest.mark.parametrize("arguments", [0, 1, 40])
@@ -41,7 +51,7 @@ def test_the_stamp_grows_with_the_size_of_the_descriptor(simulate, oracle, argum
     sim.run()
     nbytes = 64 + 8 * arguments
     assert request.launch.nbytes == nbytes
-    assert request.launch.start_ns == expected_stamp(sim, oracle(sim.graph), [1, 2], nbytes)
+    assert request.launch.start_ns == least_stamp(sim, oracle(sim.graph), [1, 2], nbytes)
 
 
 def test_a_pe_alone_is_reached_just_at_the_stamp(simulate) -> None:
@@ -54,16 +64,17 @@ def test_a_pe_alone_is_reached_just_at_the_stamp(simulate) -> None:
 
 @pytest.mark.parametrize("sets", [(), ("sip.noc.bandwidth=1 GB/s",), ("cube.command.bandwidth=0.05 GB/s",)])
 def test_pes_reached_in_time_start_together_and_later_ones_on_arrival(simulate, sets) -> None:
+    """A launch that another one delays on the way is late, and the result says where by how much."""
     sim = simulate("default", *sets)
-    request = sim.launch(range(32))
+    sim.launch(range(8, 32), at_ns=0.0, arguments=2000)
+    launch = sim.launch(range(32, 64), at_ns=0.0, arguments=2000).launch
+    launch.start_ns = 600.0
     sim.run()
-    launch = request.launch
-    arrived = {site.index: sim[site.pe_cpu].arrived_ns for site in sim.sites[:32]}
+    arrived = {site.index: sim[site.pe_cpu].arrived_ns for site in sim.sites[32:]}
     assert launch.started_ns == {pe: max(launch.start_ns, at) for pe, at in arrived.items()}
     late = {sim.sites[pe].prefix: at - launch.start_ns for pe, at in arrived.items() if at > launch.start_ns}
+    assert late
     assert {start.pe: start.late_ns for start in sim.engine.get_timing_result().late_starts} == late
-    if "sip.noc.bandwidth=1 GB/s" in sets:
-        assert 0 < len(late) < 32
 
 
 def test_each_cube_gets_the_launch_once_and_answers_once(simulate) -> None:
