@@ -15,7 +15,7 @@ from kernbench_core.regions import Region, runs
 from kernbench_core.values import AbstractValue, AssemblyValue, Part, Value
 
 if TYPE_CHECKING:
-    from kernbench_core.memory import Segment, TensorAllocation
+    from kernbench_core.memory import TensorAllocation
     from kernbench_core.runtime import Runtime
 
 Array = npt.NDArray[Any]
@@ -102,46 +102,48 @@ class DeviceTensor:
         if not self._runtime.data:
             return AbstractValue(self.shape, self.dtype)
         try:
-            return self._joined(self.allocation.replica(replica))
+            return self._joined(replica)
         except UninitializedReadError:
             raise UninitializedReadError(
                 f"tensor {self.name!r} must be written before the host looks at it, and part of it was not; store to "
                 "it in a kernel, or make it with rt.zeros."
             ) from None
 
-    def _joined(self, cells: tuple[Segment, ...]) -> Value:
-        """Put the cells together to the tensor."""
-        layout, store = self.allocation.layout, self._runtime.store
-        regions = tuple(Region(cell.pa, cell.nbytes) for cell in cells)
+    def _joined(self, replica: int) -> Value:
+        """Put the cells of a copy together to the tensor."""
+        layout = self.allocation.layout
         if layout is None or layout.in_order:
-            return store.value("hbm", regions, self.shape, self.dtype)
+            regions = tuple(Region(cell.pa, cell.nbytes) for cell in self.allocation.replica(replica))
+            return self._runtime.store.value("hbm", regions, self.shape, self.dtype)
         parts = []
-        for cell, region in zip(cells, regions, strict=True):
-            held = store.value("hbm", region, layout.shape_of(cell.cell, self.shape), self.dtype)
+        for held, cell in zip(self._cells(replica), self.allocation.replica(replica), strict=True):
             done = 0
             for place in layout.regions(cell.cell):
                 parts.append(Part(place, held, Region(done, place.nbytes)))
                 done += place.nbytes
         return AssemblyValue(self.shape, self.dtype, tuple(parts))
 
+    def _cells(self, replica: int) -> tuple[Value, ...]:
+        """Return what the cells of a copy hold."""
+        layout, store = self.allocation.layout, self._runtime.store
+        assert layout is not None
+        return tuple(
+            store.value("hbm", Region(cell.pa, cell.nbytes), layout.shape_of(cell.cell, self.shape), self.dtype)
+            for cell in self.allocation.replica(replica)
+        )
+
     def distinct(self) -> dict[int, Value]:
         """Return the value of the first copy, and of each that does not hold the very same values, by its number."""
-        found: dict[int, Value] = {}
-        seen: set[tuple[Value, ...]] = set()
-        store = self._runtime.store
-        for replica in range(self.replicas if self._runtime.data else 1):
-            cells = self.allocation.replica(replica)
-            layout = self.allocation.layout
+        found = {0: self.value()}
+        if self.replicas == 1 or not self._runtime.data:
+            return found
+        seen = {self._cells(0)}
+        for replica in range(1, self.replicas):
             value = self.value(replica)
-            if layout is not None and self.replicas > 1:
-                held = tuple(
-                    store.value("hbm", Region(c.pa, c.nbytes), layout.shape_of(c.cell, self.shape), self.dtype)
-                    for c in cells
-                )
-                if held in seen:
-                    continue
+            held = self._cells(replica)
+            if held not in seen:
                 seen.add(held)
-            found[replica] = value
+                found[replica] = value
         return found
 
     def numpy(self, replica: int = 0) -> Array:
@@ -188,14 +190,13 @@ class LocalTensor:
 def cell_of(whole: Array, layout: Layout, cell: int) -> Array:
     """Return what a cell holds of a row-major array: a view where it is a box or lies together, else a copy."""
     flat = whole.reshape(-1)
-    regions = layout.regions(cell)
-    if len(regions) == 1 and regions[0].rows == 1:
-        start = regions[0].base // whole.itemsize
-        return flat[start : start + regions[0].nbytes // whole.itemsize]
+    if layout.placements is None:
+        start, nbytes = layout.regions(cell)[0].base, layout.size(cell)
+        return flat[start // whole.itemsize : (start + nbytes) // whole.itemsize]
     index = layout.index(cell, whole.shape)
     if index is not None:
         return whole[index]
-    runs = [(at // whole.itemsize, size // whole.itemsize) for region in regions for at, size in runs(region)]
-    joined = np.concatenate([flat[at : at + size] for at, size in runs])
+    pieces = [run for region in layout.regions(cell) for run in runs(region)]
+    joined = np.concatenate([flat[at // whole.itemsize : (at + size) // whole.itemsize] for at, size in pieces])
     joined.flags.writeable = False
     return joined

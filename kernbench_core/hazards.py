@@ -87,8 +87,12 @@ class Hazard:
         return spell_index(self.name, self.index)
 
     def __str__(self) -> str:
-        times = "" if self.count == 1 else f", {self.count} times"
+        times = "" if self.count == 1 else f", {self.count} such pairs"
         return f"{_WORDS[self.kind]}: {self.place}, {format_bytes(self.nbytes)}{times}"
+
+    def lines(self) -> tuple[str, ...]:
+        """Say what it is, then each side on a line of its own."""
+        return str(self), f"  {self.first}", f"  {self.second}"
 
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -276,9 +280,9 @@ class Hazards:
         uses = []
         for tensor, virtual, physical, writes in command.memory_uses():
             use = Use(command, tensor, virtual, physical, writes, state.clock, now)
-            watch = self._watches.get(tensor.name)
+            watch = self._watches.get(tensor.whole)
             if watch is None:
-                watch = self._watches[tensor.name] = _Watch()
+                watch = self._watches[tensor.whole] = _Watch()
             if writes:
                 self._check_write(watch, use)
             else:
@@ -307,7 +311,7 @@ class Hazards:
             if use.tensor is None:
                 state.loose.pop(use, None)
                 continue
-            watch = self._watches.get(use.tensor.name)
+            watch = self._watches.get(use.tensor.whole)
             if watch is not None:
                 (watch.writes if use.writes else watch.reads).pop(use, None)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from attrs import frozen
+from attrs import field, frozen
 
 from kernbench_core.address import OFFSET_BITS
 from kernbench_core.callsite import call_site, describe_site
@@ -150,7 +150,8 @@ class Segment:
 class TensorAllocation:
     """A tensor in device memory: row-major, one contiguous virtual range, its cells in HBM slices as `layout` says.
 
-    `segments` are in PE order. A tensor without a layout is one cell.
+    `segments` are in PE order. A tensor without a layout is one cell. `whole` names the tensor that this is a PE's
+    shard of; by default it is a tensor itself.
     """
 
     name: str
@@ -160,6 +161,11 @@ class TensorAllocation:
     nbytes: int
     segments: tuple[Segment, ...]
     layout: Layout | None = None
+    whole: str = field()
+
+    @whole.default
+    def _own_name(self) -> str:
+        return self.name
 
     @property
     def size(self) -> int:
@@ -262,8 +268,9 @@ class DeviceMemory:
             self._next_va = self._after(va, own.nbytes)
             one = dealt_rows(shape, own.nbytes, 1)
             known[pe] = TensorAllocation(
-                name, va, shape, allocation.dtype, own.nbytes, (Segment(va, own.pa, own.nbytes, pe),), one
-            )
+                name, va, shape, allocation.dtype, own.nbytes, (Segment(va, own.pa, own.nbytes, pe),), one,
+                allocation.name,
+            )  # fmt: skip
             self.page_table.map(Mapping(va, one, (own.pa,), name))
         return known[pe]
 

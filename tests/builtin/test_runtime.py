@@ -17,7 +17,6 @@ from kernbench_core.errors import (
     PendingDataError,
     ShapeError,
     UninitializedReadError,
-    UnsupportedError,
     UsageError,
 )
 from kernbench_core.launching import deal_programs
@@ -192,9 +191,10 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
             "the shape of a tensor must be positive integers, not (4, 0); correct its extents.",
         ),
         (
-            lambda rt: rt.tensor(np.zeros(4), placement="rows"),
-            UnsupportedError,
-            "rt.tensor takes no placement yet: rows are dealt over the PEs' slices; leave it out.",
+            lambda rt: rt.tensor(np.zeros(4, np.float32), placement="rows"),
+            UsageError,
+            "tensor 'tensor1': placement must be Shard(dim), Replicate() or Interleave(nbytes), a tuple of one for each "
+            "of sip, cube, pe, or a mapping from these names, not 'rows'; correct it.",
         ),
         (
             lambda rt: rt.check(rt.zeros((4,), name="z"), np.zeros(5)),
