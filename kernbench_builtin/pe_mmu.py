@@ -28,7 +28,7 @@ chunk touches, each page once; a page walk for each page that the TLB does not h
 whose walk is under way is waited for. What one memory holds of a tensor is contiguous there and has pages of its own: \
 large ones where the whole page belongs to it, else system pages. Memory that no tensor lies in has system pages.
     Ignores: A page walk takes a fixed time, whatever memory it reads and whoever else reads it. Look-ups of several \
-chunks do not contend for the TLB. Walkers serve chunk after chunk: no walk slips in between those of an earlier chunk. \
+chunks do not contend for the TLB. Walkers serve chunk after chunk: no walk slips in between those of one before. \
 Two views of one tensor share their pages in the TLB.
     Timing: look-up i of a chunk ends at arrival + i x tlb_overhead; a miss then waits for a walker, and for \
 walk_time; the chunk is translated when its last look-up and its last walk have ended.

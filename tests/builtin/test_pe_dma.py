@@ -27,7 +27,7 @@ def answer_ns(sim) -> float:
 
 
 def scratchpad_ns(sim, op: str, nbytes: int = CHUNK) -> float:
-    """Return what the scratchpad's end adds to a lone chunk: its bytes go in, or come out, at the pace of the fabric."""
+    """Return what the scratchpad adds to a lone chunk: its bytes go in, or come out, at the pace of the fabric."""
     tcm = DMA.replace("pe_dma", "pe_tcm")
     there, back = sim.graph.edges[DMA, tcm], sim.graph.edges[tcm, DMA]
     access = sim.graph.nodes[tcm].params["overhead"] + sim.graph.nodes[tcm].params["latency"]
