@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernbench_core.oplog import OpLogger
     from kernbench_core.routing import PathRouter
     from kernbench_core.store import MemoryStore
+    from kernbench_core.tcm_map import TcmRecorder
 
 
 @attrs.frozen
@@ -62,6 +63,8 @@ class RunContext:
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
         self.moved_bytes: dict[str, int] = {}
         self._next_edge = 1
+        #: What notes the use of the scratchpads, if that was asked for.
+        self.tcm_recorder: TcmRecorder | None = None
 
     # Set by the engine for compiled graphs; hand-built graphs of tests may do without.
     store: MemoryStore

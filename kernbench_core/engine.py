@@ -26,6 +26,7 @@ from kernbench_core.routing import PathRouter
 from kernbench_core.runtime import Expectation, Runtime
 from kernbench_core.sanity import check
 from kernbench_core.store import MemoryStore
+from kernbench_core.tcm_map import TcmRecorder
 from kernbench_core.timing import TimingResult, timing_result
 from kernbench_core.watchdog import Limits, Progress, Watchdog
 
@@ -42,7 +43,8 @@ class GraphEngine:
 
     `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
     `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
-    what `explanation` needs; it costs time, and changes no result.
+    what `explanation` needs; it costs time, and changes no result. `tcm_map` has
+    `ctx.tcm_recorder` note what the scratchpads hold.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class GraphEngine:
         log: bool = True,
         functions: Mapping[str, str] | None = None,
         explain: bool = False,
+        tcm_map: bool = False,
     ) -> None:
         self.env = _recording_environment() if explain else Environment()
         self.graph = graph
@@ -76,6 +79,8 @@ class GraphEngine:
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)
             self.ctx.hazards = self.store.hazards = Hazards([p.prefix for p in graph.design.pes], lambda: self.env.now)
+            if tcm_map:
+                self.ctx.tcm_recorder = TcmRecorder(lambda: self.env.now)
             self.ctx.memory = DeviceMemory(graph.design)
             self.ctx.resolver = AddressResolver(graph)
             self.pes = select_pes(graph.design.pes, device)

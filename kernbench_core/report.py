@@ -12,10 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernbench_core.result import PHASES, RunResult
+from kernbench_core.result import PHASES, RunResult, count_hazards
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
+    from kernbench_core.tcm_map import TcmMap
     from kernbench_core.timing import NotModelled, ResourceUse
 
 _PLAIN_WIDTH = 160
@@ -62,8 +63,22 @@ def print_summary(result: RunResult, console: Console) -> None:
     show(line, console)
 
 
+def print_tcm_map(found: TcmMap, console: Console) -> None:
+    """Print what the scratchpads held over time."""
+    from kernbench_core.tcm_map import lines
+
+    show(Group(Text(""), *(Text(line, no_wrap=True) for line in lines(found, console.width))), console)
+
+
 def verdict(result: RunResult) -> Text:
-    """Say in words whether the data is right."""
+    """Say in words whether the data is right, and how many hazards there are."""
+    line = _verdict(result)
+    if result.hazards:
+        line = Text.assemble(line, ", ", (count_hazards(result.hazards), "bold red"))
+    return line
+
+
+def _verdict(result: RunResult) -> Text:
     found = result.verification
     if result.interrupted:
         return Text("interrupted: everything here covers only what ran", "bold yellow")
@@ -148,12 +163,25 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
         lines.extend(
             Text(f"  {line}", "red") for failure in result.verification.failures for line in failure.splitlines()
         )
+    lines.extend(_hazards(result, verbose))
     lines.append(_counts(result))
     lines.extend(_late(result, verbose))
     lines.append(_not_modelled(result.not_modelled, width, verbose))
     if verbose and result.op_log_sha256:
         lines.append(Text(f"op log SHA-256 {result.op_log_sha256}", "dim"))
     return Group(*lines)
+
+
+def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:
+    """List the hazards: all with both sides, or the first in short."""
+    if not result.hazards:
+        return
+    if verbose:
+        yield from (Text(line, "red") for hazard in result.hazards for line in hazard.lines())
+        return
+    yield Text(f"  {result.hazards[0]}", "red")
+    more = len(result.hazards) - 1
+    yield Text(f"  {f'and {more} more; ' if more else ''}-v shows the kernel lines", "red")
 
 
 def _counts(result: RunResult) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -13,8 +13,10 @@ from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.explain import Explanation
+    from kernbench_core.hazards import Hazard
     from kernbench_core.oplog import OpLog
     from kernbench_core.store import MemoryStore
+    from kernbench_core.tcm_map import TcmMap
     from kernbench_core.timing import NotModelled, ResourceUse, TimingResult
     from kernbench_core.verification import Verification
 
@@ -28,8 +30,8 @@ class RunResult:
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
-    are phase 1's own, so that a notebook can go on from here. `explain` is None unless that was asked for. `hazards` is
-    None: ordering hazards are not reported yet.
+    are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
+    they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
     """
 
     bench: str
@@ -45,7 +47,8 @@ class RunResult:
     store: MemoryStore
     interrupted: bool = False
     explain: Explanation | None = None
-    hazards: None = None
+    tcm_map: TcmMap | None = None
+    hazards: tuple[Hazard, ...] = ()
 
     @property
     def total_ns(self) -> float:
@@ -109,8 +112,9 @@ class RunResult:
             "failures": [] if self.verification is None else list(self.verification.failures),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
-            "hazards": self.hazards,
+            "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
             "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
+            **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
             **({} if self.explain is None else {"explain": self.explain.to_json()}),
             "op_log_sha256": self.op_log_sha256,
             "manifest": dict(self.manifest),
@@ -118,11 +122,17 @@ class RunResult:
 
     def __repr__(self) -> str:
         verdict = {True: "verified", False: "WRONG DATA", None: "data not verified"}[self.verified]
+        hazards = f", {count_hazards(self.hazards)}" if self.hazards else ""
         note = ", interrupted" if self.interrupted else ""
         return (
             f"<RunResult {self.bench} on {self.topology}: {format_time(self.total_ns)}, "
-            f"{self.ops} ops, {self.events} events, {verdict}{note}>"
+            f"{self.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
         )
+
+
+def count_hazards(hazards: Sequence[Hazard]) -> str:
+    """Say how many hazards there are."""
+    return "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
 
 
 def finite(number: float | None) -> float | str | None:

@@ -100,6 +100,8 @@ class KernelRunner:
         state = kept.get(site.index)
         if state is None:
             state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data)
+            if ctx.tcm_recorder is not None:
+                ctx.tcm_recorder.attach(state.tcm)
         found: PeState = state
         return found
 

@@ -25,7 +25,7 @@ from kernbench_core.manifest import (
     read_manifest,
 )
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.result import RunResult
+from kernbench_core.result import RunResult, count_hazards
 from kernbench_core.run_files import OP_LOG, out_folder, write_out
 from kernbench_core.trace import TraceFile, open_trace
 
@@ -47,6 +47,20 @@ class RunInterrupted(KeyboardInterrupt):
         self.result = result
 
 
+class RaceError(KernbenchError):
+    """A run that must have no hazard has some; `result` is what it gave."""
+
+    exit_code = 7
+
+    def __init__(self, result: RunResult) -> None:
+        what = count_hazards(result.hazards)
+        super().__init__(
+            f"bench {result.bench!r} must have no hazards with --strict-races, and has {what}; the first is\n"
+            + "\n".join(result.hazards[0].lines())
+        )
+        self.result = result
+
+
 @attrs.frozen
 class _Request:
     """Everything that one run is asked to do, checked, with nothing started and nothing written."""
@@ -65,6 +79,8 @@ class _Request:
     out: Path | None
     plugins: Plugins
     explain: bool = False
+    tcm_map: bool = False
+    strict_races: bool = False
 
 
 def run(
@@ -81,6 +97,8 @@ def run(
     trace: str | Path | None = None,
     out: str | Path | None = None,
     explain: bool = False,
+    tcm_map: bool = False,
+    strict_races: bool = False,
     max_events: int | None = None,
     max_sim_ns: float | None = None,
     timeout_s: float | None = None,
@@ -93,8 +111,9 @@ def run(
     values or as command-line texts. `topology` is a preset or a file, `components` a file merged over it,
     `set` holds `"key.path=value"` texts merged last. `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `data=False` keeps shapes only. `trace` writes a timeline, `out` a folder with manifest,
-    result and op log. `explain` has the result say why the run took as long as it did. `plugins` default to the
-    installed ones.
+    result and op log. `explain` has the result say why the run took as long as it did,
+    `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a hazard. `plugins` default
+    to the installed ones.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
     Ctrl-C. Nothing is written unless the run ends well.
@@ -126,6 +145,8 @@ def run(
         out=out_folder(out),
         plugins=plugins,
         explain=explain,
+        tcm_map=tcm_map,
+        strict_races=strict_races,
     )
     return _carry_out(request, on_progress)
 
@@ -264,6 +285,7 @@ def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None
         on_progress=on_progress,
         functions={name: entry.target for name, entry in request.plugins.ops.items()},
         explain=request.explain,
+        tcm_map=request.tcm_map,
     )
     try:
         engine.run(request.bench.function, request.values, name=request.bench.name)
@@ -271,6 +293,8 @@ def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
     result = _result(request, engine, verification, began)
+    if request.strict_races and result.hazards:
+        raise RaceError(result)
     try:
         if request.trace is not None:
             request.trace.write(result.op_log)
@@ -326,12 +350,13 @@ def _result(
 ) -> RunResult:
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = _manifest(request, op_log_sha256)
+    timing, recorder = engine.get_timing_result(), engine.ctx.tcm_recorder
     return RunResult(
         bench=request.bench.name,
         params=manifest.params,
         topology=request.topology,
         device=request.device,
-        timing=engine.get_timing_result(),
+        timing=timing,
         wall_s=time.perf_counter() - began,
         verification=verification,
         op_log_sha256=op_log_sha256,
@@ -340,6 +365,8 @@ def _result(
         store=engine.store,
         interrupted=interrupted,
         explain=engine.explanation(),
+        tcm_map=None if recorder is None else recorder.result(timing.total_ns),
+        hazards=engine.ctx.hazards.found(),
     )
 
 

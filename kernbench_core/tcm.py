@@ -75,7 +75,7 @@ class TcmBlock:
     def _release(self) -> None:
         table, self._table = self._table, None
         if table is not None:
-            table.fit.free(self.address)
+            table.give_back(self.address)
 
     def __del__(self) -> None:
         self._release()
@@ -88,16 +88,25 @@ class TcmBlock:
 class TcmTable:
     """Allocate blocks of one PE's scratchpad, `[base, base + size)` in physical addresses."""
 
-    __slots__ = ("_watchers", "fit", "pe")
+    __slots__ = ("_mourners", "_watchers", "fit", "pe")
 
     def __init__(self, pe: str, base: int, size: int) -> None:
         self.pe = pe
         self.fit = FirstFit(base, size, TCM_ALIGNMENT)
         self._watchers: list[Callable[[TcmBlock], None]] = []
+        self._mourners: list[Callable[[int], None]] = []
 
-    def watch(self, watcher: Callable[[TcmBlock], None]) -> None:
-        """Have `watcher(block)` called for each block that is handed out."""
-        self._watchers.append(watcher)
+    def watch(self, born: Callable[[TcmBlock], None], gone: Callable[[int], None] | None = None) -> None:
+        """Have `born(block)` called when a block has been handed out, `gone(address)` when it has been given back."""
+        self._watchers.append(born)
+        if gone is not None:
+            self._mourners.append(gone)
+
+    def give_back(self, address: int) -> None:
+        """Free a block by its address; called by the block, once."""
+        self.fit.free(address)
+        for gone in self._mourners:
+            gone(address)
 
     def allocate(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
         """Reserve space for a tensor; TcmOverflowError, with the whole table, when no hole fits."""

@@ -55,8 +55,10 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 @click.option(
     "--seed", metavar="N", type=Whole(0), default=0, show_default=True, help="Seed of the bench's random inputs."
 )
-@click.option("--explain", is_flag=True, help="Tell where the time went: critical path, queueing, use over time, peaks.")
+@click.option("--explain", is_flag=True, help="Tell where the time went: critical path, queueing, use, peaks.")
 @click.option("--trace", metavar="FILE", help="Write a timeline (.json or .json.gz) for Perfetto.")
+@click.option("--tcm-map", is_flag=True, help="Show what the scratchpads held over time, and at the peak.")
+@click.option("--strict-races", is_flag=True, help="Exit with 7 when uses of memory race (hazards).")
 @click.option("--out", metavar="DIR", help="Write manifest, result and op log into a folder.")
 @click.option("--max-events", metavar="N", type=Whole(1), help="Stop after this many simulator events.")
 @click.option("--max-sim-time", metavar="T", help="Stop at this simulated time, as '5 ms'.")
@@ -67,7 +69,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, ...], **options: Any) -> int:
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
     from kernbench_core.bench import parse_assignments
-    from kernbench_core.runs import RunInterrupted
+    from kernbench_core.runs import RaceError, RunInterrupted
     from kernbench_core.runs import run as run_bench
 
     if options["quiet"] and options["verbose"]:
@@ -89,6 +91,8 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             trace=options["trace"],
             out=options["out"],
             explain=options["explain"],
+            tcm_map=options["tcm_map"],
+            strict_races=options["strict_races"],
             max_events=options["max_events"],
             max_sim_ns=max_sim_ns,
             timeout_s=None if timeout_ns is None else timeout_ns * 1e-9,
@@ -100,6 +104,10 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
         result = _with_progress(carry_out, Path(bench).name, options)
     except RunInterrupted as interruption:
         result = interruption.result
+    except RaceError as races:
+        _print(races.result, options)
+        shell.error(str(races))
+        return races.exit_code
     _print(result, options)
     if result.interrupted:
         return _INTERRUPTED
@@ -172,7 +180,7 @@ def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str
 
 
 def _print(result: RunResult, options: dict[str, Any]) -> None:
-    from kernbench_core.report import make_console, print_result, print_summary
+    from kernbench_core.report import make_console, print_result, print_summary, print_tcm_map
     from kernbench_core.result import json_text
 
     if options["as_json"]:
@@ -186,6 +194,8 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
             from kernbench_core.explain_report import print_explanation
 
             print_explanation(result.explain, console, verbose=options["verbose"])
+        if result.tcm_map is not None:
+            print_tcm_map(result.tcm_map, console)
 
 
 def _time(option: str, text: str | None, example: str) -> float | None:

@@ -31,6 +31,10 @@ class Shell:
         """Write a warning to stderr."""
         self._write("warning", "33", sentence)
 
+    def error(self, sentence: str) -> None:
+        """Write an error to stderr, beside a result that is on stdout."""
+        self._write("error", "1;31", sentence)
+
     def fail(self, exit_code: int, *problems: str, labelled: bool = True) -> int:
         """Write problems to stderr, with --json also as one object to stdout; return `exit_code`.
 
@@ -40,7 +44,7 @@ class Shell:
             found = {"schema": "kernbench.error/1", "exit_code": exit_code, "problems": problems}
             sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         if labelled:
-            self._write("error", "1;31", "\n".join(problems))
+            self.error("\n".join(problems))
         else:
             sys.stdout.flush()
             sys.stderr.write("".join(f"{problem}\n" for problem in problems))

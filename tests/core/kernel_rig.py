@@ -39,6 +39,7 @@ class Context:
         self.data = data
         self.store = MemoryStore(data)
         self.memory = DeviceMemory(found)
+        self.tcm_recorder = None
 
 
 class Cpu:

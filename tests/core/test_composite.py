@@ -110,8 +110,8 @@ def test_an_input_that_nobody_wrote_is_named() -> None:
         rig.run(kernel, rig.tensor(A), rig.empty((8, 5), "f16", "right"), rig.empty((6, 5)))
     line = kernel.__code__.co_firstlineno + 1
     assert str(caught.value).partition("\n")[0] == (
-        f"tl.composite at {__file__}:{line} must read memory that was written, and part of tensor 'right' (operand b) "
-        "was not; store to it first, or make the tensor with rt.zeros."
+        f"tl.composite at {__file__}:{line} must read memory that was written, and element [0, 0] of tensor 'right' "
+        "(operand b) was not; store to it first, or make the tensor with rt.zeros."
     )
 
 

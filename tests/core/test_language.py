@@ -268,8 +268,30 @@ def test_uninitialised_tensors_are_refused_on_read() -> None:
     def kernel(x: Any, tl: Any) -> None:
         tl.composite("math", tl.ref(x, (2, 2)), out=x, math_op="exp")
 
-    with pytest.raises(UninitializedReadError, match=r"part of tensor 'fresh' \(operand a\) was not; store"):
+    with pytest.raises(UninitializedReadError, match=r"element \[0, 0\] of tensor 'fresh' \(operand a\) was not;"):
         rig.run(kernel, rig.empty((2, 2), name="fresh"))
+
+
+def test_the_first_element_that_nobody_wrote_is_named() -> None:
+    """Row, column, tensor, line and remedy: through a strided tile, in a tensor of two axes and of three."""
+    rig = Rig(pes=2)
+
+    def tile(x: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.store(x, tl.zeros((3, 6), "f32"), strides=(8, 1))
+            tl.load(x + 2, shape=(4, 4), strides=(8, 1))
+
+    def said(kernel: Any, shape: tuple[int, ...]) -> str:
+        with pytest.raises(UninitializedReadError) as caught:
+            rig.run(kernel, rig.empty(shape, name="w"))
+        return str(caught.value).partition("\n")[0].replace(f"{__file__}:{kernel.__code__.co_firstlineno + 3}", "LINE")
+
+    sentence = (
+        "tl.load at LINE must read memory that was written, and element {} of tensor 'w' was not; store to it first, "
+        "or make the tensor with rt.zeros."
+    )
+    assert said(tile, (8, 8)) == sentence.format([3, 2])
+    assert said(tile, (4, 2, 8)) == sentence.format([1, 1, 2])
 
 
 # Names --------------------------------------------------------------------------------------------------

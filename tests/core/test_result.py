@@ -26,7 +26,7 @@ def test_json_holds_every_promised_key(samples: ModuleType) -> None:
         "name": "sip0.cube0.pe0.pe_gemm", "kind": "pe_gemm", "utilisation": 0.8125, "busy_ns": 335000.0, "nbytes": 0,
         "alike": 4, "mean_utilisation": 0.5,
     }  # fmt: skip
-    assert found["hazards"] is None
+    assert found["hazards"] == []
 
 
 def test_phases_come_in_reading_order_and_sum_to_the_total(samples: ModuleType) -> None:

@@ -182,8 +182,8 @@ def test_a_read_of_unwritten_memory_is_raised_at_the_line_that_waits() -> None:
     rig.run(kernel, x, messages)
     line = kernel.__code__.co_firstlineno + 1
     assert messages[0].partition("\n")[0] == (
-        f"tl.load at {__file__}:{line} must read memory that was written, and part of tensor 'scratch' was not; store "
-        "to it first, or make the tensor with rt.zeros."
+        f"tl.load at {__file__}:{line} must read memory that was written, and element [0, 0] of tensor 'scratch' was "
+        "not; store to it first, or make the tensor with rt.zeros."
     )
     with pytest.raises(UninitializedReadError, match="in kernel 'dropped'"):
         rig.run(dropped, x)
