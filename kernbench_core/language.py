@@ -148,12 +148,7 @@ class TLContext(UnitOpLanguage):
 
     def _masked_direct(self, ref: Ref, mask: Any, op: str) -> Transfer:
         """Find out what a masked access to a tile moves: the same as through the tile's pointers."""
-        start, rest = divmod(ref.base - ref.pointer.tensor.va, itemsize(ref.dtype))
-        if rest:
-            raise ShapeError(
-                f"{op} at {describe_site(call_site())} must start at a multiple of {itemsize(ref.dtype)} B when it is "
-                f"masked, not {rest} B after one; align the pointer."
-            )
+        start = (ref.base - ref.pointer.tensor.va) // itemsize(ref.dtype)
         pointers = Pointer(ref.pointer.tensor, IndexTensor(ref.shape, start, ref.strides), ref.dtype)
         return pointer_transfer(pointers, self._known_mask(mask, op), op)
 

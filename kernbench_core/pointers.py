@@ -166,7 +166,14 @@ def make_ref(
                 f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
                 f"{extents} with strides {steps}; correct them."
             )
-    return Ref(pointer, extents, steps, dtype or pointer.element)
+    found = Ref(pointer, extents, steps, dtype or pointer.element)
+    if dtype is not None and found.base % _ITEMSIZE[dtype]:
+        item = _ITEMSIZE[dtype]
+        raise ShapeError(
+            f"{op} at {describe_site(call_site())} must start at a multiple of {item} B in tensor "
+            f"{pointer.tensor.name!r} to read {dtype}, not {found.base % item} B after one; align the pointer."
+        )
+    return found
 
 
 @lru_cache(maxsize=4096)
