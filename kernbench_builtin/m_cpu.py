@@ -69,7 +69,9 @@ class _DmaQueue:
         node = ctx.resolver.resolve(request.regions[0].base)
         path = ctx.memory_path(self._owner.id, node)
         now = self._owner.env.now
-        request.queueing += now - request.tail
+        if now > request.tail:
+            request.queueing += now - request.tail
+            self._owner.note_wait(now - request.tail)
         request.tail = now
         sent = self.in_flight = Transaction(request.op, request.regions, request.total, path, self._answered)
         sent.born = now

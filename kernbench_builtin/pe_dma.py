@@ -103,6 +103,8 @@ A descriptor ends with its last chunk.
 
     def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
         chunk_msg.taken = taken
+        if taken > chunk_msg.born:
+            self.note_wait(taken - chunk_msg.born)
         self._active[chunk_msg] = None
         job = chunk_msg.job
         if not job.started:

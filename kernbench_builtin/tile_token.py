@@ -72,7 +72,9 @@ class TileStream:
             gate.next += 1
             head = max(own_head, head)
             tail = max(own_tail, head)
-            ready.queueing += tail - own_tail
+            if tail > own_tail:
+                ready.queueing += tail - own_tail
+                component.note_wait(tail - own_tail)
             ready.go_on(component, head, tail)
 
     def complete(self, token: TileToken) -> None:

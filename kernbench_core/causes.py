@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.commands import KernelCommand
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, Process
-from kernbench_core.messages import Command, HostRequest, LaunchMsg, MsgBase, Transaction
+from kernbench_core.messages import Command, FanOutMsg, HostRequest, LaunchMsg, MsgBase, Transaction
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
@@ -37,8 +37,8 @@ class Cause:
     """
 
     __slots__ = (
-        "_base", "node", "owner", "parent", "place", "propagation", "queued", "overhead", "serialisation", "service", "sort",
-        "source", "time", "wait_ns", "waited_at",
+        "_base", "node", "overhead", "owner", "parent", "place", "propagation", "queued", "serialisation", "service",
+        "sort", "source", "time", "wait_ns", "waited_at",
     )  # fmt: skip
 
     def __init__(
@@ -120,7 +120,8 @@ class RecordingEnvironment(Environment):
 
     def advance(self, most: int, until: float = float("inf")) -> bool:
         """Process up to `most` events, none of them later than `until` ns; return whether any are left."""
-        staged, heap = self._queue, self._heap
+        heap = self._heap
+        staged: list[Any] = self._queue
         self._take_in(self.current)
         done = 0
         while heap and done < most:
@@ -245,6 +246,8 @@ def _sort_of(msg: MsgBase) -> str:
         return msg.op
     if isinstance(msg, LaunchMsg):
         return "response" if msg.reply else "launch"
+    if isinstance(msg, FanOutMsg):
+        return "acknowledgement" if msg.reply else "order"
     if isinstance(msg, HostRequest):
         return "request"
     if msg.origin is not None:

@@ -165,7 +165,7 @@ class ComponentBase:
         return 0.0
 
     def peak_flops(self, msg: MsgBase) -> float:
-        """Return the most operations per ns (= GFLOP/s) of all servers together on work like `msg`, its dtype for one."""
+        """Return the most operations per ns (= GFLOP/s) of all servers together on work of the dtype of `msg`."""
         return 0.0
 
     @property

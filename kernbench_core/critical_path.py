@@ -11,7 +11,7 @@ from kernbench_core.callsite import describe_site
 from kernbench_core.ledger import PARTS
 
 if TYPE_CHECKING:
-    from kernbench_core.causes import Cause
+    from kernbench_core.causes import Cause, Owner
 
 #: What a segment can be, with what a reader is told.
 SORTS = {
@@ -26,6 +26,8 @@ SORTS = {
     "tile": "a tile on its way between units",
     "answer": "a completion on its way back",
     "response": "answers to a launch on their way back",
+    "order": "a page-table update on its way to the PEs",
+    "acknowledgement": "answers to a page-table update on their way back",
     "timer": "a wait of a model",
 }
 
@@ -105,8 +107,8 @@ def critical_path(end: Cause, since: float, kind_of: Callable[[str], str]) -> tu
     return tuple(reversed(found))
 
 
-def _segment(cause: Cause, begin: float, owner: object, kind_of: Callable[[str], str]) -> Segment:
-    op_id, call, site = owner or (None, None, None)  # type: ignore[misc]
+def _segment(cause: Cause, begin: float, owner: Owner | None, kind_of: Callable[[str], str]) -> Segment:
+    op_id, call, site = (None, None, None) if owner is None else owner
     stays = cause.source == cause.place
     kind = kind_of(cause.place) if stays else f"{kind_of(cause.source)} to {kind_of(cause.place)}"
     parts = _parts(cause, cause.time - begin)

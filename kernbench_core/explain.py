@@ -130,14 +130,14 @@ class Recorder:
     def _watch(self, component: ComponentBase) -> None:
         """Look at what a component answers and serves, through its own methods."""
         take, end = component._take_answer, component._on_process_end
-        setattr(component, "_take_answer", self._then(take, self._answered))
+        component._take_answer = self._then(take, self._answered)  # type: ignore[assignment, method-assign]
         if self._work.counts(component):
 
             def ended(msg: Any, t: float) -> None:
                 self._work.served(component, msg)
                 end(msg, t)
 
-            setattr(component, "_on_process_end", ended)
+            component._on_process_end = ended  # type: ignore[method-assign]
 
     def _then(self, first: Callable[[Any], None], note: Callable[[Any], None]) -> Callable[[Any], None]:
         def both(msg: Any) -> None:

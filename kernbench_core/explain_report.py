@@ -16,13 +16,15 @@ from kernbench_core.explain import Achieved, Explanation, LaunchExplanation, Led
 from kernbench_core.ledger import PARTS
 from kernbench_core.report import show
 from kernbench_core.result import PHASES
-from kernbench_core.units import format_bandwidth, format_count, format_time
+from kernbench_core.units import format_bandwidth, format_time
 
 _ROWS = 6
+#: Blanks between columns, and the least that a column which gives way keeps.
+_GAP, _LEAST_WIDTH = 2, 12
 #: What is smaller than this share of the whole is summed up as "the rest".
 _SMALL = 0.005
 _SPARKS = " ▁▂▃▄▅▆▇█"
-_NAMES = dict(zip(PARTS, ("propagation", "serialisation", "nodes", "queueing", "service"), strict=True))
+_NAMES = dict(zip(PARTS, ("prop", "serial", "nodes", "queue", "service"), strict=True))
 #: How a sort of segment reads in front of, or instead of, its place.
 _WORDS = {
     "request": "{kind} takes the request in",
@@ -36,6 +38,8 @@ _WORDS = {
     "tile": "tiles, {kind}",
     "answer": "completions, {kind}",
     "response": "answers, {kind}",
+    "order": "page-table updates, {kind}",
+    "acknowledgement": "their answers, {kind}",
     "timer": "waits of {kind}",
 }
 _OF_NO_OP = {
@@ -50,34 +54,37 @@ Column = tuple[str, Literal["left", "right"]]
 
 def print_explanation(explanation: Explanation, console: Console, *, verbose: bool = False) -> None:
     """Print where the time went, critical paths, queueing, messages, use over time, and achieved against peak."""
+    width = console.width
     parts = [
-        _went(explanation, verbose),
-        *_paths(explanation.launches, console.width, verbose),
-        _queueing(explanation.queueing, verbose),
-        _ledger(explanation.ledger, verbose),
-        _usage(explanation.usage, explanation.total_ns, verbose),
-        *_achieved(explanation.launches, verbose),
+        _went(explanation, width, verbose),
+        *_paths(explanation.launches, width, verbose),
+        _queueing(explanation.queueing, width, verbose),
+        _ledger(explanation.ledger, width, verbose),
+        _usage(explanation.usage, explanation.total_ns, width, verbose),
+        *_achieved(explanation.launches, width, verbose),
     ]
     shown = [part for part in parts if part is not None]
     show(Group(*(Padding(part, (1, 0, 0, 0), expand=False) for part in shown)), console)
 
 
-def _table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """Lay out rows; the first column and the last left one give way where it is narrow."""
-    rows = [list(row) for row in rows]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, (title, justify) in enumerate(columns):
-        width = max([len(title), *(len(row[index]) for row in rows)])
-        gives_way = index == 0 or (justify == "left" and index == len(columns) - 1)
-        table.add_column(
-            title, justify=justify, no_wrap=True, overflow="ellipsis", min_width=min(width, 16) if gives_way else width
-        )
-    for row in rows:
+def _table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], width: int) -> Table:
+    """Lay out rows; where `width` is too small the first column gives way, or the last one if it is text."""
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, (title, _) in enumerate(columns)]
+    gives_way = len(columns) - 1 if columns[-1][1] == "left" else 0
+    excess = sum(widths) + _GAP * (len(columns) - 1) - width
+    if excess > 0:
+        widths[gives_way] = max(_LEAST_WIDTH, widths[gives_way] - excess)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for (title, justify), room in zip(columns, widths, strict=True):
+        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=room)
+    for row in cells:
+        row[gives_way].truncate(widths[gives_way], overflow="ellipsis")
         table.add_row(*row)
     return table
 
 
-def _went(explanation: Explanation, verbose: bool) -> RenderableType | None:
+def _went(explanation: Explanation, width: int, verbose: bool) -> RenderableType | None:
     """Lay out the run's critical path by phase and kind of place."""
     total = explanation.total_ns
     if not total:
@@ -96,7 +103,10 @@ def _went(explanation: Explanation, verbose: bool) -> RenderableType | None:
         rest = ns - sum(each.ns for each in many)
         if rest and many:
             rows.append(("  the rest", format_time(rest), f"{rest / total:.1%}", ""))
-    return _table((("where the time went", "left"), ("time", "right"), ("share", "right"), ("mostly", "left")), rows)
+    columns: list[Column] = [
+        ("where the time went", "left"), ("time", "right"), ("share", "right"), ("mostly", "left")
+    ]  # fmt: skip
+    return _table(columns, rows, width)
 
 
 def _words(went: Went) -> str:
@@ -145,7 +155,7 @@ def _lines(segments: Sequence[Segment], width: int, verbose: bool) -> Table:
             format_time(each.ns),
             f"{each.share:.1%}",
             _mostly(each.parts) or "service",
-            *((each.waited_at or "",) if width >= 100 else ()),
+            *((_short(each.waited_at),) if width >= 100 else ()),
         )
         for each in many
     ]
@@ -158,16 +168,21 @@ def _lines(segments: Sequence[Segment], width: int, verbose: bool) -> Table:
     ]  # fmt: skip
     if width >= 100:
         columns.append(("queues most at", "left"))
-    return _table(columns, rows)
+    return _table(columns, rows, width)
+
+
+def _short(place: str | None) -> str:
+    """Leave out of a place what all places of its kind share: the path to it."""
+    return "->".join(node.rpartition(".")[2] for node in (place or "").split("->"))
 
 
 def _line(each: Fold) -> str:
     if each.line is None:
         return _OF_NO_OP.get(each.what) or SORTS.get(each.what, each.what)
-    return f"{each.what} at {PurePath(each.line).name}"
+    return f"{each.what} {PurePath(each.line).name}"
 
 
-def _queueing(places: Sequence[QueueingPlace], verbose: bool) -> RenderableType | None:
+def _queueing(places: Sequence[QueueingPlace], width: int, verbose: bool) -> RenderableType | None:
     if not places:
         return Text("nothing queued anywhere")
     rows = [
@@ -183,10 +198,10 @@ def _queueing(places: Sequence[QueueingPlace], verbose: bool) -> RenderableType 
     ]
     more = f" (of {len(places)})" if len(rows) < len(places) else ""
     titles = (f"most queueing{more}", "kind", "waits", "together", "each", "longest")
-    return _table([(title, "left" if n < 2 else "right") for n, title in enumerate(titles)], rows)
+    return _table([(title, "left" if n < 2 else "right") for n, title in enumerate(titles)], rows, width)
 
 
-def _ledger(ledger: Sequence[LedgerRow], verbose: bool) -> RenderableType | None:
+def _ledger(ledger: Sequence[LedgerRow], width: int, verbose: bool) -> RenderableType | None:
     """Lay out what the messages of each class spent their time on."""
     if not ledger:
         return None
@@ -196,14 +211,14 @@ def _ledger(ledger: Sequence[LedgerRow], verbose: bool) -> RenderableType | None
         unaccounted = f" ({format_time(row.unaccounted_ns)} unaccounted for)" if row.unaccounted_ns else ""
         rows.append((row.what + unaccounted, f"{row.messages:,}", format_time(row.total_ns / row.messages), *shares))
     titles = ("messages", "number", "each", "prop", "serial", "nodes", "queue", "service")
-    return _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows)
+    return _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows, width)
 
 
 def _percent(ns: float, total: float) -> str:
     return f"{ns / total:.0%}" if ns else "-"
 
 
-def _usage(usage: Sequence[Usage], total: float, verbose: bool) -> RenderableType | None:
+def _usage(usage: Sequence[Usage], total: float, width: int, verbose: bool) -> RenderableType | None:
     if not usage:
         return None
     rows = [
@@ -211,7 +226,7 @@ def _usage(usage: Sequence[Usage], total: float, verbose: bool) -> RenderableTyp
         for use in (usage if verbose else usage[: _ROWS + 2])
     ]
     titles = ("busy over time", "used", "mean", f"0 to {format_time(total)}")
-    return _table([(title, "right" if n in (1, 2) else "left") for n, title in enumerate(titles)], rows)
+    return _table([(title, "right" if n in (1, 2) else "left") for n, title in enumerate(titles)], rows, width)
 
 
 def _spark(shares: Iterable[float]) -> str:
@@ -219,7 +234,7 @@ def _spark(shares: Iterable[float]) -> str:
     return "".join(_SPARKS[0 if share <= 0 else max(1, round(share * 8))] for share in shares)
 
 
-def _achieved(launches: Sequence[LaunchExplanation], verbose: bool) -> Iterable[RenderableType]:
+def _achieved(launches: Sequence[LaunchExplanation], width: int, verbose: bool) -> Iterable[RenderableType]:
     """Say how near the longest launches came to what their units and memories could do."""
     with_work = sorted((each for each in launches if each.roofline is not None), key=lambda each: -each.ns)
     for launch in with_work if verbose else with_work[:3]:
@@ -227,11 +242,11 @@ def _achieved(launches: Sequence[LaunchExplanation], verbose: bool) -> Iterable[
         if point is None:
             continue
         rows = [
-            (f"  {each.kind}", f"{each.resources:,}", _rate(each, each.achieved), _rate(each, each.peak), f"{each.share:.1%}")
-            for each in point.resources
+            (f"  {r.kind}", f"{r.resources:,}", _rate(r, r.achieved), _rate(r, r.peak), f"{r.share:.1%}")
+            for r in point.resources
         ]
         titles = (f"{launch.kernel}, achieved", "units", "rate", "peak", "of peak")
-        table = _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows)
+        table = _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows, width)
         if not point.flops:
             yield table
             continue
@@ -251,4 +266,4 @@ def _rate(each: Achieved, rate: float) -> str:
 
 def _flops(per_ns: float) -> str:
     """Write FLOP/ns as FLOP/s."""
-    return f"{format_count(float(f'{per_ns * 1e9:.3g}'))}FLOP/s"
+    return f"{per_ns / 1e3:.4g} TFLOP/s" if per_ns >= 1e3 else f"{per_ns:.4g} GFLOP/s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kernbench_core.commands import GemmCmd, KernelCommand, MathCmd
-from kernbench_core.messages import LaunchMsg, MsgBase, Transaction
+from kernbench_core.messages import FanOutMsg, LaunchMsg, MsgBase, Transaction
 from kernbench_core.timing import wire_kind
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class LedgerRow:
     @property
     def unaccounted_ns(self) -> float:
         """What no part accounts for, in ns."""
-        return self.total_ns - sum(getattr(self, part) for part in PARTS)
+        parts = self.propagation + self.serialisation + self.overhead + self.queueing + self.service
+        return self.total_ns - parts
 
     def add(self, msg: MsgBase) -> None:
         """Add a message that is back where it came from."""
@@ -83,6 +84,8 @@ class Ledger:
             return "kernel", f"{asker} {msg.op}s {answerer}"
         if isinstance(msg, LaunchMsg):
             return "launch", f"{asker} launches on {answerer}"
+        if isinstance(msg, FanOutMsg):
+            return "host_to_device", f"{asker} orders {answerer}"
         return "kernel", self._command(msg)
 
     def _command(self, msg: MsgBase) -> str:
@@ -104,7 +107,7 @@ class Ledger:
 
 @attrs.frozen
 class QueueingPlace:
-    """Say how long messages queued at one wire, channel or component: how many, and ns together, on average, at most."""
+    """Say how long messages queued at a wire, channel or component: how many, and ns together, on average, at most."""
 
     place: str
     kind: str

@@ -1,4 +1,4 @@
-"""What was achieved against what the machine could do: FLOP/s of the units, GB/s of the memories, a point per launch."""
+"""What was achieved against what the machine could do: FLOP/s of units, GB/s of memories, a point for each launch."""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import attrs
@@ -65,8 +67,9 @@ class UsageSampler:
         width = total / BINS
         found = []
         for kind, resources in sorted(self._capacity().items()):
-            reached = [_at(times, [s.get(kind, 0.0) for s in samples], width * edge) for edge in range(BINS + 1)]
-            shares = (max(0.0, b - a) / (width * resources) for a, b in zip(reached, reached[1:], strict=False))
+            busy = _settled([sample.get(kind, 0.0) for sample in samples])
+            reached = [_at(times, busy, width * edge) for edge in range(BINS + 1)]
+            shares = (max(0.0, b - a) / (width * resources) for a, b in pairwise(reached))
             found.append(Usage(kind, resources, tuple(min(1.0, round(share, 6)) for share in shares)))
         return tuple(sorted(found, key=lambda use: (-sum(use.utilisation), use.kind)))
 
@@ -99,6 +102,14 @@ class UsageSampler:
                 on_unit(component.node.kind, component)
 
 
+def _settled(busy: list[float]) -> list[float]:
+    """Take back what a component counted as busy and later said was not: from the end, nothing exceeds what follows."""
+    found = list(busy)
+    for index in range(len(found) - 2, -1, -1):
+        found[index] = min(found[index], found[index + 1])
+    return found
+
+
 def _add(busy: dict[str, float], kind: str, ns: float) -> None:
     busy[kind] = busy.get(kind, 0.0) + ns
 
@@ -110,8 +121,6 @@ def _wire_busy(wire: Wire, time: float) -> float:
 
 def _at(times: list[float], values: list[float], time: float) -> float:
     """Interpolate: the value at `time` on the line through the samples."""
-    from bisect import bisect_left
-
     index = bisect_left(times, time)
     if index == 0:
         return values[0]
