@@ -70,10 +70,16 @@ class Config:
         return self.places.get(path, self.sources[-1] if self.sources else "<configuration>")
 
     def latest(self, path: KeyPath, *others: KeyPath) -> str:
-        """Return the place of `path`, or the `--set` that wrote it, anything below it or one of `others`."""
-        for place_path, place in reversed(self.places.items()):
-            if place.startswith("--set ") and any(place_path[: len(part)] == part for part in (path, *others)):
-                return place
+        """Return where `path`, one of `others` or a key below was written last: a `--set`, the file, or its bases."""
+        written = [
+            place
+            for part, place in self.places.items()
+            if any(part[: len(wanted)] == wanted for wanted in (path, *others))
+        ]
+        for start in ("--set ", f"{self.sources[0]}:" if self.sources else "--set "):
+            for place in reversed(written):
+                if place.startswith(start):
+                    return place
         return self.where(path)
 
     def at(self, path: KeyPath) -> str:

@@ -80,7 +80,7 @@ def _check_network(spec: Spec, report: Report) -> Network | None:
     written, where = spec.system.network, ("system", "network")
     if written.topology not in NETWORKS:
         known = ", ".join(repr(name) for name in NETWORKS)
-        hint = did_you_mean(written.topology, NETWORKS)
+        hint = did_you_mean(written.topology, NETWORKS).partition(" Known: ")[0]
         report((*where, "topology"), f"must be one of {known}, not {written.topology!r}.{hint}")
         return None
     if spec.system.sips > 2**SIP_BITS or spec.sip.io_chiplets > len(naming.SIDES):

@@ -392,7 +392,7 @@ def _with_forms(forms: tuple[Form, ...], given: Mapping[str, object], read: Any)
         others = [key for key in form.others if key in given]
         names = " and ".join(form.others)
         if form.key in given and others:
-            raise ValueError(f"must have {form.key}, or {names}, not both {form.key} and {others[0]}; drop one.")
+            raise _KeyFault(f"{others[0]} must not stand beside {form.key}: give {form.key}, or {names}, not both.")
         if form.key not in given and len(others) < len(form.others):
             raise ValueError(f"must have {form.key}, or {names}; add what is missing, or start from a preset.")
         if others:

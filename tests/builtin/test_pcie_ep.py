@@ -40,6 +40,6 @@ def test_the_link_carries_the_payload_in_packets_with_a_header_each(simulate, gr
     sim.engine.submit(MemoryWriteMsg((Region(sim.own(0), 1000),)))
     sim.run()
     wire = sim["host"].out_ports["sip0.io0.pcie_ep"]
-    assert wire.busy_ns == grid((1000 + 4 * 24) / 63)
+    assert wire.busy_ns == grid((1000 + 4 * 24) / (64 * 128 / 130))
     back = sim["sip0.io0.pcie_ep"].out_ports["host"]
-    assert back.busy_ns == grid(24 / 63)
+    assert back.busy_ns == grid(24 / (64 * 128 / 130))

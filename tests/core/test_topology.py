@@ -221,7 +221,7 @@ def test_a_mesh_too_small_for_its_pes_is_refused() -> None:
     sets = ("cube.mesh.rows=1", "cube.mesh.columns=3", "system.sips=2")
     assert problems(*sets, text=text) == (f"--set cube.mesh.columns=3: {sentence}",)
     assert problems(text=text.replace("rows: auto, columns: auto", "rows: 1, columns: 3")) == (
-        f"m.yaml:14:3: {sentence}",
+        f"m.yaml:14:19: {sentence}",
     )
 
 
