@@ -165,6 +165,11 @@ class Graph:
     def checked_design(self) -> Design:
         """The design of a compiled graph; raises ConfigError for a graph that was built by hand without one."""
         if self.design is None:
+            if any(node.kind == "interface" for node in self.nodes.values()):
+                raise ConfigError(
+                    "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
+                    "'kernbench probe --traffic', or choose another --topology."
+                )
             raise ConfigError("graph must have a design for this, but it was built by hand; give Graph.of(design=…).")
         return self.design
 

@@ -163,3 +163,12 @@ def test_the_same_configuration_compiles_to_the_same_graph_through_either_door()
     config = parse_config(mesh_text(), "mesh.yaml")
     assert is_mesh(config)
     assert compile_topology(config, HOPS) == compile_mesh(config, HOPS).graph
+
+
+def test_what_needs_a_machine_refuses_a_mesh_in_a_sentence() -> None:
+    with pytest.raises(ConfigError) as caught:
+        _ = make_mesh(2, 2).graph.checked_design
+    assert str(caught.value) == (
+        "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
+        "'kernbench probe --traffic', or choose another --topology."
+    )
