@@ -25,9 +25,9 @@ into the command's share of the staging room; they are its own until it is back.
 are back, each counted once. Commands are served in the order of issue, `servers` at a time.
     Ignores: Planning takes no time beyond the overhead, and feeding a tile none beyond the wire. The staging room \
 comes on top of what kernels allocate from.
-    Timing: overhead, then until the last tile has come back over its wire. A long sum of pinned operands, with a FETCH \
-of f and a product of g ns, takes f + hop + g for each tile where the register file has room for one, and g where it \
-has room for two and f + hop <= g.
+    Timing: overhead, then until the last tile has come back over its wire. A long sum of pinned operands, with a \
+FETCH of f and a product of g ns, takes f + hop + g for each tile where the register file has room for one, and g \
+where it has room for two and f + hop <= g.
     Source: the overhead is an estimate, unverified; depth and staging room are chosen so that four tiles of \
 128 x 128 x 128 in f16 fit.
     """

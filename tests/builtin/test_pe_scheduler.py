@@ -402,9 +402,7 @@ def test_every_epilogue_step_is_run_and_costs_what_the_table_says(plugins) -> No
     assert result.verified
     passes = 64 * 64 // 128
     costs = {"dequant": 1, "bias": 1, "relu": 1, "gelu": 18, "scale": 1}
-    spans = [
-        (r.params["op_kind"], r.t_end - r.t_start) for r in result.op_log if r.op_name == "TileToken/MATH"
-    ]
+    spans = [(r.params["op_kind"], r.t_end - r.t_start) for r in result.op_log if r.op_name == "TileToken/MATH"]
     assert spans == [
         (kind, grid_ceil(10 + costs[kind] * passes / 0.96))
         for kind in ("dequant", "dequant", "bias", "relu", "gelu", "scale")

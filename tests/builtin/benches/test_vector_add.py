@@ -44,6 +44,7 @@ def test_time_approaches_bytes_over_the_bandwidth_of_a_slice(run) -> None:
         "components.hbm_ctrl.params.channel_latency=0.1 ns",
         "components.pe_math.params.lanes=1000000",
         "components.pe_math.params.overhead=0 ns",
+        "components.pe_math.params.operand_bandwidth=1000 TB/s",
         "system.flit_bytes=1 B",
     )
     result = run("vector-add", n=4 * 65536, block=65536, options={"set": free, "verify_data": False})
