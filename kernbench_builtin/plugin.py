@@ -16,7 +16,10 @@ def kernbench_components() -> list[ComponentEntry]:
         ComponentEntry("builtin.host", f"{HERE}.host:Host", "host", "The host: where requests enter and answers end."),
         ComponentEntry("builtin.pcie_ep", f"{HERE}.pcie_ep:PcieEp", "pcie_ep", "The PCIe end point of a SIP."),
         ComponentEntry(
-            "builtin.forwarding", f"{HERE}.forwarding:Forwarding", "router", "A pipelined hop: router, UCIe port, NoC."
+            "builtin.forwarding",
+            f"{HERE}.forwarding:Forwarding",
+            "router, ucie, io_ucie, io_noc, link, switch, interface",
+            "A pipelined hop: router, UCIe port, NoC.",
         ),
         ComponentEntry("builtin.io_cpu", f"{HERE}.io_cpu:IoCpu", "io_cpu", "The launch processor of an IO chiplet."),
         ComponentEntry("builtin.m_cpu", f"{HERE}.m_cpu:MCpu", "m_cpu", "The management processor of a cube."),

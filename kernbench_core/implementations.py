@@ -28,6 +28,10 @@ class ComponentCatalogue(Protocol):
         """
         ...
 
+    def made_for(self, impl: str) -> tuple[str, ...]:
+        """Return the kinds of node that the class is registered for, none for any; asked after `declared`."""
+        ...
+
 
 @frozen
 class Choice:
@@ -53,7 +57,8 @@ class Implementations:
         self._matched = [False] * len(self._patterns)
         self._resolved: dict[tuple[str, tuple[int, ...]], tuple[str, Mapping[str, Any]]] = {}
         self._declared: dict[str, tuple[Param, ...] | None] = {}
-        known = {*kinds, *written.units}
+        self._kinds = frozenset(kinds)
+        known = {*self._kinds, *written.units}
         for kind in written.components:
             path: KeyPath = ("components", kind)
             if kind in written.units:
@@ -98,7 +103,19 @@ class Implementations:
             return "", {}
         for index in overrides:
             choice = self._overridden(choice, index)
-        return choice.impl, self._parameters(choice)
+        values = self._parameters(choice)
+        self._check_kind(kind, choice)
+        return choice.impl, values
+
+    def _check_kind(self, kind: str, choice: Choice) -> None:
+        """Report an implementation that is registered for other kinds; units that YAML adds take any."""
+        made_for = self._catalogue.made_for(choice.impl) if self._declared.get(choice.impl) is not None else ()
+        if kind in self._kinds and made_for and kind not in made_for:
+            self._report(
+                choice.impl_path,
+                f"must be a component for {kind}, not {choice.impl!r}, which is made for {' and '.join(made_for)}; "
+                "see 'kernbench components'.",
+            )
 
     def _parameters(self, choice: Choice) -> Mapping[str, Any]:
         declared = self._declaration(choice)

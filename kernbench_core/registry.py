@@ -57,10 +57,18 @@ def _require_lower_case(noun: str, name: str) -> None:
 
 @attrs.frozen
 class ComponentEntry(Entry):
-    """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for."""
+    """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for.
+
+    Several kinds are separated by commas; an empty text stands for any.
+    """
 
     kind: str
     sentence: str
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The node kinds that it is made for, none for any."""
+        return tuple(kind.strip() for kind in self.kind.split(",") if kind.strip())
 
     def __attrs_post_init__(self) -> None:
         _require_lower_case("component", self.name)
@@ -210,6 +218,10 @@ class ComponentRegistry(Registry[ComponentEntry]):
                 f"Param, not {found!r}; repair {self[impl].target!r}."
             )
         return found.PARAMS  # type: ignore[no-any-return]
+
+    def made_for(self, impl: str) -> tuple[str, ...]:
+        """Return the node kinds that `impl` is registered for, none for any; raise UnknownName or PluginError."""
+        return self[impl].kinds
 
 
 def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple[E, Provider]]:

@@ -59,10 +59,15 @@ def components(shell: Shell, name: str | None, as_json: bool) -> None:
         )
         return
     rows = [
-        (each, entry.kind, entry.sentence, str(plugins.components.provider(each)))
+        (each, _kinds(entry.kinds), entry.sentence, str(plugins.components.provider(each)))
         for each, entry in plugins.components.items()
     ]
     _table(("component", "kind", "what it is", "provider"), rows)
+
+
+def _kinds(kinds: tuple[str, ...]) -> str:
+    """Name the first of several kinds, and say how many more there are."""
+    return f"{kinds[0]} +{len(kinds) - 1}" if len(kinds) > 1 else "".join(kinds) or "any"
 
 
 def _bench_json(bench: Bench, provider: str) -> dict[str, Any]:

@@ -89,6 +89,9 @@ class _Models:
     def declared(self, impl: str) -> tuple[Param, ...]:
         return self._replaced[impl].PARAMS if impl in self._replaced else self._known.declared(impl)
 
+    def made_for(self, impl: str) -> tuple[str, ...]:
+        return () if impl in self._replaced else self._known.made_for(impl)
+
     def load(self, impl: str) -> type[ComponentBase]:
         return self._replaced.get(impl) or self._known.load(impl)
 

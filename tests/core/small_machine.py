@@ -70,6 +70,11 @@ class Catalogue:
             raise error
         return DECLARED[impl]
 
+    def made_for(self, impl: str) -> tuple[str, ...]:
+        """Return the kind in the name, but for the two units that fit in anywhere."""
+        kind = impl.removeprefix("test.")
+        return (kind,) if kind in KINDS else ()
+
 
 def machine(text: str = TEXT, sets: Sequence[str] = ()) -> Graph:
     """Compile the small machine, or another text, with settings over it."""

@@ -161,6 +161,22 @@ def test_faults_of_implementations_are_reported_with_their_place() -> None:
     )
 
 
+def test_a_component_under_a_kind_that_it_was_not_made_for_is_refused() -> None:
+    sets = ("components.router.impl=test.pe_gemm", "overrides=[{match: '*.pe1.pe_gemm', impl: test.sram}]")
+    assert problems(*sets) == (
+        f"--set {sets[0]}: components.router.impl must be a component for router, not 'test.pe_gemm', which is made "
+        "for pe_gemm; see 'kernbench components'.",
+        f"--set {sets[1]}: overrides.0.impl must be a component for pe_gemm, not 'test.sram', which is made for sram; "
+        "see 'kernbench components'.",
+    )
+
+
+def test_a_component_made_for_any_kind_and_a_unit_of_a_new_kind_fit() -> None:
+    graph = machine(sets=["components.pe_gemm.impl=test.sfu", "pe.units={pe_sfu: {impl: test.pe_math}}"])
+    assert graph.nodes["sip0.cube0.pe0.pe_gemm"].impl == "test.sfu"
+    assert graph.nodes["sip0.cube0.pe0.pe_sfu"].impl == "test.pe_math"
+
+
 def test_a_kind_without_implementation_is_reported() -> None:
     text = TEXT.replace("  pe_mmu: {impl: test.pe_mmu}\n", "")
     assert problems(text=text) == (
