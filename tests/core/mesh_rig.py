@@ -38,6 +38,9 @@ class Hops:
     def declared(self, impl: str) -> tuple[Param, ...]:
         return Hop.PARAMS
 
+    def made_for(self, impl: str) -> tuple[str, ...]:
+        return ()
+
     def load(self, name: str) -> type[ComponentBase]:
         return Hop
 
