@@ -74,10 +74,11 @@ class SpaceIndex:
         """File a write: what it hides whole is dropped, what it hides in part is no longer clean."""
         offset = 0
         filed: list[Entry] = []
+        met: set[Write] = set()
         for region in write.regions:
             for piece in ascending_pieces(region):
                 filed.append(Entry(piece, write, offset, self._sequence))
-                self._file(filed[-1])
+                self._file(filed[-1], met)
                 self._sequence += 1
                 offset += piece.nbytes
         if self._clean.issuperset(filed):  # not so when the regions of one write overlap each other
@@ -89,7 +90,7 @@ class SpaceIndex:
 
     def insert_part(self, write: Write, region: Region, offset: int) -> None:
         """File one ascending region of a write by itself; it is found by what it touches only."""
-        self._file(Entry(region, write, offset, self._sequence))
+        self._file(Entry(region, write, offset, self._sequence), set())
         self._sequence += 1
 
     def forget(self, region: Region) -> None:
@@ -192,11 +193,14 @@ class SpaceIndex:
             self._compact_at,
         )
 
-    def _file(self, entry: Entry) -> None:
+    def _file(self, entry: Entry, met: set[Write]) -> None:
+        """File an entry; the writes in `met` were met by this write before, and are looked up by their regions once."""
         region = entry.region
         for old in self.touching(region):
-            if self.exact.get(old.write.regions) is old.write:
-                del self.exact[old.write.regions]
+            if old.write not in met:
+                met.add(old.write)
+                if self.exact.get(old.write.regions) is old.write:
+                    del self.exact[old.write.regions]
             if covers(region, old.region):
                 self._drop(old)
             elif old in self._clean:
