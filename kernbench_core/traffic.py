@@ -8,6 +8,7 @@ measured window is measured, however late it arrives; traffic goes on until all 
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -35,6 +36,9 @@ EdgeId: TypeAlias = tuple[str, str]
 NEAR = 0.8
 """Share of the ceiling above which a network with finite buffers would behave otherwise than this one."""
 _BLOCK = 256
+_BATCHES = 10
+#: Student's t for 95 % of both sides and one degree of freedom less than batches.
+_STUDENT = 2.262157
 _ROUTES = 2**17
 
 
@@ -62,8 +66,8 @@ class LoadPoint:
 
     `offered` is what sources really made in the window. `accepted` is what arrived in it, over all nodes. `sustained`
     is the load at which the flows across the wires that set the ceiling get through: their use times the ceiling.
-    `queued` is the part of the mean latency that is waiting, at sources and in routers. Latencies are None when no
-    measured packet arrived.
+    `queued` is the part of the mean latency that is waiting, at sources and in routers; `mean_ci95` is half the
+    width of the mean's 95 % confidence interval. Latencies are None when no measured packet arrived.
     """
 
     load: float
@@ -72,6 +76,7 @@ class LoadPoint:
     accepted: float
     sustained: float
     mean: float | None
+    mean_ci95: float | None
     p50: float | None
     p99: float | None
     longest: float | None
@@ -251,7 +256,8 @@ class _Run:
         wires = tuple(WireUse(edge, min(1.0, use), expected[edge] * self.load) for edge, use in uses.items())
         cycle, slots = traffic.mesh.cycle_ns, traffic.mesh.places * traffic.window.measured
         count = len(meter.latencies)
-        cycles = np.sort(np.frombuffer(meter.latencies, dtype=np.float64)) / cycle if count else None
+        arrived = np.frombuffer(meter.latencies, dtype=np.float64) / cycle if count else None
+        cycles = None if arrived is None else np.sort(arrived)
         unfinished = made - count
         return LoadPoint(
             load=self.load,
@@ -260,6 +266,7 @@ class _Run:
             accepted=meter.arrived_in_window / traffic.mesh.flit_bytes / slots,
             sustained=sum(tight) / len(tight) * ceiling,
             mean=None if cycles is None else float(cycles.mean()),
+            mean_ci95=None if arrived is None else half_width(arrived),
             p50=None if cycles is None else rank(cycles, 0.50),
             p99=None if cycles is None else rank(cycles, 0.99),
             longest=None if cycles is None else float(cycles[-1]),
@@ -284,6 +291,17 @@ def state_of(load: float, ceiling: float, unfinished: int) -> str:
 def rank(ordered: np.ndarray, share: float) -> float:
     """Return the smallest of sorted values that at least this share of them does not exceed (nearest rank)."""
     return float(ordered[max(0, int(np.ceil(share * len(ordered) - 1e-9)) - 1)])
+
+
+def half_width(values: np.ndarray) -> float | None:
+    """Return half the width of the 95 % confidence interval of the mean, from the means of ten batches in order.
+
+    None for fewer than a hundred values. Batches make up for that latencies one after another are alike.
+    """
+    if len(values) < 100:
+        return None
+    means = [float(batch.mean()) for batch in np.array_split(values, _BATCHES)]
+    return float(_STUDENT * np.std(means, ddof=1) / math.sqrt(_BATCHES))
 
 
 def links(uses: Iterable[WireUse]) -> list[WireUse]:

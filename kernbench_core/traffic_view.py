@@ -166,7 +166,14 @@ def _use(use: WireUse) -> dict[str, Any]:
 
 
 def _point(point: LoadPoint, cycle_ns: float) -> dict[str, Any]:
-    latencies = {"mean": point.mean, "queued": point.queued, "p50": point.p50, "p99": point.p99, "max": point.longest}
+    latencies = {
+        "mean": point.mean,
+        "mean_ci95": point.mean_ci95,
+        "queued": point.queued,
+        "p50": point.p50,
+        "p99": point.p99,
+        "max": point.longest,
+    }
     return {
         "load": point.load,
         "state": point.state,

@@ -21,13 +21,13 @@ from kernbench_core.errors import ComponentError
 from kernbench_core.machine import build_machine
 from kernbench_core.mesh import Mesh
 from kernbench_core.messages import MsgBase
-from kernbench_core.traffic import LoadPoint, Meter, Packet, Traffic, Window, rank, state_of
+from kernbench_core.traffic import LoadPoint, Meter, Packet, Traffic, Window, half_width, rank, state_of
 from kernbench_core.traffic_patterns import make_pattern
 from tests.core import mesh_rig
 from tests.core.mesh_rig import HOPS, INTERFACE, INTERFACE_WIRE, LINK, ROUTER, Hop, Hops, make_mesh
 
 
-def measure(mesh: Mesh, name: str, load: float, flits: int = 1, *, cycles: int = 2500, seed: int = 0) -> LoadPoint:
+def measure(mesh: Mesh, name: str, load: float, flits: int = 1, *, cycles: int = 2000, seed: int = 0) -> LoadPoint:
     window = Window(500, cycles, 1000)
     return Traffic(mesh, make_pattern(name, mesh), flits, window, seed).measure(load, HOPS)
 
@@ -209,8 +209,8 @@ def reference(k: int, flits: int, load: float, cycles: int, seed: int) -> tuple[
 
 @pytest.mark.parametrize(("flits", "load"), [(1, 0.1), (1, 0.7), (4, 0.1), (4, 0.4), (4, 0.7)])
 def test_latency_is_that_of_a_simulator_that_moves_single_flits_each_cycle(flits: int, load: float) -> None:
-    mean, accepted = reference(4, flits, load, 6000, seed=7)
-    point = measure(make_mesh(4, 4), "uniform", load, flits, cycles=5000)
+    mean, accepted = reference(4, flits, load, 5000, seed=7)
+    point = measure(make_mesh(4, 4), "uniform", load, flits, cycles=4000)
     assert point.mean == pytest.approx(mean, rel=0.03)
     assert point.accepted == pytest.approx(accepted, rel=0.08), "packets are drawn independently"
 
@@ -252,7 +252,8 @@ def test_packets_that_do_not_arrive_are_counted() -> None:
 def test_a_window_in_which_nothing_arrives_has_no_latencies() -> None:
     mesh = make_mesh(2, 2)
     point = Traffic(mesh, make_pattern("uniform", mesh), 1, Window(0, 5, 0)).measure(1.0, HOPS)
-    assert (point.mean, point.p50, point.p99, point.longest, point.queued, point.hops) == (None,) * 6
+    assert (point.mean, point.mean_ci95, point.p50, point.p99) == (None,) * 4
+    assert (point.longest, point.queued, point.hops) == (None,) * 3
     assert (point.packets, point.unfinished, point.accepted) == (20, 20, 0.0)
 
 
@@ -268,6 +269,14 @@ def test_loads_are_marked_by_how_near_they_are_to_the_ceiling(load: float, unfin
 def test_percentiles_are_values_that_occurred_by_nearest_rank(values: list[int], share: float) -> None:
     ordered = np.sort(np.array(values, dtype=float))
     assert rank(ordered, share) == np.percentile(ordered, 100 * share, method="inverted_cdf")
+
+
+def test_the_confidence_interval_covers_the_mean_as_often_as_it_says() -> None:
+    dice = np.random.default_rng(1)
+    samples = dice.normal(50.0, 5.0, (400, 1000))
+    covered = sum(abs(sample.mean() - 50.0) <= (half_width(sample) or 0.0) for sample in samples)
+    assert 0.92 <= covered / 400 <= 0.98
+    assert half_width(samples[0, :99]) is None
 
 
 class Fails(Hop):
