@@ -140,11 +140,20 @@ class Interleaving:
 
     def _add_run(self, at: int, end: int, total: dict[int, int]) -> None:
         """Add the bytes from `at` to `end` to each channel's."""
-        turns = max(0, end - at) // (self._block * self._channels)
+        stripe = self._block * self._channels
+        if self._hashes:
+            # only a whole stripe holds one block of every channel, in whatever order
+            aligned = min(end, -(-at // stripe) * stripe)
+            self._add_blocks(at, aligned, total)
+            at = aligned
+        turns = max(0, end - at) // stripe
         if turns:
             for channel in range(self._channels):
                 total[channel] = total.get(channel, 0) + turns * self._block
-            at += turns * self._block * self._channels
+        self._add_blocks(at + turns * stripe, end, total)
+
+    def _add_blocks(self, at: int, end: int, total: dict[int, int]) -> None:
+        """Add the bytes from `at` to `end`, block by block."""
         while at < end:
             step = min(end, (at // self._block + 1) * self._block) - at
             stripe, channel = divmod(at // self._block, self._channels)

@@ -239,11 +239,12 @@ class _Job:
 
 
 def _timing(params: Any) -> BankTiming:
-    """Return the times of a channel on the grid; column commands are at least a burst apart."""
+    """Return the times of a channel on the grid; bursts never overlap on the data bus, whatever the parameters say."""
     times = {param.name: grid_ceil(params[param.name]) for param in _TIMINGS}
     burst = grid_ceil(params["burst_bytes"] / params["channel_bandwidth"])
     times["tCCD_S"] = max(times["tCCD_S"], burst)
     times["tCCD_L"] = max(times["tCCD_L"], times["tCCD_S"])
+    times["tRTW"] = max(times["tRTW"], times["tCL"] + burst - times["tCWL"])
     times["tREFI"] = times["tREFI"] or math.inf
     return BankTiming(tBL=burst, **times)
 

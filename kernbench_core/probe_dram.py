@@ -114,7 +114,8 @@ class DramProbe:
         if offered is None:
             driver.keep(sent, outstanding)
         else:
-            gaps = np.random.default_rng(case.seed + 1).exponential(case.chunk / offered, case.requests)
+            gaps = np.random.default_rng(case.seed + 1).exponential(1.0, case.requests)
+            gaps *= case.chunk / offered / gaps.mean()  # the offered load is exact
             driver.schedule(sent, np.cumsum(gaps).tolist())
         Watchdog(ctx.env, Limits(), None).run(lambda: False)
         ends = [wire.available_at for wire in controller.internal_wires]
