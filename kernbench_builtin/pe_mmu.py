@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from heapq import heapreplace
 from typing import ClassVar
@@ -11,7 +12,7 @@ from kernbench_core.context import RunContext
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Node
 from kernbench_core.memory import DeviceMemory
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import MapUpdateMsg, MsgBase
 from kernbench_core.params import Param
 from kernbench_core.regions import Region
 from kernbench_core.units import grid_ceil
@@ -31,7 +32,8 @@ large ones where the whole page belongs to it, else system pages. Memory that no
 chunks do not contend for the TLB. Walkers serve chunk after chunk: no walk slips in between those of one before. \
 Two views of one tensor share their pages in the TLB.
     Timing: look-up i of a chunk ends at arrival + i x tlb_overhead; a miss then waits for a walker, and for \
-walk_time; the chunk is translated when its last look-up and its last walk have ended.
+walk_time; the chunk is translated when its last look-up and its last walk have ended. A map update takes one look-up \
+time for each of its ranges.
     Source: an estimate of a few cycles at 1 GHz for a look-up and of one read of device memory for a walk, unverified.
     """
 
@@ -68,8 +70,14 @@ walk_time; the chunk is translated when its last look-up and its last walk have 
         self._memory = getattr(self.ctx, "memory", None)
 
     def overhead(self, msg: MsgBase) -> float:
-        """Return the look-up time of one page in ns."""
-        return self._tlb_overhead
+        """Return the time in ns to take in a map update: one look-up for each range; one look-up for anything else."""
+        return self._tlb_overhead * (max(1, len(msg.order.regions)) if isinstance(msg, MapUpdateMsg) else 1)
+
+    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+        """Acknowledge a map update; what it unmaps is forgotten."""
+        if isinstance(msg, MapUpdateMsg) and msg.order.unmap and not msg.reply and any(self._sets):
+            self._forget(sorted((region.base, region.end) for region in msg.order.regions))
+        super().emit(msg, head, tail)
 
     def translation_ns(self, regions: Iterable[Region], at_ns: float | None = None) -> float:
         """Return the time in ns to translate every page that physical `regions` touch, from `at_ns` on (default: now).
@@ -104,12 +112,17 @@ walk_time; the chunk is translated when its last look-up and its last walk have 
         For whoever unmaps or maps anew. It takes effect at once; a walk that is under way is not remembered. Memory
         that is freed and given to another tensor misses without it: this makes room.
         """
-        forgotten = 0
+        return self._forget([(start, start + nbytes)])
+
+    def _forget(self, ranges: list[tuple[int, int]]) -> int:
+        """Forget every page that holds a byte of the physical ranges, which are in order and do not overlap."""
+        starts, forgotten = [start for start, _ in ranges], 0
         for entries in self._sets:
-            stale = [page for page in entries if page[0] < start + nbytes and page[0] + page[1] > start]
-            for page in stale:
-                del entries[page]
-            forgotten += len(stale)
+            for page in tuple(entries):
+                last = bisect_left(starts, page[0] + page[1]) - 1
+                if last >= 0 and ranges[last][1] > page[0]:
+                    del entries[page]
+                    forgotten += 1
         return forgotten
 
     def _look_up(self, page: Page, at: float) -> float:

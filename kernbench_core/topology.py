@@ -66,8 +66,8 @@ def place(plan: Plan) -> list[Node]:
         for cube in range(plan.design.cubes_per_sip):
             nodes += _place_cube(plan, sip, cube)
     for port in dict.fromkeys(end for link in plan.network.links for end in link.ends):
-        at = None if port.io is None else io_position(plan.spec, port.io)
-        nodes.append(Node(port.id, "switch" if port.sip is None else "link", sip=port.sip, position=at))
+        where = None if port.io is None else io_position(plan.spec, port.io)
+        nodes.append(Node(port.id, "switch" if port.sip is None else "link", sip=port.sip, position=where))
     return nodes
 
 

@@ -41,6 +41,11 @@ def show_system(graph: Graph) -> list[str]:
         naming.HOST,
     ]
     pcie = [edge for edge in graph.edges.values() if edge.kind is EdgeKind.PCIE and edge.src == naming.HOST]
+    if len(pcie) > _MOST_LISTED and len({(edge.bandwidth, edge.latency) for edge in pcie}) == 1:
+        ios = len(pcie) // design.sips
+        first, last = "sip0.io0", f"sip{design.sips - 1}.io{ios - 1}"
+        lines.append(f"└── {len(pcie)} x PCIe {_wire(pcie[0])} ── {first} … {last}")
+        pcie = []
     for index, edge in enumerate(pcie):
         branch = "└" if index == len(pcie) - 1 else "├"
         lines.append(f"{branch}── PCIe {_wire(edge)} ── {edge.dst.rpartition('.')[0]}")
@@ -163,6 +168,8 @@ VIEWS: Mapping[str, Callable[[Graph], list[str]]] = MappingProxyType(
 """Every view, from the whole to its smallest part."""
 
 
+_MOST_LISTED = 4
+"""Up to so many PCIe links are drawn one by one."""
 _SIDE_NAMES = MappingProxyType({"n": "north", "s": "south", "w": "west", "e": "east"})
 
 

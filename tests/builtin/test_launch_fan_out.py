@@ -129,7 +129,8 @@ def test_a_map_update_goes_down_to_the_mmu_and_back(simulate, oracle, grid, regi
     truth, site, nbytes = oracle(sim.graph), sim.sites[2], 16 + 24 * regions
     mmu = f"{site.prefix}.pe_mmu"
     legs = [truth.path("host", site.io_cpu), truth.path(site.io_cpu, site.m_cpu), [site.m_cpu, mmu]]
-    there = sum(truth.launch_reach(path, nbytes) for path in legs) + grid(sim.graph.nodes[mmu].params["tlb_overhead"])
+    there = sum(truth.launch_reach(path, nbytes) for path in legs)
+    there += regions * grid(sim.graph.nodes[mmu].params["tlb_overhead"])
     back = sum(truth.launch_reach(path[::-1], 0) for path in legs) - 50
     assert request.response.completed_ns == 50 + there + back
     assert sim[mmu].served == 1
@@ -175,3 +176,18 @@ def test_tensors_are_mapped_before_their_use_and_unmapped_when_freed(simulate) -
     assert 0 < times[0] < times[1] < times[2]
     assert phases["host_to_device"] == times[0] + times[2] - times[1]
     assert [sim[f"{site.prefix}.pe_mmu"].served for site in sim.sites] == [2] * 4
+
+
+def test_what_is_unmapped_is_forgotten_by_every_tlb(simulate) -> None:
+    sim = simulate("tiny")
+    for pe in range(2):
+        sim.move("read", Region(sim.own(0), 3 * 4096), pe=pe)
+    sim.run()
+    assert [sim[f"{site.prefix}.pe_mmu"].misses for site in sim.sites] == [3, 3, 0, 0]
+    request = ask_to_map(sim, 2, unmap=True)
+    sim.run()
+    assert request.done.fired
+    move = sim.move("read", Region(sim.own(0), 3 * 4096), at_ns=sim.env.now)
+    sim.run()
+    assert move.ended_ns is not None
+    assert sim["sip0.cube0.pe0.pe_mmu"].misses == 3 + 2

@@ -58,6 +58,13 @@ def test_the_system_view_counts_what_the_graph_holds() -> None:
     assert picture.endswith(f"warnings\n  {graph.warnings[0]}")
 
 
+def test_many_alike_pcie_links_are_drawn_as_one() -> None:
+    assert "└── 24 x PCIe 10 GB/s, 50 ns ── sip0.io0 … sip11.io1\n" in show(
+        machine(sets=["system.sips=12", "sip.io_chiplets=2", "sip.mesh={width: 1, height: 1}"])
+    )
+    assert "├── PCIe 10 GB/s, 50 ns ── sip0.io0\n" in show(machine(sets=["system.sips=4"]))
+
+
 def test_the_pe_view_lists_units_and_every_wire_once() -> None:
     graph = machine(sets=["pe.units={pe_sfu: {impl: test.sfu}}"])
     picture = show(graph, "pe")
