@@ -11,6 +11,7 @@ from kernbench_core.errors import ComponentError
 from kernbench_core.messages import Command, Launch
 
 PE0 = "sip0.cube0.pe0"
+NO_WALK = "components.pe_mmu.params.walk_time=0 ns"
 
 
 def idle(tl: Any) -> None:
@@ -43,7 +44,8 @@ def command_ns(sim: Any, oracle: Any, nbytes: int) -> float:
     there = wire.latency + (nbytes + wire.header_bytes) / wire.bandwidth
     back = wire.latency + wire.header_bytes / wire.bandwidth
     dma = 20 + 2 + oracle(sim.graph).round_trip(f"{PE0}.pe_dma", "sip0.cube0.hbm_ctrl0", "read", 4096, 1024)
-    return there + dma + back
+    scratchpad = sim.graph.edges[f"{PE0}.pe_dma", f"{PE0}.pe_tcm"].latency + 3
+    return there + dma + scratchpad + back
 
 
 def test_programs_start_at_the_stamp(simulate) -> None:
@@ -83,7 +85,7 @@ def test_programs_that_are_reached_after_the_stamp_start_on_arrival(simulate, or
 
 @pytest.mark.parametrize("dispatch", [0, 10, 35])
 def test_a_command_leaves_its_dispatch_time_after_the_call(simulate, oracle, dispatch) -> None:
-    sim = simulate("tiny", f"components.pe_cpu.params.dispatch_overhead={dispatch} ns", cpu=PeCpu)
+    sim = simulate("tiny", f"components.pe_cpu.params.dispatch_overhead={dispatch} ns", NO_WALK, cpu=PeCpu)
     (launch,) = run(sim, (load_once, {}))
     expected = dispatch + command_ns(sim, oracle, 64 + 16)
     assert launch.ended_ns[0] - launch.started_ns[0] == expected
@@ -92,7 +94,7 @@ def test_a_command_leaves_its_dispatch_time_after_the_call(simulate, oracle, dis
 
 
 def test_a_pe_runs_its_programs_one_after_another(simulate, oracle) -> None:
-    sim = simulate("tiny", cpu=PeCpu)
+    sim = simulate("tiny", NO_WALK, cpu=PeCpu)
     (launch,) = run(sim, (load_once, {"grid": (12,)}))
     assert launch.ended_ns[0] - launch.started_ns[0] == 3 * (10 + command_ns(sim, oracle, 64 + 16))
     assert len(sim.engine.op_log) == 12
@@ -112,7 +114,7 @@ def test_loads_that_are_not_waited_for_overlap(simulate, oracle) -> None:
         tl.wait(first)
         tl.wait(second)
 
-    sim = simulate("tiny", cpu=PeCpu)
+    sim = simulate("tiny", NO_WALK, cpu=PeCpu)
     (launch,) = run(sim, (load_twice, {"grid": (1,)}))
     took = launch.ended_ns[0] - launch.started_ns[0]
     single = command_ns(sim, oracle, 64 + 16)

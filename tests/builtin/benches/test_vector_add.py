@@ -37,8 +37,11 @@ def test_time_approaches_bytes_over_the_bandwidth_of_a_slice(run) -> None:
     """Each of 4 PEs moves 3 x 256 KiB through its slice of 4 channels of 25.6 GB/s; all else is nearly free here."""
     free = (
         "components.pe_cpu.params.dispatch_overhead=0 ns",
+        "components.pe_dma.params.descriptor_overhead=0 ns",
         "components.pe_dma.params.overhead=0 ns",
         "components.pe_mmu.params.tlb_overhead=0 ns",
+        "components.pe_mmu.params.walk_time=0 ns",
+        "components.hbm_ctrl.params.efficiency=1",
         "components.router.params.overhead=0 ns",
         "components.hbm_ctrl.params.overhead=0 ns",
         "components.hbm_ctrl.params.channel_latency=0.1 ns",
