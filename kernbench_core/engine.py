@@ -22,6 +22,7 @@ from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog import OpLog, OpLogger
+from kernbench_core.oplog_columns import SPILL_ROWS
 from kernbench_core.routing import PathRouter
 from kernbench_core.runtime import Expectation, Runtime
 from kernbench_core.sanity import check
@@ -45,6 +46,7 @@ class GraphEngine:
     `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
     what `explanation` needs; it costs time, and changes no result. `tcm_map` has
     `ctx.tcm_recorder` note what the scratchpads hold.
+    Each `spill_rows` records of the op log go to temporary files.
     """
 
     def __init__(
@@ -61,11 +63,12 @@ class GraphEngine:
         functions: Mapping[str, str] | None = None,
         explain: bool = False,
         tcm_map: bool = False,
+        spill_rows: int = SPILL_ROWS,
     ) -> None:
         self.env = _recording_environment() if explain else Environment()
         self.graph = graph
         self.limits = limits or Limits()
-        self.op_log = OpLog()
+        self.op_log = OpLog(spill_rows, spill_values=not data)
         self.functions = dict(functions or {})
         self.ctx = RunContext(
             self.env, graph, op_logger=OpLogger(self.op_log) if log else None, data=data, seed=seed

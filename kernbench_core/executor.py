@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 
 from kernbench_core.batches import Batch, Job
@@ -154,7 +155,7 @@ class DataExecutor:
                 for row, t_start, result, inputs in columns.makers(first):
                     self._add(_Op(row, t_start, result, inputs))
                 return
-            rows = [row for row in columns.order().tolist() if row >= first]
+            rows = [row for row in np.asarray(columns.order()).tolist() if row >= first]
             records = [self.op_log.at_row(row) for row in rows]
             order: Iterable[int] = range(len(rows))
         else:

@@ -12,7 +12,8 @@ from typing import Any, Protocol, overload
 
 from attrs import define, field, frozen
 
-from kernbench_core.oplog_columns import Columns
+from kernbench_core.oplog_columns import SPILL_ROWS, Columns
+from kernbench_core.oplog_spill import chunks
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, OpId, Value
 
@@ -105,11 +106,12 @@ class OpLog(Sequence[OpRecord]):
     """All op records, in the order (t_start, component, sequence of that component).
 
     Records may be appended in any order. They are kept in columns: a million of them take about 100 MB, the values
-    they name counted apart. Indexing rebuilds one record.
+    they name counted apart; each `spill_rows` of them go to temporary files. With `spill_values` (for runs without
+    data) the values go too. Indexing rebuilds one record.
     """
 
-    def __init__(self) -> None:
-        self.columns = Columns()
+    def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
+        self.columns = Columns(spill_rows, spill_values)
         self._makers: dict[OpId, int] = {}
         self._makers_until = -1
 
@@ -136,8 +138,9 @@ class OpLog(Sequence[OpRecord]):
         return self.at_row(int(self.columns.order()[index]))
 
     def __iter__(self) -> Iterator[OpRecord]:
-        for row in self.columns.order().tolist():
-            yield self.at_row(row)
+        for rows in chunks(self.columns.order()):
+            for row in rows.tolist():
+                yield self.at_row(row)
 
     def __repr__(self) -> str:
         return f"OpLog({len(self)} records)"

@@ -10,21 +10,36 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from attrs import frozen
 
 from kernbench_core.canonical import canonical
 from kernbench_core.oplog_params import Plans, RawAccess, decode_accesses, decode_params, encode_params
+from kernbench_core.oplog_spill import SpilledColumn, SpilledSide, SpilledValues, chunks, sorted_rows, take
 from kernbench_core.regions import Region
 from kernbench_core.values import OpId, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.oplog import OpDescription
 
+    Column = array[Any] | SpilledColumn
+
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+SPILL_ROWS: Final = 1 << 20
+"""So many rows (about 110 bytes each) are kept in memory before they go to temporary files."""
+
+SPILLED: Final = (
+    "t_start", "t_end", "component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue", "ints",
+    "floats",
+)  # fmt: skip
+"""The columns of numbers."""
+
+ROWS_AT_ONCE: Final = 1 << 18
+"""So many rows are looked at in one call of numpy."""
+
 Head = tuple[str, str, str | None, OpId | None, OpId | None, bool]
 
 
@@ -42,22 +57,30 @@ class Template:
 class Columns:
     """Append-only columns of op records, one row per record in order of appending."""
 
-    def __init__(self) -> None:
-        self.t_start, self.t_end = array("d"), array("d")
-        self.component, self.template, self.sequence = array("i"), array("i"), array("i")
-        self.op_pe, self.op_issue = array("i"), array("i")
-        self.stage_pe, self.stage_issue = array("i"), array("i")
-        self.ints, self.floats = array("q"), array("d")
-        self.values: list[Value] = []
-        self.side: dict[int, tuple[Any, ...]] = {}
+    def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
+        self.t_start: Column = array("d")
+        self.t_end: Column = array("d")
+        self.component: Column = array("i")
+        self.template: Column = array("i")
+        self.sequence: Column = array("i")
+        self.op_pe: Column = array("i")
+        self.op_issue: Column = array("i")
+        self.stage_pe: Column = array("i")
+        self.stage_issue: Column = array("i")
+        self.ints: Column = array("q")
+        self.floats: Column = array("d")
+        self.values: list[Value] | SpilledValues = []
+        self.side: dict[int, tuple[Any, ...]] | SpilledSide = {}
+        self._spill_rows = self._spill_at = spill_rows
+        self._spill_values = spill_values
         self.components: dict[str, int] = {}
         self.templates: list[Template] = []
         self._template_ids: dict[tuple[Any, ...], int] = {}
         self._plans: Plans = {}
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
-        self._order: Ints | None = None
-        self._starts = (array("q", [0]), array("q", [0]), array("q", [0]))
+        self._order: Ints | SpilledColumn | None = None
+        self._starts: tuple[Column, Column, Column] = (array("q", [0]), array("q", [0]), array("q", [0]))
         self._names: list[str] = []
 
     def __len__(self) -> int:
@@ -99,6 +122,30 @@ class Columns:
         self.t_end.append(t_end)
         self.t_start.append(t_start)
         self._order = None
+        if len(self.t_start) >= self._spill_at:
+            self.spill()
+
+    def spill(self) -> None:
+        """Move the rows that are in memory to temporary files; values too where the log was made to spill them."""
+        for name in SPILLED:
+            column = getattr(self, name)
+            if not isinstance(column, SpilledColumn):
+                column = SpilledColumn(column)
+                setattr(self, name, column)
+            column.spill()
+        if not isinstance(self.side, SpilledSide):
+            self.side = SpilledSide(self.side)
+        self.side.spill()
+        if self._spill_values:
+            if not isinstance(self.values, SpilledValues):
+                self.values = SpilledValues(self.values)
+            self.values.spill()
+        self._spill_at = len(self.t_start) + self._spill_rows
+
+    @property
+    def spilled(self) -> bool:
+        """Whether a part of the log lies in files."""
+        return isinstance(self.t_start, SpilledColumn)
 
     def add_template(self, template: Template) -> int:
         """Add a template that is not there yet; return its number."""
@@ -106,23 +153,30 @@ class Columns:
         self.templates.append(template)
         return number
 
-    def order(self) -> Ints:
-        """Return the rows in the order (t_start, component name, sequence)."""
+    def order(self) -> Ints | SpilledColumn:
+        """Return the rows in the order (t_start, component name, sequence); see `chunks` for walking over them."""
         if self._order is None:
             names = sorted(self.components)
             rank = np.empty(len(names), np.int64)
             rank[[self.components[name] for name in names]] = np.arange(len(names))
+            if isinstance(self.t_start, SpilledColumn):
+                assert isinstance(self.component, SpilledColumn)
+                assert isinstance(self.sequence, SpilledColumn)
+                self._order = sorted_rows(self.t_start, self.component, rank, self.sequence)
+                return self._order
             ranks = rank[np.array(self.component, np.int64)] if len(self) else np.empty(0, np.int64)
             self._order = np.lexsort((np.array(self.sequence), ranks, np.array(self.t_start)))
         return self._order
 
     def op_positions(self) -> Iterator[tuple[OpId, int]]:
         """Yield every op with the position, in order, of the record that is its making; stages have none."""
-        order = self.order()
-        pes, issues = np.array(self.op_pe, np.int64)[order], np.array(self.op_issue, np.int64)[order]
-        positions = np.flatnonzero((pes >= 0) & (np.array(self.stage_pe, np.int64)[order] < 0))
-        ops = zip(pes[positions].tolist(), issues[positions].tolist(), strict=True)
-        yield from zip(ops, positions.tolist(), strict=True)
+        first = 0
+        for rows in chunks(self.order()):
+            pes, issues = take(self.op_pe, rows), take(self.op_issue, rows)
+            at = np.flatnonzero((pes >= 0) & (take(self.stage_pe, rows) < 0))
+            ops = zip(pes[at].tolist(), issues[at].tolist(), strict=True)
+            yield from zip(ops, (at + first).tolist(), strict=True)
+            first += len(rows)
 
     def example_rows(self, first: int) -> list[int]:
         """Return one row of each template among the rows from `first` on; stages are left out."""
@@ -130,6 +184,13 @@ class Columns:
         rows = np.flatnonzero(np.array(self.stage_pe[first:]) < 0)
         _, at = np.unique(template[rows], return_index=True)
         return (rows[at] + first).tolist()  # type: ignore[no-any-return]
+
+    def instant_rows(self) -> Iterator[int]:
+        """Yield the rows of ops that took no time."""
+        for start in range(0, len(self), ROWS_AT_ONCE):
+            stop = start + ROWS_AT_ONCE
+            ended = np.array(self.t_end[start:stop]) <= np.array(self.t_start[start:stop])
+            yield from (np.flatnonzero(ended) + start).tolist()
 
     def makers(self, first: int) -> Iterator[tuple[int, float, ResultValue, tuple[Value, ...]]]:
         """Yield row, start, result and input values of every row from `first` on that computes its own result."""
@@ -179,15 +240,18 @@ class Columns:
         self._hash_names(digest, self.component, self._component_names(), order)
         self._hash_names(digest, self.template, [canonical(t.sig) for t in self.templates], order)
         for times in (self.t_start, self.t_end):
-            digest.update(np.array(times, "<f8")[order].tobytes())
+            for rows in chunks(order):
+                digest.update(take(times, rows).astype("<f8", copy=False).tobytes())
         for ids in (self.op_pe, self.op_issue, self.stage_pe, self.stage_issue):
-            digest.update(np.array(ids, "<i8")[order].tobytes())
+            for rows in chunks(order):
+                digest.update(take(ids, rows).astype("<i8").tobytes())
         int_starts, float_starts, _ = self._row_starts()
-        digest.update(_gathered(np.array(self.ints, "<i8"), np.array(int_starts), order).tobytes())
-        digest.update(_gathered(np.array(self.floats, "<f8"), np.array(float_starts), order).tobytes())
+        for column, starts, code in ((self.ints, int_starts, "<i8"), (self.floats, float_starts, "<f8")):
+            for rows in chunks(order):
+                digest.update(_gathered(column, starts, rows).astype(code, copy=False).tobytes())
         if self.side:
             known: dict[int, bytes] = {}
-            for row in order.tolist():
+            for row in (row for rows in chunks(order) for row in rows.tolist()):
                 for thing in self.side.get(row, ()):
                     if id(thing) not in known:
                         known[id(thing)] = canonical(thing)
@@ -231,38 +295,47 @@ class Columns:
             self._names = list(self.components)
         return self._names
 
-    def _row_starts(self) -> tuple[array[int], array[int], array[int]]:
+    def _row_starts(self) -> tuple[Column, Column, Column]:
         """Return where the integers, floats and values of each row start, and after the last row where they end.
 
         Only the rows that were appended since the last time are looked at.
         """
         known = len(self._starts[0]) - 1
-        if known < len(self):
-            template = np.array(self.template[known:])
+        if known < len(self) and self.spilled and not isinstance(self._starts[0], SpilledColumn):
+            first, second, third = self._starts
+            assert not isinstance(first, SpilledColumn | str)
+            self._starts = (SpilledColumn(first), SpilledColumn(second), SpilledColumn(third))  # type: ignore[arg-type]
+        for start in range(known, len(self), ROWS_AT_ONCE):
+            template = np.array(self.template[start : start + ROWS_AT_ONCE])
             counts = zip(*((t.ints, t.floats, t.values) for t in self.templates), strict=True)
             for starts, each in zip(self._starts, counts, strict=True):
                 more = np.cumsum(np.array(each, np.int64)[template]) + starts[-1]
-                starts.frombytes(more.tobytes())
+                starts.extend(array("q", more.tobytes()))
+                if isinstance(starts, SpilledColumn):
+                    starts.spill()
         return self._starts
 
-    def _hash_names(self, digest: Any, column: Sequence[int], names: Sequence[str | bytes], order: Ints) -> None:
+    def _hash_names(
+        self, digest: Any, column: Column, names: Sequence[str | bytes], order: Ints | SpilledColumn
+    ) -> None:
         """Hash a column of name numbers as the sorted names and the ranks of the rows."""
         by_name = sorted(range(len(names)), key=names.__getitem__)
         rank = np.empty(len(names), "<i8")
         rank[by_name] = np.arange(len(names))
         for at in by_name:
             digest.update(canonical(names[at]))
-        if len(order):
-            digest.update(rank[np.array(column, np.int64)[order]].tobytes())
+        for rows in chunks(order):
+            digest.update(rank[take(column, rows)].tobytes())
 
 
 def _op_id(pe: int, issue: int) -> OpId | None:
     return None if pe < 0 else (pe, issue)
 
 
-def _gathered(column: np.ndarray[Any, Any], starts: Ints, order: Ints) -> np.ndarray[Any, Any]:
-    """Return the column with its rows' runs in `order`."""
-    counts = np.diff(starts)[order]
+def _gathered(column: Column, starts: Column, rows: Ints) -> np.ndarray[Any, Any]:
+    """Return what a column holds of some rows, one after the other."""
+    begin = take(starts, rows)
+    counts = take(starts, rows + 1) - begin
     ends = np.cumsum(counts)
-    index = np.repeat(starts[:-1][order] - (ends - counts), counts) + np.arange(int(counts.sum()))
-    return column[index]
+    index = np.repeat(begin - (ends - counts), counts) + np.arange(int(counts.sum()))
+    return take(column, index)

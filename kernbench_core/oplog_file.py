@@ -66,7 +66,7 @@ def save_run(
         objects: dict[int, tuple[int, Any]] = {}
         side = {row: [_shared(t, objects, values) for t in things] for row, things in op_log.columns.side.items()}
     columns = op_log.columns
-    numbers = {name: np.frombuffer(getattr(columns, name), code) for name, code in _NUMBERS.items()}
+    numbers = {name: np.array(getattr(columns, name), code) for name, code in _NUMBERS.items()}
     named = {t.sig[1]: t.sig[2] or function_of(t.sig[1], functions) for t in columns.templates}
     head = {
         "schema": SCHEMA,
@@ -106,7 +106,7 @@ def load_run(path: str | Path) -> SavedRun:
     columns.components.update({name: at for at, name in enumerate(head["components"])})
     columns.values.extend(values.get(at) for at in head["logged"])
     objects = [_unpack(packed, values) for packed in head["objects"]]
-    columns.side.update({int(row): tuple(objects[at] for at in ats) for row, ats in head["side"].items()})
+    columns.side = {int(row): tuple(objects[at] for at in ats) for row, ats in head["side"].items()}
     for sig, *counts in head["templates"]:
         columns.add_template(Template(_unpack(sig, values), *counts))
     return SavedRun(log, _memory(head, values), head["functions"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kernbench_core.bound import formula_latency
 from kernbench_core.errors import SanityError
 from kernbench_core.graph import EdgeKind
@@ -58,8 +56,7 @@ def _work_takes_time(ctx: RunContext) -> Iterator[str]:
     if ctx.op_logger is None:
         return
     log = ctx.op_logger.log
-    instant = np.flatnonzero(np.array(log.columns.t_end) <= np.array(log.columns.t_start))
-    for row in instant.tolist():
+    for row in log.columns.instant_rows():
         record = log.at_row(row)
         accesses = (*record.reads, record.writes) if record.writes else record.reads
         nbytes = sum(access.nbytes for access in accesses)
