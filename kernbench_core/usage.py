@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Bins that a run is shown in.
 BINS = 40
-#: Samples kept: at least four for each bin.
-_SAMPLES = 8 * BINS
+#: Samples kept: at least two for each bin.
+_SAMPLES = 4 * BINS
 _FIRST_NS = 16.0
 
 
@@ -40,7 +39,13 @@ class UsageSampler:
     """
 
     def __init__(self, ctx: RunContext) -> None:
-        self._ctx = ctx
+        self._wires: dict[str, list[Wire]] = {}
+        self._units: dict[str, list[ComponentBase]] = {}
+        for wire in ctx.wires:
+            self._wires.setdefault(wire_kind(ctx, wire), []).append(wire)
+        for component in ctx.components.values():
+            if component.run_style and component.node.kind != "pe_cpu":
+                self._units.setdefault(component.node.kind, []).append(component)
         self._interval = _FIRST_NS
         self._times: list[float] = [0.0]
         self._samples: list[dict[str, float]] = [{}]
@@ -74,32 +79,20 @@ class UsageSampler:
         return tuple(sorted(found, key=lambda use: (-sum(use.utilisation), use.kind)))
 
     def _busy(self, time: float) -> dict[str, float]:
+        """Return how long the resources of each kind have been busy until `time`, together, in ns."""
         busy: dict[str, float] = {}
-        self._each(lambda kind, wire: _add(busy, kind, _wire_busy(wire, time)), lambda kind, unit: _add(
-            busy, kind, unit.busy_ns + sum(max(0.0, time - since) for _, since in unit.serving)
-        ))
+        for kind, wires in self._wires.items():
+            busy[kind] = sum(_wire_busy(wire, time) for wire in wires if wire.busy_ns)
+        for kind, units in self._units.items():
+            busy[kind] = sum(unit.busy_ns + sum(max(0.0, time - since) for _, since in unit.serving) for unit in units)
         return busy
 
     def _capacity(self) -> dict[str, int]:
-        count: dict[str, int] = {}
-
-        def add(kind: str, number: int) -> None:
-            count[kind] = count.get(kind, 0) + number
-
-        self._each(lambda kind, wire: add(kind, 1), lambda kind, unit: add(kind, unit.servers))
-        return count
-
-    def _each(
-        self, on_wire: Callable[[str, Wire], None], on_unit: Callable[[str, ComponentBase], None]
-    ) -> None:
-        """Call back for every resource that was used: wires and channels, and pools of servers."""
-        ctx = self._ctx
-        for wire in ctx.wires:
-            if wire.busy_ns:
-                on_wire(wire_kind(ctx, wire), wire)
-        for component in ctx.components.values():
-            if component.run_style and component.node.kind != "pe_cpu" and (component.busy_ns or component.serving):
-                on_unit(component.node.kind, component)
+        """Return how many resources of each kind were used at all: wires and channels, and servers."""
+        count = {kind: sum(1 for wire in wires if wire.busy_ns) for kind, wires in self._wires.items()}
+        for kind, units in self._units.items():
+            count[kind] = sum(unit.servers for unit in units if unit.busy_ns or unit.serving)
+        return {kind: number for kind, number in count.items() if number}
 
 
 def _settled(busy: list[float]) -> list[float]:
@@ -108,10 +101,6 @@ def _settled(busy: list[float]) -> list[float]:
     for index in range(len(found) - 2, -1, -1):
         found[index] = min(found[index], found[index + 1])
     return found
-
-
-def _add(busy: dict[str, float], kind: str, ns: float) -> None:
-    busy[kind] = busy.get(kind, 0.0) + ns
 
 
 def _wire_busy(wire: Wire, time: float) -> float:

@@ -1,0 +1,103 @@
+"""An explanation is compact tables, in 80 columns too."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from kernbench_core.critical_path import Parts, Segment
+from kernbench_core.explain import Achieved, Explanation, LaunchExplanation, RooflinePoint, Went
+from kernbench_core.explain_report import print_explanation
+from kernbench_core.ledger import LedgerRow, QueueingPlace
+from kernbench_core.report import make_console
+from kernbench_core.usage import Usage
+
+
+def part(**ns: float) -> Parts:
+    """Return parts by name."""
+    named = ("propagation", "serialisation", "overhead", "queueing", "service")
+    return tuple(ns.get(name, 0.0) for name in named)  # type: ignore[return-value]
+
+
+def made() -> Explanation:
+    """Return an explanation made by hand."""
+    path = (
+        Segment("launch", "host->sip0.io0.io_cpu", "host to io_cpu", None, None, None, 100.0, 150.0,
+                part(propagation=40.0, overhead=10.0), None),
+        Segment("read", "sip0.cube0.pe0.pe_dma->sip0.cube0.hbm_ctrl0", "pe_dma to hbm_ctrl", (0, 0), "tl.load",
+                "/home/me/gemm.py:24", 150.0, 850.0, part(queueing=600.0, serialisation=100.0),
+                "sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0"),
+        Segment("service", "sip0.cube0.pe0.pe_gemm", "pe_gemm", (0, 1), "tl.dot", "/home/me/gemm.py:27", 850.0, 1100.0,
+                part(service=250.0), None),
+    )  # fmt: skip
+    point = RooflinePoint(
+        8e6, 16384, 1000.0, 8e6 / 16384, 8000.0, 16384.0, "compute",
+        (Achieved("pe_gemm", 2, 8000.0, 16384.0, "GFLOP/s"), Achieved("hbm_ctrl", 1, 16.384, 102.4, "GB/s")),
+    )  # fmt: skip
+    return Explanation(
+        1200.0,
+        (
+            Went("host_to_device", "write", "host to hbm_ctrl", 100.0, part(queueing=91.0, propagation=9.0)),
+            Went("kernel", "read", "pe_dma to hbm_ctrl", 848.0, part(queueing=600.0, serialisation=248.0)),
+            Went("kernel", "service", "pe_gemm", 250.0, part(service=250.0)),
+            Went("kernel", "answer", "pe_gemm to pe_cpu", 2.0, part(propagation=2.0)),
+        ),
+        (
+            LedgerRow("kernel", "pe_dma reads hbm_ctrl", 2, 1400.0, 0.0, 200.0, 0.0, 1200.0, 0.0),
+            LedgerRow("kernel", "command gemm", 1, 260.0, 2.0, 4.0, 0.0, 0.0, 250.0),
+        ),
+        (QueueingPlace("sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0", "hbm wire", 2, 1200.0, 600.0, 900.0),),
+        (LaunchExplanation("gemm_kernel", 100.0, 1100.0, path, point),),
+        (Usage("pe_gemm", 2, (0.0,) * 20 + (0.01, 0.5, 1.0) + (0.0,) * 17),),
+    )
+
+
+def printed(width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Print it as into a pipe of that many columns."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = io.StringIO()
+    print_explanation(made(), make_console(out))
+    return out.getvalue().splitlines()
+
+
+def test_explanation_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the time went, the path by kernel line, queueing, messages, use over time, peaks."""
+    assert "\n".join(printed(100, monkeypatch)) == """\
+
+where the time went            time  share  mostly
+host to device               100 ns   8.3%
+  writes, host to hbm_ctrl   100 ns   8.3%  queue 91%
+kernel                       1.1 us  91.7%
+  reads, pe_dma to hbm_ctrl  848 ns  70.7%  queue 71%, serial 29%
+  pe_gemm at work            250 ns  20.8%
+  the rest                     2 ns   0.2%
+
+critical path of gemm_kernel, 1 us, through sip0.cube0.pe0
+  kernel line         ops    time  share  mostly                 queues most at
+  tl.load gemm.py:24    1  700 ns  70.0%  queue 86%, serial 14%  hbm_ctrl0->r0c0
+  tl.dot gemm.py:27     1  250 ns  25.0%  service
+  launch on its way         50 ns   5.0%  prop 80%, nodes 20%
+
+most queueing                          kind      waits  together    each  longest
+sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0  hbm wire      2    1.2 us  600 ns   900 ns
+
+messages                             number    each  prop  serial  nodes  queue  service
+pe_dma reads hbm_ctrl                     2  700 ns     -     14%      -    86%        -
+command gemm (4 ns unaccounted for)       1  260 ns    1%      2%      -      -      96%
+
+busy over time  used  mean  0 to 1.2 us
+pe_gemm            2  3.8%                      ▁▄█
+
+gemm_kernel, achieved  units        rate           peak  of peak
+  pe_gemm                  2   8 TFLOP/s  16.38 TFLOP/s    48.8%
+  hbm_ctrl                 1  16.38 GB/s     102.4 GB/s    16.0%
+  roofline: 488 FLOP/B; 8 TFLOP/s of 16.38 TFLOP/s attainable (48.8%), bound by compute"""
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_nothing_is_wider_than_the_window(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The column that can do with less gives way."""
+    lines = printed(width, monkeypatch)
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith("where the time went")
