@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernbench_builtin.pe_mmu import PeMmu
 from kernbench_core.errors import ConfigError
 from kernbench_core.memory import FirstFit
+from kernbench_core.messages import MapUpdate, MapUpdateMsg
 from kernbench_core.regions import Region
 from kernbench_core.testing import Rig, assert_ready_at
 
@@ -182,6 +183,22 @@ def test_what_is_invalidated_is_walked_to_again() -> None:
     found.translation_ns(region, 1000.0)
     assert found.misses == 4 + 2
     assert found.invalidate(0, 1 << 40) == 4
+
+
+@pytest.mark.parametrize(("unmap", "misses"), [(False, 3), (True, 4)])
+def test_an_update_of_the_page_table_takes_its_ranges_and_unmaps_them(unmap: bool, misses: int) -> None:
+    """Two ranges, two look-ups; mapping leaves the TLB alone."""
+    rig = Rig(PeMmu, {"tlb_overhead": "3 ns"}, bandwidth=64)
+    found = rig.under_test
+    assert isinstance(found, PeMmu)
+    found._small = PAGE
+    used = [Region(page * PAGE, 8) for page in (0, 3, 9)]
+    found.translation_ns(used, 0.0)
+    update = MapUpdate((Region(8 * PAGE, 2 * PAGE), Region(PAGE, 2 * PAGE)), unmap)
+    rig.ask(10.0, msg=MapUpdateMsg(update, (0,), (), lambda _: None))
+    assert_ready_at(rig, 10 + update.nbytes / 64 + 1 + 2 * 3 + 1)
+    found.translation_ns(used, 1000.0)
+    assert found.misses == misses
 
 
 def test_memory_that_is_given_to_another_tensor_misses() -> None:
