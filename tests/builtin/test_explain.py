@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_core.cli import main
 from kernbench_core.explain import Explanation, LaunchExplanation
 from kernbench_core.ledger import Ledger
 from kernbench_core.messages import MsgBase
@@ -308,3 +309,26 @@ def test_json_carries_all_of_it() -> None:
     assert launch["roofline"]["hbm_bytes"] > 0
     assert all(len(kind["utilisation"]) == 40 for kind in found["utilisation"]["kinds"])
     assert "explain" not in kb.run("vector-add", "tiny").to_json()
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_command_prints_it_within_the_window(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--explain` adds its tables below the result's; none is wider than the window."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["run", "softmax", "--topology", "tiny", "-p", "rows=16", "--explain"]) == 0
+    text = capsys.readouterr().out
+    added = text[text.index("where the time went") :]
+    assert max(map(len, added.splitlines())) <= width
+    for title in ("critical path of softmax_kernel", "most queueing", "messages", "busy over time", "roofline: "):
+        assert title in added
+
+
+def test_other_memory_models_need_no_change() -> None:
+    """With the bank model of the HBM controller, whose requests wait for each other inside it, paths tile too."""
+    for setting in ("components.hbm_ctrl.impl=builtin.hbm_ctrl_bank",):
+        result = explain("gemm", setting, params=BENCHES["gemm"])
+        for launch in why(result).launches:
+            tiles(launch)
+        assert all(row.unaccounted_ns == 0 for row in why(result).ledger)
