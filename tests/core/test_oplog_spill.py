@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import tempfile
 from array import array
 from pathlib import Path
@@ -138,7 +137,7 @@ def test_values_that_nobody_holds_are_let_go_and_come_back_equal() -> None:
 def test_nothing_is_left_in_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither while the log is used, nor after it, nor when a kernel raised."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
 
     def failing(x: Any, y: Any, tl: Any) -> None:
         ops(x, y, tl)
@@ -152,7 +151,7 @@ def test_nothing_is_left_in_the_folder_of_temporary_files(tmp_path: Path, monkey
         logged(1, False, failing)
     gc.collect()
     assert list(tmp_path.iterdir()) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_the_engine_takes_the_limit() -> None:
