@@ -73,6 +73,8 @@ def kernbench_benches() -> list[BenchEntry]:
         BenchEntry("gemm-composite", f"{HERE}.benches.gemm_composite:bench"),
         BenchEntry("softmax", f"{HERE}.benches.softmax:bench"),
         BenchEntry("sparse-gemm", f"{HERE}.benches.sparse_gemm:bench"),
+        BenchEntry("qkv-gemm", f"{HERE}.benches.qkv_gemm:bench"),
+        BenchEntry("mlp", f"{HERE}.benches.mlp:bench"),
         BenchEntry("attention", f"{HERE}.benches.attention:bench"),
         BenchEntry("rmsnorm", f"{HERE}.benches.rmsnorm:bench"),
         BenchEntry("layernorm", f"{HERE}.benches.layernorm:bench"),

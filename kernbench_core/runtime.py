@@ -95,6 +95,13 @@ class Runtime:
         return len(self.pes)
 
     @property
+    def mesh(self) -> tuple[int, int, int]:
+        """How many SIPs the device has, cubes in each, and PEs in each cube: the mesh that placements are over."""
+        sips = len({site.sip for site in self.pes})
+        cubes = len({(site.sip, site.cube) for site in self.pes})
+        return sips, cubes // sips, len(self.pes) // cubes
+
+    @property
     def now(self) -> float:
         """Simulated time in ns."""
         return self._engine.env.now

@@ -1,4 +1,4 @@
-"""The layer shapes of public models, as named parameters of benches: `-p model=llama3-8b -p layer=qkv -p tokens=128`."""
+"""The layer shapes of public models, as named parameters: `-p model=llama3-8b -p layer=qkv -p tokens=128`."""
 
 from __future__ import annotations
 

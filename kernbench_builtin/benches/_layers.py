@@ -1,0 +1,51 @@
+"""Matrix products of layers: weights cut by columns over the PEs, activations once in every cube."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernbench_core.dtypes import itemsize, numpy_dtype
+from kernbench_core.placement import Interleave, Placement, Shard
+from kernbench_core.runtime import DeviceTensor, Runtime
+
+
+def columns_kernel(x_ptr, w_ptr, y_ptr, M, N, K, share, activation, BM, BN, BK, tl):
+    """Compute one PE's columns of y = x @ w, with an activation if one is named, as one composite."""
+    first = tl.program_id(0) * share
+    count = min(share, N - first)
+    if count <= 0:
+        return
+    x = tl.ref(x_ptr, shape=(M, K))
+    w = tl.ref(w_ptr + first, shape=(K, count), strides=(N, 1))
+    y = tl.ref(y_ptr + first, shape=(M, count), strides=(N, 1))
+    epilogue = [activation] if activation else []
+    tl.composite(op="gemm", a=x, b=w, out=y, epilogue=epilogue, tile_m=BM, tile_n=BN, tile_k=BK)
+
+
+def by_columns(rt: Runtime, columns: int) -> Placement | None:
+    """Return the placement that gives each PE its own columns, or None where they do not divide evenly."""
+    return Shard(1) if columns % rt.n_pes == 0 else None
+
+
+def activations(rt: Runtime, rows: int, columns: int, dtype: str, name: str) -> DeviceTensor:
+    """Place random activations of mean 0 and variance 1: a copy in each cube, its rows dealt to the cube's PEs."""
+    row = columns * itemsize(dtype)
+    return rt.tensor((rows, columns), dtype, name=name, placement={"pe": Interleave(row)})
+
+
+def weights(rt: Runtime, k: int, n: int, dtype: str, name: str) -> DeviceTensor:
+    """Place random weights of variance 1 / k, so that products of activations have variance 1, cut by columns."""
+    placement = by_columns(rt, n)
+    if not rt.data:
+        return rt.tensor((k, n), dtype, name=name, placement=placement)
+    drawn = rt.rng.standard_normal((k, n), np.float32)
+    drawn *= np.float32(k**-0.5)
+    return rt.tensor(drawn.astype(numpy_dtype(dtype)), dtype, name=name, placement=placement)
+
+
+def launch_columns(
+    rt: Runtime, x: DeviceTensor, w: DeviceTensor, y: DeviceTensor, tiles: tuple[int, int, int], activation: str = ""
+) -> None:
+    """Launch y = x @ w on all PEs; `tiles` are the extents along M, N, K."""
+    (m, k), n = x.shape, w.shape[1]
+    rt.launch(columns_kernel, x, w, y, m, n, k, -(-n // rt.n_pes), activation, *tiles)

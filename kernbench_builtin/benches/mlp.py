@@ -1,0 +1,97 @@
+"""The feed-forward layers: gate, up and down with SwiGLU, or up and down with GELU."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
+from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._shared import product, require_positive
+from kernbench_core.dtypes import numpy_dtype
+from kernbench_core.runtime import DeviceTensor, Runtime
+
+Array = npt.NDArray[Any]
+
+
+def swiglu_kernel(x_ptr, g_ptr, u_ptr, h_ptr, M, N, K, share, BM, BN, BK, tl):
+    """Compute one PE's columns of h = silu(x @ g) * (x @ u); a tile of x is loaded once for both products."""
+    first = tl.program_id(0) * share
+    last = min(first + share, N)
+    for m in range(0, M, BM):
+        bm = min(BM, M - m)
+        for n in range(first, last, BN):
+            bn = min(BN, last - n)
+            gate = up = None
+            ahead = load_tiles(x_ptr, g_ptr, u_ptr, m, n, 0, bm, bn, N, K, BK, tl)
+            for k in range(0, K, BK):
+                x, g, u = ahead
+                ahead = load_tiles(x_ptr, g_ptr, u_ptr, m, n, k + BK, bm, bn, N, K, BK, tl)
+                gate = tl.dot(x, g, gate)
+                up = tl.dot(x, u, up)
+            tl.store(h_ptr + m * N + n, gate * tl.sigmoid(gate) * up, strides=(N, 1))
+
+
+def load_tiles(x_ptr, g_ptr, u_ptr, m, n, k, bm, bn, N, K, BK, tl):
+    """Ask for the tiles of x, g and u at `k`, without waiting; None beyond the end."""
+    bk = min(BK, K - k)
+    if bk <= 0:
+        return None
+    x = tl.load(x_ptr + m * K + k, shape=(bm, bk), strides=(K, 1), wait=False)
+    g = tl.load(g_ptr + k * N + n, shape=(bk, bn), strides=(N, 1), wait=False)
+    u = tl.load(u_ptr + k * N + n, shape=(bk, bn), strides=(N, 1), wait=False)
+    return x, g, u
+
+
+def swiglu(x: Array, gate: Array, up: Array, dtype: str) -> Array:
+    """Compute silu(x @ gate) * (x @ up) with numpy in f32, rounded once."""
+    wide = x.astype(np.float32)
+    g = wide @ gate.astype(np.float32)
+    u = wide @ up.astype(np.float32)
+    return (g / (1 + np.exp(-g)) * u).astype(numpy_dtype(dtype))
+
+
+def gelu(x: Array) -> Array:
+    """Compute the tanh form of GELU with numpy in f32."""
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi, dtype=np.float32) * (x + np.float32(0.044715) * x**3)))
+
+
+def bench(
+    rt: Runtime,
+    model: Model = "llama3-8b",
+    tokens: int = 128,
+    hidden: int | None = None,
+    ffn: int | None = None,
+    tile_m: int = 128,
+    tile_n: int = 128,
+    tile_k: int = 128,
+    dtype: Literal["f16", "bf16"] = "f16",
+) -> None:
+    """Run a model's feed-forward layers on (tokens, hidden) activations; of a mixture, one expert's."""
+    shape = MODELS[model]
+    hidden = shape.hidden if hidden is None else hidden
+    ffn = shape.ffn if ffn is None else ffn
+    require_positive(tokens=tokens, hidden=hidden, ffn=ffn, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
+    tiles = (tile_m, tile_n, tile_k)
+    x = activations(rt, tokens, hidden, dtype, "x")
+    up = weights(rt, hidden, ffn, dtype, "up")
+    h = rt.empty((tokens, ffn), dtype, name="h", placement=by_columns(rt, ffn))
+    gate = weights(rt, hidden, ffn, dtype, "gate") if shape.gated else None
+    if gate is not None:
+        rt.launch(swiglu_kernel, x, gate, up, h, tokens, ffn, hidden, -(-ffn // rt.n_pes), *tiles)
+    else:
+        launch_columns(rt, x, up, h, tiles, "gelu")
+    down = weights(rt, ffn, hidden, dtype, "down")
+    y = rt.empty((tokens, hidden), dtype, name="y", placement=by_columns(rt, hidden))
+    launch_columns(rt, h, down, y, tiles)
+    rt.copy_to_host(y)
+    rt.check(y, lambda: product(_middle(x, gate, up, dtype), down.numpy(), dtype))
+
+
+def _middle(x: DeviceTensor, gate: DeviceTensor | None, up: DeviceTensor, dtype: str) -> Array:
+    if gate is not None:
+        return swiglu(x.numpy(), gate.numpy(), up.numpy(), dtype)
+    wide: Array = x.numpy().astype(np.float32) @ up.numpy().astype(np.float32)
+    return gelu(wide).astype(numpy_dtype(dtype))

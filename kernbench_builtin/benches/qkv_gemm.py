@@ -1,0 +1,31 @@
+"""The products around attention: queries, keys and values, and the output projection."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
+from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._shared import check_product, require_positive
+from kernbench_core.runtime import Runtime
+
+
+def bench(
+    rt: Runtime,
+    model: Model = "llama3-8b",
+    layer: Literal["qkv", "q", "kv", "out"] = "qkv",
+    tokens: int = 128,
+    tile_m: int = 128,
+    tile_n: int = 128,
+    tile_k: int = 128,
+    dtype: Literal["f16", "bf16"] = "f16",
+) -> None:
+    """Multiply (tokens, K) activations by a layer's (K, N) weights, each PE its own columns."""
+    require_positive(tokens=tokens, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
+    k, n = MODELS[model].product(layer)
+    x = activations(rt, tokens, k, dtype, "x")
+    w = weights(rt, k, n, dtype, "w")
+    y = rt.empty((tokens, n), dtype, name="y", placement=by_columns(rt, n))
+    launch_columns(rt, x, w, y, (tile_m, tile_n, tile_k))
+    rt.copy_to_host(y)
+    check_product(rt, y, x, w)
