@@ -176,7 +176,6 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
             else:
                 by_channel[channel] = [burst]
         counts = {channel: len(bursts) for channel, bursts in sorted(by_channel.items())}
-        job.left_on = counts
         msg.shares = tuple((channel, count * self._burst_bytes) for channel, count in counts.items())
         for channel in counts:
             self.banked[channel].add(READ if reads else WRITE, by_channel[channel])
@@ -226,7 +225,7 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
 class _Job:
     """Keep how far a request is: bursts still waiting, its data's first and last time, what its rows took to open."""
 
-    __slots__ = ("end", "head", "last", "left_on", "msg", "opening", "tail", "waiting")
+    __slots__ = ("end", "head", "last", "msg", "opening", "tail", "waiting")
 
     def __init__(self, msg: Any, waiting: int, tail: float) -> None:
         self.msg = msg
@@ -235,7 +234,6 @@ class _Job:
         self.head = math.inf
         self.end = self.opening = 0.0
         self.last: Any = None
-        self.left_on: dict[int, int] = {}
 
 
 def _timing(params: Any) -> BankTiming:
