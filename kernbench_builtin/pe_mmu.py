@@ -63,7 +63,8 @@ time for each of its ranges.
         self._sets: list[dict[Page, float]] = [{} for _ in range(entries // self._ways)]
         self._walker_free = [0.0] * self.params["walkers"]
         self._memory: DeviceMemory | None = None
-        self._small = 0
+        #: Size of a system page, in bytes; taken from the design at the first look-up where there is one.
+        self.page_bytes = 0
 
     def connect(self) -> None:
         """Find the page table of the machine; a machine made by hand may have none."""
@@ -93,7 +94,7 @@ time for each of its ranges.
 
     def pages(self, regions: Iterable[Region]) -> tuple[Page, ...]:
         """Return the pages of physical `regions`, each once, in the order in which they are touched."""
-        small = self._small = self._small or self.ctx.page_bytes
+        small = self.page_bytes = self.page_bytes or self.ctx.page_bytes
         found: dict[Page, None] = {}
         for region in regions:
             block = self._memory.block_at(region.base) if self._memory is not None else None
@@ -144,7 +145,7 @@ time for each of its ranges.
 
     def _of_both_sizes(self, start: int, end: int, block: tuple[int, int, int]) -> Iterator[tuple[Page, None]]:
         """Yield the pages of `[start, end)`: large ones where they lie wholly in the allocated block."""
-        large, small = self._large, self._small
+        large, small = self._large, self.page_bytes
         first, last, number = block
         while start < end:
             page = start // large * large

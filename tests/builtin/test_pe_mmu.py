@@ -21,7 +21,7 @@ def mmu(page: int = PAGE, memory: FirstFit | None = None, **params: object) -> P
     """Return an MMU with a page size and, if wanted, a memory that tensors are allocated in."""
     found = Rig(PeMmu, params).under_test
     assert isinstance(found, PeMmu)
-    found._small = page
+    found.page_bytes = page
     found._memory = memory  # type: ignore[assignment]  # it asks for blocks only
     return found
 
@@ -191,7 +191,7 @@ def test_an_update_of_the_page_table_takes_its_ranges_and_unmaps_them(unmap: boo
     rig = Rig(PeMmu, {"tlb_overhead": "3 ns"}, bandwidth=64)
     found = rig.under_test
     assert isinstance(found, PeMmu)
-    found._small = PAGE
+    found.page_bytes = PAGE
     used = [Region(page * PAGE, 8) for page in (0, 3, 9)]
     found.translation_ns(used, 0.0)
     update = MapUpdate((Region(8 * PAGE, 2 * PAGE), Region(PAGE, 2 * PAGE)), unmap)
