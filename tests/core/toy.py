@@ -87,6 +87,7 @@ class FakeEngine:
         self.functions = options["functions"]
         self.op_log, self.store = FakeLog(), SimpleNamespace()
         self.expectations: list[Any] = []
+        self.ctx = SimpleNamespace(tcm_recorder=None, hazards=SimpleNamespace(found=tuple))
         engines.append(self)
 
     def run(self, bench: Any, params: Any, *, name: str) -> None:
@@ -95,6 +96,9 @@ class FakeEngine:
 
     def get_timing_result(self) -> Any:
         return timing
+
+    def explanation(self) -> Any:
+        return "why" if self.options["explain"] else None
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> None:
