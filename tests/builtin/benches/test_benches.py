@@ -13,6 +13,11 @@ SMALL = {
     "gemm-composite": {"M": 8, "N": 8, "K": 8},
     "softmax": {"rows": 8, "cols": 8},
     "sparse-gemm": {"M": 8, "N": 8, "K": 8},
+    "attention": {"tokens": 8, "heads": 2, "kv_heads": 1, "head_dim": 8},
+    "qkv-gemm": {"model": "gpt2", "layer": "out", "tokens": 2},
+    "mlp": {"tokens": 4, "hidden": 8, "ffn": 16},
+    "rmsnorm": {"tokens": 4, "cols": 8},
+    "layernorm": {"tokens": 4, "cols": 8},
 }
 
 

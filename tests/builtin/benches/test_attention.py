@@ -1,0 +1,77 @@
+"""attention: right for any number of heads and tokens, causal or not; the online softmax is a softmax."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernbench_builtin.benches.attention import attention
+from kernbench_core.errors import UsageError
+
+TINY = {"heads": 4, "kv_heads": 2, "head_dim": 16, "tokens": 40, "tile_q": 16, "tile_k": 16}
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(("topology", "dtype"), [("tiny", "f16"), ("tiny", "bf16"), ("default", "f16")])
+def test_outputs_are_right(run, topology, dtype, causal) -> None:
+    assert run("attention", topology, **TINY, dtype=dtype, causal=causal).verified
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"tokens": 1},
+        {"tokens": 37, "heads": 3, "kv_heads": 1, "head_dim": 24},
+        {"tokens": 33, "tile_q": 7, "tile_k": 50},
+        {"heads": 2, "kv_heads": 2},
+    ],
+)
+def test_sizes_that_no_pe_and_no_tile_divides(run, sizes) -> None:
+    assert run("attention", **{**TINY, **sizes}).verified
+
+
+def test_a_causal_mask_saves_the_blocks_above_the_diagonal(run) -> None:
+    """Of n x n blocks n (n + 1) / 2 are left: with 8 query tiles of one head, 36 of 64."""
+    sizes = {"heads": 4, "kv_heads": 4, "head_dim": 16, "tokens": 128, "tile_q": 16, "tile_k": 16}
+    dots = {
+        causal: sum(op.op_kind == "gemm" for op in run("attention", **sizes, causal=causal).op_log)
+        for causal in (True, False)
+    }
+    assert dots == {True: 4 * 2 * 36, False: 4 * 2 * 64}
+
+
+def test_the_reference_is_softmax_of_scores() -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.standard_normal((heads, 5, 4)) for heads in (4, 2, 2))
+    for causal in (True, False):
+        for head in range(4):
+            scores = q[head] @ k[head // 2].T / 2
+            if causal:
+                scores = np.where(np.tri(5, dtype=bool), scores, -np.inf)
+            weights = np.exp(scores)
+            expected = weights / weights.sum(axis=1, keepdims=True) @ v[head // 2]
+            np.testing.assert_allclose(attention(q, k, v, 0.5, causal)[head], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_same_time_without_data(run) -> None:
+    timed = run("attention", **TINY, options={"verify_data": False, "data": False})
+    assert timed.total_ns == run("attention", **TINY).total_ns
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"tile_k": 0}, "parameter 'tile_k' must be a positive integer, not 0; give 1 or more."),
+        ({"kv_heads": 3}, "parameter 'kv_heads' must divide 'heads', which is 4, not 3; give a divisor."),
+    ],
+)
+def test_wrong_parameters(run, wrong, told) -> None:
+    with pytest.raises(UsageError) as caught:
+        run("attention", **{**TINY, **wrong})
+    assert str(caught.value) == told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["llama3-8b", "llama3-70b", "gpt2", "mixtral-8x7b"])
+def test_models(run, model) -> None:
+    assert run("attention", "default", model=model, tokens=256).verified

@@ -1,0 +1,67 @@
+"""qkv-gemm and mlp: the shapes of public models, right in every dtype, weights read from the PEs' own slices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernbench_builtin.benches._models import MODELS
+from kernbench_builtin.benches.mlp import gelu, swiglu
+from kernbench_core.errors import UsageError
+
+SMALL = {"hidden": 40, "ffn": 56, "tokens": 10, "tile_m": 8, "tile_n": 16, "tile_k": 16}
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("layer", ["qkv", "out"])
+def test_products_are_right(run, layer, dtype) -> None:
+    assert run("qkv-gemm", model="gpt2", layer=layer, tokens=5, dtype=dtype).verified
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("model", ["llama3-8b", "gpt2"])
+@pytest.mark.parametrize("topology", ["tiny", "default"])
+def test_feed_forward_layers_are_right(run, topology, model, dtype) -> None:
+    assert run("mlp", topology, model=model, **SMALL, dtype=dtype).verified
+
+
+@pytest.mark.parametrize("model", ["llama3-8b", "gpt2"])
+def test_sizes_that_divide_nothing(run, model) -> None:
+    assert run("mlp", model=model, **{**SMALL, "tokens": 3, "hidden": 37, "ffn": 29}).verified
+
+
+def test_shapes_of_layers() -> None:
+    """The products of the published configurations, multiplied out by hand."""
+    assert MODELS["llama3-8b"].product("qkv") == (4096, 6144)
+    assert MODELS["llama3-70b"].product("qkv") == (8192, 10240)
+    assert MODELS["gpt2"].product("qkv") == (768, 2304)
+    assert MODELS["mixtral-8x7b"].product("kv") == (4096, 2048)
+    assert MODELS["llama3-8b"].product("up") == (4096, 14336)
+    assert MODELS["llama3-70b"].product("down") == (28672, 8192)
+    assert MODELS["gpt2"].product("out") == (768, 768)
+
+
+def test_weights_are_local(run) -> None:
+    """Each PE multiplies its own columns: of the weights nothing crosses to another package."""
+    result = run("qkv-gemm", "default", model="gpt2", tokens=4)
+    assert result.verified
+    assert not any("scale_up" in use.kind for use in result.busiest)
+
+
+def test_the_references() -> None:
+    x, g, u = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]])
+    np.testing.assert_allclose(swiglu(x, g, u, "f32"), [[1 / (1 + np.exp(-1)) * 2]], rtol=1e-6)
+    np.testing.assert_allclose(gelu(np.array([-1.0, 0.0, 1.0, 3.0])), [-0.1588, 0, 0.8412, 2.9964], atol=1e-4)
+
+
+def test_sizes_must_be_positive(run) -> None:
+    for bench in ("qkv-gemm", "mlp"):
+        with pytest.raises(UsageError) as caught:
+            run(bench, tile_n=0)
+        assert str(caught.value) == "parameter 'tile_n' must be a positive integer, not 0; give 1 or more."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["llama3-8b", "mixtral-8x7b"])
+def test_models(run, model) -> None:
+    assert run("qkv-gemm", "default", model=model, tokens=16).verified
