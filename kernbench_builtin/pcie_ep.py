@@ -16,7 +16,7 @@ packet headers are its wire's; each IO chiplet has an endpoint and a link of its
     Ignores: Flow-control credits, completion reordering and retries are not modelled. \
 Posted and non-posted requests take the same path.
     Timing: head_out = head_in + overhead, tail_out = tail_in + overhead.
-    Source: PCI Express Base Specification (rates and encodings); tt-isa-documentation, latencies measured on a Gen4 x16 card (MMIO load 671 ns); the share of the \
+    Source: tt-isa-documentation, latencies measured on a Gen4 x16 card (MMIO load 671 ns); the share of the \
 endpoint is an estimate, unverified.
     """
 

@@ -19,7 +19,7 @@ PCIE_GENERATIONS: Mapping[int, tuple[Fraction, Fraction]] = MappingProxyType(
 """Generation -> (GT/s of a lane, the share of its bits that are TLPs).
 
 8b/10b and 128b/130b are line codes; generation 6 has none, but of each 256 B flit 236 B are TLPs, the rest is data-link
-layer (6 B), CRC (8 B) and FEC (6 B). PCI Express Base Specification.
+layer (6 B), CRC (8 B) and FEC (6 B). Generations 5 and 6 as published by the PCI-SIG; 1 to 4 are recalled, unverified.
 """
 PCIE_LANES = (1, 2, 4, 8, 12, 16, 32)
 """Widths that a PCIe link may have."""
