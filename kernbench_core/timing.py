@@ -116,6 +116,8 @@ def phase_spans(total: float, requests: Iterable[HostRequest]) -> list[tuple[flo
                 at[phase] = at.get(phase, 0) + step
     open_now = dict.fromkeys(PHASES[:-1], 0)
     spans: list[tuple[float, float, str]] = []
+    if not total:
+        return spans
     edges = sorted(time for time in changes if time < total)
     for begin, end in zip(edges, [*edges[1:], total], strict=True):
         for phase, step in changes[begin].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg
-from kernbench_core.timing import docstring_section, ignored_by, phases
+from kernbench_core.timing import docstring_section, ignored_by, phase_spans, phases
 from tests.core.toy_machine import toy_engine
 
 SPAN = st.tuples(st.integers(0, 50), st.integers(0, 20))
@@ -71,6 +72,11 @@ def test_kernel_phase_lasts_from_the_first_start_to_the_last_end() -> None:
     assert phases(100.0, [done])["kernel"] == 50.0
     running = launch(0.0, 90.0, {0: 20.0, 1: 25.0}, {0: 70.0}, 2)
     assert phases(100.0, [running])["kernel"] == 80.0
+
+
+def test_a_run_that_took_no_time_has_no_spans() -> None:
+    """There is no instant that could belong to a phase."""
+    assert phase_spans(0.0, []) == []
 
 
 def test_unanswered_request_lasts_until_now() -> None:
