@@ -133,7 +133,26 @@ def test_copies_that_differ_are_told() -> None:
     assert result.verified is False
     assert result.verification.checked == 2
     (failure,) = result.verification.failures
-    assert failure.startswith("tensor 'x, replica 5' must equal what is expected within rtol=1e-05, atol=1e-05, but 4 of ")
+    assert failure.startswith("tensor 'x, replica 5' must equal what is expected within rtol=1e-05, atol=1e-05, but 4 ")
+
+
+def test_hazards_are_found_between_a_shard_and_the_whole() -> None:
+    """Stores through `to_local()` and through the tensor meet in physical memory, and are watched together."""
+
+    def race(whole: Any, own: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.store(whole + 4, tl.zeros((4,), tl.float32))
+        else:
+            tl.store(own, tl.zeros((4,), tl.float32))
+
+    def bench(rt: Any) -> None:
+        x = rt.zeros((64,), placement=Shard(0), name="x")
+        rt.launch(race, x, x.to_local())
+
+    (hazard,) = run(bench).hazards
+    assert (hazard.kind, hazard.name, hazard.index, hazard.nbytes) == (
+        "unordered_writes", "x on sip0.cube0.pe1", (0,), 16,
+    )  # fmt: skip
 
 
 def test_a_host_writes_every_copy() -> None:
