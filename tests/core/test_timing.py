@@ -64,6 +64,9 @@ def test_each_instant_belongs_to_the_first_phase_that_applies(
     assert phases(float(total), requests) == {
         name: float(owner.count(name)) for name in ("kernel", "launch", "device_to_host", "host_to_device")
     }
+    spans = phase_spans(float(total), requests)
+    assert [phase for begin, end, phase in spans for _ in range(int(begin), int(end))] == owner
+    assert all(before[2] != after[2] for before, after in pairwise(spans))
 
 
 def test_kernel_phase_lasts_from_the_first_start_to_the_last_end() -> None:
