@@ -194,8 +194,8 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
             from kernbench_core.explain_report import print_explanation
 
             print_explanation(result.explain, console, verbose=options["verbose"])
-        if result.tcm_map is not None:
-            print_tcm_map(result.tcm_map, console)
+    if result.tcm_map is not None and not options["as_json"]:
+        print_tcm_map(result.tcm_map, make_console(sys.stdout))
 
 
 def _time(option: str, text: str | None, example: str) -> float | None:
