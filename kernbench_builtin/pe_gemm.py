@@ -60,7 +60,7 @@ unverified.
 
     def flops(self, msg: Any) -> float:
         """Return two for each multiply-accumulate."""
-        return 2.0 * msg.m * msg.k * msg.n
+        return float(2 * msg.m * msg.k * msg.n)
 
     def peak_flops(self, msg: Any) -> float:
         """Return what full arrays do with operands of this dtype, in operations per ns."""

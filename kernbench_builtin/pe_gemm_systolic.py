@@ -63,7 +63,7 @@ rows, columns and clock are chosen as those of pe_gemm.
 
     def flops(self, msg: Any) -> float:
         """Return two for each multiply-accumulate."""
-        return 2.0 * msg.m * msg.k * msg.n
+        return float(2 * msg.m * msg.k * msg.n)
 
     def peak_flops(self, msg: Any) -> float:
         """Return what full arrays do, in operations per ns."""
