@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernbench_core.critical_path import SORTS, Fold, Parts, Segment, fold
+from kernbench_core.critical_path import SORTS, Fold, Parts, Segment, fold, sum_of
 from kernbench_core.explain import Achieved, Explanation, LaunchExplanation, LedgerRow, QueueingPlace, Usage, Went
 from kernbench_core.ledger import PARTS
 from kernbench_core.report import show
@@ -21,6 +21,8 @@ from kernbench_core.units import format_bandwidth, format_time
 _ROWS = 6
 #: Blanks between columns, and the least that a column which gives way keeps.
 _GAP, _LEAST_WIDTH = 2, 12
+#: Columns from which on there is room for where an op queued most.
+_WIDE = 100
 #: What is smaller than this share of the whole is summed up as "the rest".
 _SMALL = 0.005
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -146,29 +148,41 @@ def _pe(segment: Segment) -> str:
 
 
 def _lines(segments: Sequence[Segment], width: int, verbose: bool) -> Table:
+    """Lay out a path by kernel line; a line that keeps several units busy is followed by what they did."""
     folds = fold(segments)
+    total = sum(each.ns for each in folds)
     many = folds if verbose else [each for each in folds if each.share >= _SMALL][: 2 * _ROWS]
-    rows = [
-        (
-            f"  {_line(each)}",
-            f"{each.ops:,}" if each.ops else "",
-            format_time(each.ns),
-            f"{each.share:.1%}",
-            _mostly(each.parts) or "service",
-            *((_short(each.waited_at),) if width >= 100 else ()),
-        )
-        for each in many
-    ]
-    rest = sum(each.ns for each in folds) - sum(each.ns for each in many)
+    rows: list[Sequence[str | Text]] = []
+    for each in many:
+        rows.append(_row(_line(each), each.ops, each.ns, total, _mostly(each.parts) or "service", each.waited_at))
+        for went in _inside(segments, each, total, verbose):
+            rows.append(_row(f"  {_words(went)}", 0, went.ns, total, _mostly(went.parts), None))
+    rest = total - sum(each.ns for each in many)
     if rest:
-        share = rest / sum(each.ns for each in folds)
-        rows.append(("  the rest", "", format_time(rest), f"{share:.1%}", *([""] * (2 if width >= 100 else 1))))
+        rows.append(_row("the rest", 0, rest, total, "", None))
     columns: list[Column] = [
         ("  kernel line", "left"), ("ops", "right"), ("time", "right"), ("share", "right"), ("mostly", "left")
     ]  # fmt: skip
-    if width >= 100:
+    if width >= _WIDE:
         columns.append(("queues most at", "left"))
-    return _table(columns, rows, width)
+    return _table(columns, [row[: len(columns)] for row in rows], width)
+
+
+def _row(what: str, ops: int, ns: float, total: float, mostly: str, waited_at: str | None) -> Sequence[str]:
+    return f"  {what}", f"{ops:,}" if ops else "", format_time(ns), f"{ns / total:.1%}", mostly, _short(waited_at)
+
+
+def _inside(segments: Iterable[Segment], line: Fold, total: float, verbose: bool) -> Sequence[Went]:
+    """Say what filled the time of a kernel line that several units worked for, as a composite; else nothing."""
+    groups: dict[tuple[str, str], list[Segment]] = {}
+    for segment in segments:
+        if (segment.call, segment.line) == (line.what, line.line):
+            groups.setdefault((segment.sort, segment.kind), []).append(segment)
+    if sum(1 for sort, _ in groups if sort == "service") < 2:
+        return ()
+    found = [Went("", *key, sum(each.ns for each in group), sum_of(group)) for key, group in groups.items()]
+    found.sort(key=lambda went: (-went.ns, went.sort, went.kind))
+    return found if verbose else [went for went in found if went.ns >= _SMALL * total][:_ROWS]
 
 
 def _short(place: str | None) -> str:

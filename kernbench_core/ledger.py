@@ -85,7 +85,7 @@ class Ledger:
         if isinstance(msg, LaunchMsg):
             return "launch", f"{asker} launches on {answerer}"
         if isinstance(msg, FanOutMsg):
-            return "host_to_device", f"{asker} orders {answerer}"
+            return "host_to_device", f"{asker} updates {answerer}"
         return "kernel", self._command(msg)
 
     def _command(self, msg: MsgBase) -> str:

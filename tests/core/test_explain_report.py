@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import attrs
 import pytest
 
 from kernbench_core.critical_path import Parts, Segment
@@ -101,3 +102,28 @@ def test_nothing_is_wider_than_the_window(width: int, monkeypatch: pytest.Monkey
     lines = printed(width, monkeypatch)
     assert max(map(len, lines)) <= width
     assert lines[1].startswith("where the time went")
+
+
+def test_a_line_that_keeps_several_units_busy_says_what_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A composite is one op; below its line stands what it waited for, by unit."""
+    explanation = made()
+    (launch,) = explanation.launches
+    op = {"op_id": (0, 0), "call": "tl.composite", "line": "/home/me/gemm.py:20"}
+    path = [
+        attrs.evolve(launch.path[1], **op),
+        attrs.evolve(launch.path[2], **op),
+        attrs.evolve(launch.path[2], **op, kind="pe_dma", from_ns=1100.0, to_ns=1150.0, parts=part(service=50.0)),
+    ]
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    only = attrs.evolve(explanation, launches=(attrs.evolve(launch, path=tuple(path), roofline=None),))
+    print_explanation(only, make_console(out))
+    text = out.getvalue()
+    assert text[text.index("  kernel line") : text.index("most queueing")] == """\
+  kernel line                  ops    time   share  mostly
+  tl.composite gemm.py:20        1    1 us  100.0%  queue 60%, service 30%
+    reads, pe_dma to hbm_ctrl       700 ns   70.0%  queue 86%, serial 14%
+    pe_gemm at work                 250 ns   25.0%
+    pe_dma at work                   50 ns    5.0%
+
+"""
