@@ -1,0 +1,107 @@
+"""Hazards on the real machine: the verdict, the object of --json, exit codes; the benches have none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.cli import main
+from kernbench_core.runs import RaceError
+
+RACE = '''
+import numpy as np
+
+
+def racy(x, tl):
+    tl.store(x, tl.zeros((8,), "f32"))
+
+
+def bench(rt):
+    """Let every PE write the same bytes."""
+    x = rt.tensor(np.zeros(8, np.float32), name="x")
+    rt.launch(racy, x)
+    rt.check(x, np.zeros(8, np.float32))
+'''
+
+
+@pytest.fixture
+def race(tmp_path: Path) -> Path:
+    """Give a bench that races."""
+    path = tmp_path / "race.py"
+    path.write_text(RACE)
+    return path
+
+
+def test_the_verdict_names_hazards(race: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the one line of -q, with both sides under -v, and as entries of --json."""
+    assert main(["run", str(race), "--topology", "tiny", "--verify-data", "-q"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("data verified: 1 tensor, largest error 0, 1 hazard")
+    assert main(["run", str(race), "--topology", "tiny", "-v"]) == 0
+    text = capsys.readouterr().out
+    assert "unordered writes: x[0], 32 B, 3 such pairs\n" in text
+    assert text.count(f"  tl.store at {race}:6 on sip0.cube0.pe") == 2
+    assert main(["run", str(race), "--topology", "tiny", "--json", "--no-data"]) == 0
+    (hazard,) = json.loads(capsys.readouterr().out)["hazards"]
+    assert (hazard["kind"], hazard["name"], hazard["index"], hazard["count"]) == ("unordered_writes", "x", [0], 3)
+    assert hazard["first"]["line"] == hazard["second"]["line"] == f"{race}:6"
+
+
+def test_strict_races_exit_with_7(race: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The result is printed, the sentence goes to stderr, and no file is written."""
+    out = tmp_path / "out"
+    given = ["run", str(race), "--topology", "tiny", "--strict-races", "--json", "--out", str(out)]
+    assert main(given) == 7
+    told = capsys.readouterr()
+    assert len(json.loads(told.out)["hazards"]) == 1
+    first, second, *sides = told.err.splitlines()[-4:]
+    assert first == "error: bench 'race' must have no hazards with --strict-races, and has 1 hazard; the first is"
+    assert second == "unordered writes: x[0], 32 B, 3 such pairs"
+    assert all(side.startswith(f"  tl.store at {race}:6 on sip0.cube0.pe") for side in sides)
+    assert not (out / "result.json").exists()
+    with pytest.raises(RaceError) as caught:
+        kb.run(race, "tiny", strict_races=True)
+    assert caught.value.exit_code == 7
+    assert caught.value.result.hazards[0].kind == "unordered_writes"
+
+
+@pytest.mark.parametrize("bench", ["gemm", "gemm-composite", "softmax", "vector-add", "sparse-gemm"])
+def test_the_benches_have_none(bench: str) -> None:
+    """Programs that are right list nothing, with data and without."""
+    assert kb.run(bench, "tiny", strict_races=True).hazards == ()
+
+
+def test_a_launch_in_flight_races_with_the_next_one() -> None:
+    """Launches that the host does not wait for are ordered at each PE only; waiting in between orders all."""
+
+    def turned(x: Any, by: int, tl: Any) -> None:
+        pe = (tl.program_id(0) + by) % tl.num_programs(0)
+        tl.store(x + 8 * pe, tl.zeros((8,), "f32"))
+
+    def bench(rt: Any, by: int, wait: bool) -> None:
+        x = rt.tensor(np.zeros(8 * rt.n_pes, np.float32), name="x")
+        handle = rt.launch(turned, x, 0, wait=False)
+        if wait:
+            rt.wait(handle)
+        rt.launch(turned, x, by)
+
+    def count(by: int, wait: bool) -> list[int]:
+        return [hazard.count for hazard in kb.run(bench, "tiny", {"by": by, "wait": wait}).hazards]
+
+    assert count(1, wait=True) == count(0, wait=False) == []
+    assert count(1, wait=False) == [4]
+
+
+def test_the_map_of_a_run_changes_no_hash() -> None:
+    """`tcm_map` adds its own object, the op log is the same."""
+    plain, mapped = kb.run("gemm", "tiny", {"K": 128}), kb.run("gemm", "tiny", {"K": 128}, tcm_map=True)
+    assert plain.op_log_sha256 == mapped.op_log_sha256
+    assert plain.tcm_map is None
+    assert "tcm_map" not in plain.to_json()
+    assert mapped.tcm_map is not None
+    assert len(mapped.tcm_map.uses) == 4
+    assert mapped.to_json()["tcm_map"][0]["peak_bytes"] == mapped.tcm_map.uses[0].peak_bytes > 0
