@@ -177,13 +177,14 @@ def resolve(
         digits += [(True, count), (False, extent // count)]
     digits.append((False, item))
     nbytes = math.prod(shape) * item
+    inside = True
     if dealt is not None:
-        digits = _interleaved(name, digits, dealt, item)
+        digits, inside = _interleaved(name, digits, dealt, item)
     cells = math.prod(extent for chooses, extent in digits if chooses)
     local = None
     if dealt is None:
         local = tuple(extent // count for extent, count in zip(shape, parts, strict=True))
-    cell_of = tuple(_cell(chosen, mesh, where, parts, dealt) for where in range(math.prod(mesh)))
+    cell_of = tuple(_cell(chosen, mesh, where, parts, dealt, inside) for where in range(math.prod(mesh)))
     return Layout(nbytes, _joined(digits), cells, cell_of, chosen, local)
 
 
@@ -257,8 +258,11 @@ def _cuts(
 
 def _interleaved(
     name: str, digits: list[tuple[bool, int]], dealt: tuple[int, int], item: int
-) -> list[tuple[bool, int]]:
-    """Deal the bytes inside the shards out in blocks; they must lie together."""
+) -> tuple[list[tuple[bool, int]], bool]:
+    """Deal what is inside the shards out in blocks: of bytes where a shard lies together, else of its whole rows.
+
+    Also tells whether the turn counts inside all shards, or only inside those of the first dimension.
+    """
     block, over = dealt
     if type(block) is not int or block < 1 or block % item:
         raise UsageError(
@@ -267,24 +271,41 @@ def _interleaved(
         )
     used = [digit for digit in digits if digit[1] != 1]
     outer = [digit for digit in used if digit[0]]
-    if used[: len(outer)] != outer:
-        raise UsageError(
-            f"tensor {name!r}: Interleave must deal shards that lie together, and these do not; shard its first "
-            "dimension only, or interleave it alone."
-        )
     nbytes = math.prod(extent for chooses, extent in digits if not chooses)
-    if outer and nbytes % (block * over):
+    together = used[: len(outer)] == outer
+    if together and not outer:
+        return [(False, -(-nbytes // (block * over))), (True, over), (False, block)], True
+    rows = 1 if together else digits[1][1]
+    row = nbytes // rows
+    if not together and block % row:
+        raise UsageError(
+            f"tensor {name!r}: Interleave must deal whole rows of its shards, of {row} B, where a shard is no run of "
+            f"bytes, not blocks of {block} B; give a multiple of {row}, shard the first dimension only, or interleave "
+            "alone."
+        )
+    if nbytes % (block * over):
         raise ShapeError(
             f"tensor {name!r} must have shards that divide into rounds of {over} blocks of {block} B, not shards of "
             f"{format_bytes(nbytes)}; choose another block size, or interleave it alone."
         )
-    return [*outer, (False, -(-nbytes // (block * over))), (True, over), (False, block)]
+    rounds = (False, nbytes // (block * over))
+    if together:
+        return [*outer, rounds, (True, over), (False, block)], True
+    return [digits[0], rounds, (True, over), (False, block // row), *digits[2:]], False
 
 
 def _cell(
-    chosen: tuple[Placement, ...], mesh: tuple[int, ...], where: int, parts: list[int], dealt: tuple[int, int] | None
+    chosen: tuple[Placement, ...],
+    mesh: tuple[int, ...],
+    where: int,
+    parts: list[int],
+    dealt: tuple[int, int] | None,
+    inside: bool,
 ) -> int:
-    """Give the number of the cell at a mesh position: its shard along each tensor dimension, then its turn."""
+    """Give the number of the cell at a mesh position: its shard along each tensor dimension, with its turn among them.
+
+    The turn comes last, or where it does not count `inside` all shards, after that of the first dimension.
+    """
     place, left = [], where
     for extent in reversed(mesh):
         left, index = divmod(left, extent)
@@ -295,10 +316,13 @@ def _cell(
             shards[placement.dim] = shards[placement.dim] * extent + index
         elif isinstance(placement, Interleave):
             turn = turn * extent + index
+    counted = list(zip(parts, shards, strict=True))
+    if dealt is not None:
+        counted.insert(len(counted) if inside else 1, (dealt[1], turn))
     cell = 0
-    for count, index in zip(parts, shards, strict=True):
+    for count, index in counted:
         cell = cell * count + index
-    return cell if dealt is None else cell * dealt[1] + turn
+    return cell
 
 
 def _joined(digits: list[tuple[bool, int]]) -> tuple[Digit, ...]:

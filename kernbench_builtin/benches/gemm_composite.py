@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
 from kernbench_builtin.benches._shared import check_product, require_positive
 from kernbench_core.runtime import Runtime
 
 
-def composite_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, BM, BN, BK, pin_a, tl):
-    """Hand one PE's rows of C = A @ B to its scheduler; its rows of A stay in HBM, or are loaded once and pinned."""
-    first = tl.program_id(0) * rows
-    count = min(rows, M - first)
-    if count <= 0:
+def composite_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, cols, across, BM, BN, BK, pin_a, tl):
+    """Hand one PE's block of C = A @ B to its scheduler; its rows of A stay in HBM, or are loaded once and pinned."""
+    down, along = divmod(tl.program_id(0), across)
+    row, col = down * rows, along * cols
+    bm, bn = min(rows, M - row), min(cols, N - col)
+    if bm <= 0 or bn <= 0:
         return
-    a = tl.ref(a_ptr + first * K, shape=(count, K))
-    b = tl.ref(b_ptr, shape=(K, N))
-    c = tl.ref(c_ptr + first * N, shape=(count, N))
+    a = tl.ref(a_ptr + row * K, shape=(bm, K))
+    b = tl.ref(b_ptr + col, shape=(K, bn), strides=(N, 1))
+    c = tl.ref(c_ptr + row * N + col, shape=(bm, bn), strides=(N, 1))
     tl.composite(op="gemm", a=tl.load(a) if pin_a else a, b=b, out=c, tile_m=BM, tile_n=BN, tile_k=BK)
 
 
@@ -33,10 +35,11 @@ def bench(
 ) -> None:
     """Multiply an M x K by a K x N matrix as one tiled composite command per PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    a = rt.tensor((M, K), dtype, name="a")
-    b = rt.tensor((K, N), dtype, name="b")
+    blocks = Blocks.over(rt, M, N)
+    a = rt.tensor((M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
+    b = rt.tensor((K, N), dtype, name="b", placement=columns_by_cube(rt, N, dtype))
     c = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
-    rows = -(-M // rt.n_pes)
-    rt.launch(composite_kernel, a, b, c, M, N, K, rows, tile_m, tile_n, tile_k, pin_a)
+    block = (blocks.rows, blocks.cols, blocks.across)
+    rt.launch(composite_kernel, a, b, c, M, N, K, *block, tile_m, tile_n, tile_k, pin_a)
     rt.copy_to_host(c)
     check_product(rt, c, a, b)

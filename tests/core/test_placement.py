@@ -62,11 +62,11 @@ def placed(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[int
     mesh = draw(st.tuples(*[st.integers(1, 3)] * 3))
     rank = draw(st.integers(1, 3))
     extents = [draw(st.integers(1, 4)) for _ in range(rank)]
-    kind = draw(st.sampled_from(["shards", "shards", "interleaved", "both"]))
+    kind = draw(st.sampled_from(["shards", "shards", "interleaved", "both", "rows"]))
     chosen: list[Any] = []
     block = 2 * draw(st.integers(1, 5))
     for extent in mesh:
-        # interleaving deals shards that lie together: they cut the first dimension only
+        # interleaving bytes deals shards that lie together: they cut the first dimension only
         cut = st.builds(Shard, st.just(0) if kind == "both" else st.integers(0, rank - 1))
         other = st.just(Interleave(block)) if kind == "interleaved" else cut
         one = draw(st.just(Replicate()) | other)
@@ -76,6 +76,15 @@ def placed(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[int
     if kind == "both":
         chosen[2] = Interleave(block)
         extents[-1] *= block * mesh[2]
+    if kind == "rows":
+        # interleaving whole rows deals any shards
+        chosen[2] = Replicate()
+        parts = [math.prod(m for m, one in zip(mesh, chosen, strict=True) if one == Shard(d)) for d in range(rank)]
+        extents = [draw(st.integers(1, 4)) * part for part in parts]
+        rows = draw(st.integers(1, 2))
+        extents[0] *= rows * mesh[2]
+        row = math.prod(extent // part for extent, part in zip(extents[1:], parts[1:], strict=True)) * 2
+        chosen[2] = Interleave(rows * row)
     return tuple(extents), tuple(chosen), mesh
 
 
@@ -262,10 +271,10 @@ def test_the_forms_of_a_placement_agree() -> None:
         ),
         (
             (16, 16),
-            (Shard(1), Replicate(), Interleave(64)),
+            (Shard(1), Replicate(), Interleave(48)),
             UsageError,
-            "tensor 'x': Interleave must deal shards that lie together, and these do not; shard its first dimension "
-            "only, or interleave it alone.",
+            "tensor 'x': Interleave must deal whole rows of its shards, of 32 B, where a shard is no run of bytes, not "
+            "blocks of 48 B; give a multiple of 32, shard the first dimension only, or interleave alone.",
         ),
         (
             (16, 16),
