@@ -212,8 +212,9 @@ class BankChannel:
 
         Return whether anything was given, and else when the next command can be.
         """
-        mode, groups, opened = self._mode, self._group, self._open
+        mode, groups, opened, bank_pre = self._mode, self._group, self._open, self._bank_pre
         bank_col, group_col, any_col = self._bank_col[mode], self._group_col[mode], self._col[mode]
+        bank_act, group_act = self._bank_act, self._group_act
         any_act = max(self._act, self._recent[0] + self.timing.tFAW)
         column: Burst | None = None
         activate: Burst | None = None
@@ -222,19 +223,27 @@ class BankChannel:
         for bank, rows in self._rows[mode].items():
             row = opened[bank]
             if row in rows:
-                time = max(bank_col[bank], group_col[groups[bank]], any_col)
+                time = bank_col[bank]
+                if time < any_col:
+                    time = any_col
+                if time < group_col[groups[bank]]:
+                    time = group_col[groups[bank]]
                 if time <= now:
                     burst = rows[row][0]
                     if column is None or burst.seq < column.seq:
                         column = burst
             elif row == CLOSED:
-                time = max(self._bank_act[bank], self._group_act[groups[bank]], any_act)
+                time = bank_act[bank]
+                if time < any_act:
+                    time = any_act
+                if time < group_act[groups[bank]]:
+                    time = group_act[groups[bank]]
                 if time <= now:
                     burst = next(iter(rows.values()))[0]
                     if activate is None or burst.seq < activate.seq:
                         activate = burst
             else:
-                time = self._bank_pre[bank]
+                time = bank_pre[bank]
                 if time <= now:
                     precharge.append(bank)
             if now < time < following:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FLAG = "--dram"
 #: Requests under way at once, when nobody asks for others.
 OUTSTANDING = (1, 4, 16, 64, 256, 1024)
-_FEW, _MANY = 2048, 8192
+_FEW, _MANY = 2048, 16384
 """Requests of a point when nobody says: large ones and small ones."""
 _SMALL = 512
 _MOST_REQUESTS = 1_000_000

@@ -92,7 +92,7 @@ def test_a_long_transfer_runs_at_the_narrowest_rate(prober: Probers) -> None:
     """Of 16 MiB: 0.923 x 4 x 25.6 GB/s of the channels; PCIe's 63 GB/s of which 256 in 280 bytes are payload."""
     probing = prober("tiny")
     host, back, own = (probing.measure(case, 1 << 24) for case in probing.cases()[:3])
-    assert own.bandwidth == pytest.approx(102.4 * 0.923, rel=1e-3)
+    assert own.bandwidth == pytest.approx(102.4 * 0.923, rel=2e-3)
     assert own.binding.name == "sip0.cube0.hbm_ctrl0#"
     for one in (host, back):
         assert one.bandwidth == pytest.approx(63.0 * 256 / 280, rel=5e-3)

@@ -168,9 +168,7 @@ def test_the_table_shows_rates_latencies_hits_and_the_rule(
     code, out, _ = run(plugins, capsys, *swap, *few, "--pattern", "onebank")
     lines = out.splitlines()
     assert code == 0
-    assert lines[0] == (
-        f"{BANK} at sip0.cube0.hbm_ctrl0 of tiny: 400 onebank reads of 32 B; peak 25.6 GB/s"
-    )
+    assert lines[0] == f"{BANK} at sip0.cube0.hbm_ctrl0 of tiny: 400 onebank reads of 32 B; peak 25.6 GB/s"
     assert lines[2].split("  ")[0] == "outstanding"
     assert lines[3].split()[:3] == ["8", "0.7", "2.6%"]
     assert lines[-1].startswith("closed form: 2.6% of peak (one bank, tRC, less refresh 7.7%); simulated 2.6%, ")
