@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from kernbench_builtin.launch_fan_out import LaunchFanOut, Order
@@ -42,7 +43,10 @@ an estimate, unverified.
 
     def act(self, msg: Any) -> None:
         """Begin a host request that the driver has taken in."""
-        {"launch": self._launch, "map": self._map, "read": self._transfer, "write": self._transfer}[msg.op](msg)
+        begin: Mapping[str, Callable[[Any], None]] = {
+            "launch": self._launch, "map": self._map, "read": self._transfer, "write": self._transfer,
+        }  # fmt: skip
+        begin[msg.op](msg)
 
     def gathered(self, parent: HostRequest) -> None:
         """Complete an order when every SIP has answered."""
