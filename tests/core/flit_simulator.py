@@ -20,6 +20,7 @@ class _Channel:
         self.waiting: dict[int, int] = {}
         self.sent = 0
         self.flying: deque[tuple[int, int, bool]] = deque()
+        self.next: dict[int, ChannelId] = {}
 
 
 class FlitSimulator:
@@ -70,7 +71,7 @@ class FlitSimulator:
                 self._receive(channel, now)
             for channel in self.channels.values():
                 finished = self._send(channel, now)
-                if finished is not None and self.at[finished] == len(self.routes[finished]) - 1:
+                if finished is not None and channel is self.channels[self.routes[finished][-1]]:
                     done[finished] = now + 1 + channel.delay
                     left -= 1
             now += 1
@@ -81,9 +82,10 @@ class FlitSimulator:
             _, number, head = channel.flying.popleft()
             if head and self.at[number] + 1 < len(self.routes[number]):
                 self.at[number] += 1
-                self.channels[self.routes[number][self.at[number]]].queue.append(number)
-            following = self.channels[self.routes[number][self.at[number]]]
-            if following is not channel:
+                channel.next[number] = self.routes[number][self.at[number]]
+                self.channels[channel.next[number]].queue.append(number)
+            if number in channel.next:
+                following = self.channels[channel.next[number]]
                 following.waiting[number] = following.waiting.get(number, 0) + 1
 
     def _send(self, channel: _Channel, now: int) -> int | None:

@@ -138,7 +138,7 @@ class Recorder(Meter):
         super().note(packet)
 
 
-@pytest.mark.parametrize(("flits", "load"), [(1, 0.1), (1, 0.7), (4, 0.1), (4, 0.4), (4, 0.7)])
+@pytest.mark.parametrize(("flits", "load"), [(1, 0.1), (1, 0.7), (4, 0.1), (4, 0.4), (4, 0.7), (9, 0.6)])
 def test_latency_is_that_of_a_simulator_that_moves_single_flits_each_cycle(
     flits: int, load: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
