@@ -50,6 +50,7 @@ class DramCase:
 class DramPoint:
     """Hold one measurement: outstanding requests, or offered B/ns; achieved B/ns and part of the peak; latencies in ns.
 
+    The latencies are those of reads, where there are any: a write may be acknowledged before it is done.
     `hit_rate` is the part of bursts that found their row open, None for a model without rows.
     """
 
@@ -120,7 +121,8 @@ class DramProbe:
         Watchdog(ctx.env, Limits(), None).run(lambda: False)
         ends = [wire.available_at for wire in controller.internal_wires]
         span = max([*ends, *(each.tail for each in sent)]) - min(each.born for each in sent)
-        took = np.array([each.elapsed for each in sent])
+        reads = [each for each in sent if each.op == "read"]
+        took = np.array([each.elapsed for each in reads or sent])
         achieved = case.requests * case.chunk / span
         found: tuple[int, ...] = geometry.outcomes() if geometry.outcomes is not None else ()
         return DramPoint(

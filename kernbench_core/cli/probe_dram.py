@@ -200,7 +200,7 @@ def _print(
 
 def _verdict(points: list[DramPoint], form: ClosedForm | None) -> str:
     if form is None:
-        return "closed form: none for a mix of reads and writes"
+        return "latencies are of reads; closed form: none for a mix of reads and writes"
     told = f"closed form: {form.share:.1%} of peak ({form.rule})"
     if points[0].offered is not None:
         return told
