@@ -109,8 +109,8 @@ class CompositeCmd(KernelCommand):
     """
 
     __slots__ = (
-        "_inputs", "_ticket", "epilogue", "k", "layouts", "m", "math_op", "n", "op", "out", "pinned", "tile_k",
-        "tile_m", "tile_n",
+        "_inputs", "_ticket", "_translated", "epilogue", "k", "layouts", "m", "math_op", "n", "op", "out", "pinned",
+        "tile_k", "tile_m", "tile_n",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_scheduler"
@@ -133,6 +133,7 @@ class CompositeCmd(KernelCommand):
         out = layouts["out"]
         self.out: Value = ResultValue(op_id, (out.rows, out.cols), out.dtype)
         self._inputs: tuple[Access, ...] = ()
+        self._translated: dict[str, tuple[Region, ...]] = {}
         self._ticket: WriteTicket | None = None
 
     @property
@@ -163,19 +164,26 @@ class CompositeCmd(KernelCommand):
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
         self._inputs = tuple(self._input(name, store) for name in self.layouts if name != "out")
         super().at_issue(store, now)
-        self._ticket = store.write("hbm", self.layouts["out"].regions(), self.out, writer=self.op_id)
+        self._ticket = store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
     def memory_uses(self) -> Iterable[MemoryUse]:
         """Its operands in HBM, and its output."""
         for name, layout in self.layouts.items():
             if layout.tensor is not None:
-                yield layout.tensor, layout.virtual(), layout.regions(), name == "out"
+                yield layout.tensor, layout.virtual(), self._whole(name), name == "out"
+
+    def _whole(self, name: str) -> tuple[Region, ...]:
+        """Give the physical regions of a whole operand, translated once."""
+        found = self._translated.get(name)
+        if found is None:
+            found = self._translated[name] = self.layouts[name].regions()
+        return found
 
     def _input(self, name: str, store: MemoryStore) -> Access:
         if name in self.pinned:
             return self.pinned[name].access
         layout = self.layouts[name]
-        regions = layout.regions()
+        regions = self._whole(name)
         try:
             content, sources = store.sample("hbm", regions, (layout.rows, layout.cols), layout.dtype)
         except UninitializedReadError as error:
@@ -194,8 +202,7 @@ class CompositeCmd(KernelCommand):
 
     def describe(self) -> OpDescription:
         """Describe the whole computation for the op log."""
-        out = self.layouts["out"]
-        regions = out.regions()
+        regions = self._whole("out")
         reads = [*self._inputs]
         steps = []
         for spec in self.epilogue:

@@ -8,8 +8,8 @@ from typing import ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, MemoryUse, Operand, OpId, math_inputs
 from kernbench_core.dtypes import itemsize
-from kernbench_core.elements import missing_element
-from kernbench_core.errors import UninitializedReadError
+from kernbench_core.elements import index_at, missing_element
+from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.oplog_params import handle_of
@@ -46,7 +46,14 @@ class DmaCommand(KernelCommand):
         block: TcmBlock,
         value: Value,
     ) -> None:
-        regions = memory.translate(transfer.regions, op_id[0])
+        try:
+            regions = memory.translate(transfer.regions, op_id[0])
+        except PageFaultError as error:
+            which = list(index_at(tensor, transfer.regions[0].base))
+            raise PageFaultError(
+                f"{call} at {describe_site(site)} must reach memory that is mapped, and element {which} of tensor "
+                f"{tensor.name!r} is not: {error} Free a tensor after its last use."
+            ) from None
         super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
         self.tensor = tensor
         self._virtual = transfer.regions

@@ -230,7 +230,7 @@ def test_bad_accesses_are_sentences() -> None:
 
 
 def test_a_tensor_that_the_host_freed_is_a_page_fault() -> None:
-    """The kernel line is added where the error does not name it."""
+    """The line, the element and the tensor are named."""
     rig = Rig()
     x = rig.tensor(X, "gone")
     rig.ctx.memory.free(x)
@@ -241,8 +241,10 @@ def test_a_tensor_that_the_host_freed_is_a_page_fault() -> None:
     with pytest.raises(PageFaultError) as caught:
         rig.run(kernel, x)
     assert str(caught.value) == (
-        f"virtual address {x.va:#x} must be mapped, and no tensor lies at or below it; was the tensor freed?\n"
-        f"  at {__file__}:{kernel.__code__.co_firstlineno + 1}, in kernel 'kernel', program (0, 0, 0), on "
+        f"tl.load at {__file__}:{kernel.__code__.co_firstlineno + 1} must reach memory that is mapped, and element "
+        f"[0, 0] of tensor 'gone' is not: virtual address {x.va:#x} must be mapped, and no tensor lies at or below it; "
+        "was the tensor freed? Free a tensor after its last use.\n"
+        "  in kernel 'kernel', program (0, 0, 0), on "
         "sip0.cube0.pe0 at 0 ns"
     )
 
