@@ -171,8 +171,8 @@ def test_memory_that_nobody_wrote_is_named(folder: Any) -> None:
     folder.write("k.py", kernel("tl.load(x, shape=(4,))", setup='y = rt.zeros((4,))\nx = rt.empty((256,), name="x")'))
     outcome = folder.run("k.py")
     assert outcome.err.splitlines()[0] == (
-        f"error: tl.load at {folder.path}/k.py:2 must read memory that was written, and part of tensor 'x' was not; "
-        "store to it first, or make the tensor with rt.zeros."
+        f"error: tl.load at {folder.path}/k.py:2 must read memory that was written, and element [0] of tensor 'x' was "
+        "not; store to it first, or make the tensor with rt.zeros."
     )
     assert (outcome.code, outcome.out, outcome.left) == (6, "", frozenset())
 
