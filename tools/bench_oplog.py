@@ -9,6 +9,7 @@ that real commands give. Values are shared, so they do not count.
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue
 
-RECORDS, PES, MAX_MB = 1_000_000, 64, 200
+RECORDS, PES, MAX_MB, MAX_GROWTH = 1_000_000, 64, 200, 1.5
 A, B, C = (LoadedValue(shape, "f16") for shape in ((32, 128), (128, 128), (32, 128)))
 OUT = ResultValue((0, 0), (32, 128), "f16")
 
@@ -176,5 +177,38 @@ def memory_and_time(quick: bool) -> Iterator[Result]:
     yield Result("the hash of them all", hashing, "s")
 
 
+def memory_of_a_spilled_log(quick: bool) -> Iterator[Result]:
+    """Log with a low limit and compare the peak of ten times the records with that of the records."""
+    records = RECORDS // (50 if quick else 10)
+    peaks = []
+    for count in (records, 10 * records):
+        asked = [sys.executable, __file__, "--spilled-peak", str(count), str(records // 2)]
+        peaks.append(float(subprocess.run(asked, check=True, capture_output=True, text=True).stdout))
+    yield Result(f"peak of {records:,} records and their hash, spilled", peaks[0], "MB")
+    yield Result("peak of ten times the records", peaks[1] / peaks[0], "times", None if quick else MAX_GROWTH)
+
+
+def peak() -> int:
+    """Return the most KiB that this process has had resident."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])
+
+
+def spilled_peak(records: int, limit: int) -> float:
+    """Return by how many MB logging and hashing raise the peak memory of this process."""
+    log = OpLog(limit, spill_values=True)
+    logger = OpLogger(log)
+    before = peak()
+    for first in range(0, records, 1000):
+        for at, (component, message) in enumerate(mixed(first, 1000), first):
+            logger.record_start(at / 4, component, message)
+            logger.record_end(at / 4 + 8, component, message)
+    log.sha256()
+    return (peak() - before) / 1024
+
+
 if __name__ == "__main__":
-    sys.exit(command((memory_and_time,), __doc__))
+    if sys.argv[1:2] == ["--spilled-peak"]:
+        print(spilled_peak(int(sys.argv[2]), int(sys.argv[3])))
+    else:
+        sys.exit(command((memory_and_time, memory_of_a_spilled_log), __doc__))
