@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kernbench_core.dtypes import is_int, numpy_dtype, tolerance
 from kernbench_core.errors import UsageError
+from kernbench_core.placement import Placements
 from kernbench_core.runtime import DeviceTensor, Runtime
 
 Array = npt.NDArray[Any]
@@ -27,7 +28,9 @@ def require_divisor(name: str, value: int, of: str, whole: int) -> None:
         raise UsageError(f"parameter {name!r} must divide {of!r}, which is {whole}, not {value!r}; give a divisor.")
 
 
-def operand(rt: Runtime, name: str, given: Array | None, dtype: str, **shape: int) -> DeviceTensor:
+def operand(
+    rt: Runtime, name: str, given: Array | None, dtype: str, placement: Placements | None = None, /, **shape: int
+) -> DeviceTensor:
     """Place `given` as tensor `name`, or random numbers when it is None; refuse a wrong shape or dtype.
 
     `shape` holds the extents under the names of the bench's parameters, first dimension first. A file of bf16 holds
@@ -35,7 +38,7 @@ def operand(rt: Runtime, name: str, given: Array | None, dtype: str, **shape: in
     """
     extents = tuple(shape.values())
     if given is None:
-        return rt.tensor(extents, dtype, name=name)
+        return rt.tensor(extents, dtype, name=name, placement=placement)
     if dtype == "bf16" and given.dtype == np.dtype("V2"):
         given = given.view(numpy_dtype("bf16"))
     if given.ndim != len(shape):
@@ -53,7 +56,7 @@ def operand(rt: Runtime, name: str, given: Array | None, dtype: str, **shape: in
             f"parameter {name!r} must be an array of dtype {numpy_dtype(dtype)}, not {given.dtype}; "
             "cast the file, or choose its dtype with -p dtype=NAME."
         )
-    return rt.tensor(given, dtype, name=name)
+    return rt.tensor(given, dtype, name=name, placement=placement)
 
 
 def check_product(rt: Runtime, c: DeviceTensor, a: DeviceTensor, b: DeviceTensor) -> None:

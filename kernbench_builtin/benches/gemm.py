@@ -6,18 +6,19 @@ from typing import Literal
 
 import numpy as np
 
+from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
 from kernbench_builtin.benches._shared import check_product, operand, require_positive
 from kernbench_core.runtime import Runtime
 
 
-def gemm_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, BM, BN, BK, tl):
-    """Compute one PE's rows of C = A @ B; while a pair of tiles is multiplied, the next pair is on its way."""
-    first = tl.program_id(0) * rows
-    last = min(first + rows, M)
-    for m in range(first, last, BM):
-        bm = min(BM, last - m)
-        for n in range(0, N, BN):
-            bn = min(BN, N - n)
+def gemm_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, cols, across, BM, BN, BK, tl):
+    """Compute one PE's block of C = A @ B; while a pair of tiles is multiplied, the next pair is on its way."""
+    down, along = divmod(tl.program_id(0), across)
+    last_m, last_n = min((down + 1) * rows, M), min((along + 1) * cols, N)
+    for m in range(down * rows, last_m, BM):
+        bm = min(BM, last_m - m)
+        for n in range(along * cols, last_n, BN):
+            bn = min(BN, last_n - n)
             a = b = acc = None
             for k in range(0, K, BK):
                 bk = min(BK, K - k)
@@ -41,12 +42,13 @@ def bench(
     a: np.ndarray | None = None,
     b: np.ndarray | None = None,
 ) -> None:
-    """Multiply an M x K by a K x N matrix with double-buffered loads, the rows dealt over all PEs."""
+    """Multiply an M x K by a K x N matrix with double-buffered loads, a block of the result for each PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    left = operand(rt, "a", a, dtype, M=M, K=K)
-    right = operand(rt, "b", b, dtype, K=K, N=N)
+    blocks = Blocks.over(rt, M, N)
+    left = operand(rt, "a", a, dtype, rows_by_cube(rt, M, K, dtype), M=M, K=K)
+    right = operand(rt, "b", b, dtype, columns_by_cube(rt, N, dtype), K=K, N=N)
     out = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
-    rows = -(-M // rt.n_pes)
-    rt.launch(gemm_kernel, left, right, out, M, N, K, rows, tile_m, tile_n, tile_k)
+    block = (blocks.rows, blocks.cols, blocks.across)
+    rt.launch(gemm_kernel, left, right, out, M, N, K, *block, tile_m, tile_n, tile_k)
     rt.copy_to_host(out)
     check_product(rt, out, left, right)

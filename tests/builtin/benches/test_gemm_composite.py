@@ -36,16 +36,27 @@ def test_one_package_of_two(run, small) -> None:
 
 
 def test_pinning_takes_exactly_one_read_per_tile_out_of_the_log(run) -> None:
-    """4 PEs of 16 rows, one tile high; N = 96 are 3 tiles, K = 80 are 3, the last one half a tile."""
+    """4 PEs hold 2 x 2 blocks of 32 x 48, as these have the least sides; 2 tiles along M, 2 along N, 3 along K.
+
+    The last tiles along N and K are half tiles.
+    """
     sizes = {"M": 64, "N": 96, "K": 80, "tile_m": 16, "tile_n": 32, "tile_k": 32}
-    tiles = 4 * 3 * 3
+    tiles = 4 * 2 * 2 * 3
     streamed, pinned = (run("gemm-composite", **sizes, pin_a=pin_a) for pin_a in (False, True))
     before, after = (Counter(op.op_name for op in result.op_log) for result in (streamed, pinned))
     assert before["TileToken/DMA_READ"] == 2 * tiles
+    assert before["TileToken/DMA_WRITE"] == 4 * 2 * 2
     assert before["composite_gemm"] == after["composite_gemm"] == 4
     assert before - after == {"TileToken/DMA_READ": tiles}
     assert after - before == {"dma_read": 4}, "each PE loads its rows of A once"
     assert streamed.verified and pinned.verified
+
+
+def test_operands_of_one_package_do_not_cross_to_the_other(run) -> None:
+    """Rows are dealt to packages first, and each has a copy of B."""
+    result = run("gemm-composite", "default", M=128, N=128, K=64)
+    assert result.verified
+    assert not any("scale_up" in use.kind for use in result.busiest)
 
 
 def test_sizes_must_be_positive(run) -> None:
