@@ -13,7 +13,9 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.errors import UsageError
 
-BENCHES = "gemm, gemm-composite, softmax, sparse-gemm, vector-add"
+BENCHES = (
+    "attention, gemm, gemm-composite, gemm-sweep, layernorm, mlp, qkv-gemm, rmsnorm, softmax, sparse-gemm, vector-add"
+)
 ARGUMENTS = {
     ("run", "gem"): "bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemm'?",
     ("run", "none.py"): "bench file 'none.py' does not exist; give a registered bench or the path of a .py file.",
