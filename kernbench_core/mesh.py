@@ -27,9 +27,8 @@ from kernbench_core.spec import (
     Quantity,
     Size,
     Text,
-    read_choices,
-    structure,
 )
+from kernbench_core.spec_reader import read_choices, structure
 from kernbench_core.units import grid_ceil
 
 KINDS = ("router", "interface")

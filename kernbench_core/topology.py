@@ -26,7 +26,8 @@ from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.implementations import ComponentCatalogue, Implementations
 from kernbench_core.layout import Point
 from kernbench_core.mesh import compile_mesh, is_mesh
-from kernbench_core.spec import Choices, Spec, read_choices, read_spec
+from kernbench_core.spec import Choices, Spec
+from kernbench_core.spec_reader import read_choices, read_spec
 from kernbench_core.units import format_bandwidth
 from kernbench_core.wiring import io_position, widest_path, wire
 

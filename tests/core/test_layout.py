@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kernbench_core.config import parse_config
 from kernbench_core.layout import CubeLayout, LayoutFault, lay_out_cube, spread
-from kernbench_core.spec import CubeSpec, RouterMeshSpec, ZoneSpec, read_spec
+from kernbench_core.spec import CubeSpec, RouterMeshSpec, ZoneSpec
+from kernbench_core.spec_reader import read_spec
 from tests.core.small_machine import TEXT
 
 CUBE = read_spec(parse_config(TEXT)).cube

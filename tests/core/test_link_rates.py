@@ -7,7 +7,8 @@ import pytest
 from kernbench_core.config import parse_config
 from kernbench_core.errors import ConfigError
 from kernbench_core.link_rates import pcie_bandwidth, ucie_bandwidth
-from kernbench_core.spec import Spec, read_spec
+from kernbench_core.spec import Spec
+from kernbench_core.spec_reader import read_spec
 from tests.core.small_machine import TEXT
 
 UCIE = "    bandwidth: 100 GB/s\n    latency: 2 ns\n"

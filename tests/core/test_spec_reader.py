@@ -6,7 +6,8 @@ import pytest
 
 from kernbench_core.config import parse_config
 from kernbench_core.errors import ConfigError
-from kernbench_core.spec import OverrideSpec, read_choices, read_spec
+from kernbench_core.spec import OverrideSpec
+from kernbench_core.spec_reader import read_choices, read_spec
 from tests.core.small_machine import TEXT
 
 
