@@ -22,7 +22,8 @@ SIMPLE: Final = (
     "and", "or", "xor", "invert", "shl", "shr", "eq", "ne", "lt", "le", "gt", "ge",
     "logical_and", "logical_or", "logical_not", "where", "masked_store",
     "sum", "prod", "max", "min", "any", "all", "cumsum", "cumprod",
-    "reshape", "broadcast_to", "expand_dims", "cat", "flip", "full", "zeros", "bias", "scale", "dequant",
+    "reshape", "broadcast_to", "expand_dims", "cat", "flip", "join", "split", "interleave", "bitcast", "full", "zeros",
+    "xor_sum", "reduce_or", "bias", "scale", "dequant",
 )  # fmt: skip
 
 COSTS: Final[dict[str, float]] = {
@@ -32,6 +33,8 @@ COSTS: Final[dict[str, float]] = {
     "argmax": 2.0,  # compare, and select the index
     "argmin": 2.0,
     "trans": 2.0,  # written in another order than read [unverified]
+    "gather": _SPECIAL,  # each lane reads an address of its own [unverified]
+    "histogram": _SPECIAL,  # each lane reads, counts and writes at an address of its own [unverified]
     "exp": _EXP,
     "log": _SPECIAL + 1,  # log2, and a product
     "sqrt": _SPECIAL + 1,  # reciprocal root, and a product

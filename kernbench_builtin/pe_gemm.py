@@ -10,7 +10,10 @@ from kernbench_core.context import RunContext
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
 
-RATES = {"f32": 0.25, "f16": 1, "bf16": 1, "int8": 2, "bool": 2, "int32": 0.25, "int64": 0.0625}
+RATES = {
+    "f32": 0.25, "f16": 1, "bf16": 1, "f8e4m3": 2, "f8e5m2": 2,
+    "bool": 2, "int8": 2, "uint8": 2, "int16": 1, "uint16": 1, "int32": 0.25, "uint32": 0.25, "int64": 0.0625,
+}  # fmt: skip
 """Multiply-accumulates per cell and cycle, by the dtype of the operands."""
 
 
@@ -28,8 +31,8 @@ commands do not queue for the scratchpad behind other traffic.
 cycles = blocks * ceil(k / rate) + rows + columns - 2 + rows, or blocks * (ceil(k / rate) + rows + columns - 2 + rows) \
 when not pipelined; bytes are the larger of operands and result of a command, 0 for a tile.
     Source: tt-isa-documentation, Wormhole tile: 4.1 TFLOP/s at 1 GHz = 2048 MACs per cycle; AWS Neuron docs, \
-Trainium: 47.5 TFLOP/s f32, 190 bf16 and f16, 380 int8, hence the rates 1/4, 1, 2; int32, int64 and the overhead are \
-unverified.
+Trainium: 47.5 TFLOP/s f32, 190 bf16 and f16, 380 int8, hence the rates 1/4, 1, 2; 8-bit floats as fast as int8: \
+NVIDIA H100 white paper, 989 TFLOP/s f16, 1979 f8; int16, int32, int64 and the overhead are unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (

@@ -1,7 +1,8 @@
 """What core's ops compute. A computing function is `fn(params, inputs) -> ndarray`, named "module:attr" in the log.
 
 Low precision is widened, computed in f32 and rounded once, at the end: numpy's own f16 matmul is slow, and sums of
-bf16 accumulate in bf16. Integer products accumulate in int32. Functions of plug-ins have the same signature.
+bf16 accumulate in bf16. Integer products accumulate in int32, operands of two integer dtypes meet in one. Functions
+of plug-ins have the same signature.
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ CORE_FUNCTIONS: Final[Mapping[str, str]] = {
     "composite_math": COMPOSITE_MATH,
     **dict.fromkeys((*compute_math.FUNCTIONS, *compute_math.ALIASES), MATH),
 }
-# The largest K for which sums of int8 products are exact in f32 (2**24 / 2**14) and in f64.
+# The largest K for which sums of int8 products are exact in f32 (2**24 / 2**14), and of bytes' (2**16) in f64.
 _EXACT_K_F32: Final = 1 << 10
-_EXACT_K_F64: Final = 1 << 38
+_EXACT_K_F64: Final = 1 << 37
+_AS_GIVEN: Final = frozenset(
+    (*compute_math.MOVES, *compute_math.GATHERS, *compute_math.LOGICAL, *compute_math.BOOL_REDUCTIONS)
+)
+"""Ops that take their operands in the dtypes that these have."""
+_WIDENING: Final = ("sum", "prod", "cumsum", "cumprod")
 
 
 class Scope(StrEnum):
@@ -188,9 +194,9 @@ def _wide_math(params: Params, inputs: Sequence[Array]) -> Array:
     """Compute a math op without rounding its result."""
     op = op_of(params["op"])
     function = compute_math.FUNCTIONS[op]
-    if op in compute_math.MOVES or op in compute_math.LOGICAL or op in compute_math.BOOL_REDUCTIONS:
+    if op in _AS_GIVEN:
         return function(params, *inputs)
-    if op not in compute_math.REDUCTIONS and len(inputs) > 1:
+    if op not in compute_math.REDUCTIONS and op not in compute_math.GATHERS and len(inputs) > 1:
         broadcast(op, [x.shape for x in inputs])
     with np.errstate(all="ignore"):
         if op in compute_math.SELECT:
@@ -204,9 +210,13 @@ def _alike(inputs: Sequence[Array], params: Params, op: str) -> list[Array]:
         return [_f32(x) for x in inputs]
     if op in compute_math.BITWISE and all(x.dtype.kind == "b" for x in inputs):
         return list(inputs)
-    wide = op in ("sum", "prod", "cumsum", "cumprod")
-    if all(x.dtype.kind == "b" for x in inputs) or (wide and inputs[0].dtype.itemsize < 4):
+    if all(x.dtype.kind == "b" for x in inputs):
         return [x.astype(np.int32) for x in inputs]
+    if op in _WIDENING and inputs[0].dtype.itemsize < 4:
+        return [inputs[0].astype(np.uint32 if inputs[0].dtype.kind == "u" else np.int32)]
+    if len({x.dtype for x in inputs}) > 1:
+        common = dtypes.numpy_dtype(dtypes.promote([dtypes.dtype_name(x.dtype) for x in inputs]))
+        return [x.astype(common, copy=False) for x in inputs]
     return list(inputs)
 
 
@@ -223,7 +233,7 @@ def _integer_product(a: Array, b: Array) -> Array:
     """Multiply integers exactly, through BLAS where its floats hold every sum, and wrap to int32."""
     k = a.shape[-1]
     small = a.dtype.itemsize == 1 and b.dtype.itemsize == 1
-    if small and k <= _EXACT_K_F32:
+    if small and k <= _EXACT_K_F32 and "u" not in (a.dtype.kind, b.dtype.kind):
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.int32)  # type: ignore[no-any-return]
     if small and k <= _EXACT_K_F64:
         return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(np.int32)  # type: ignore[no-any-return]

@@ -6,8 +6,9 @@ dtype. Floats are f32 here, whatever they were (see `compute`).
 Integer `floordiv` and `mod` are those of C and Triton: the quotient is cut towards zero and the remainder has the
 sign of the dividend. Division of an integer by zero gives 0 and leaves the dividend as remainder (masked-out lanes
 divide by zero all the time, and hardware does not stop for them). Integers wrap. Float `mod` is C's fmod. `shr` of a
-signed integer keeps its sign. `gelu` is the tanh form, `gelu_erf` the exact one. `max` and `min` let NaN through;
-`argmax` and `argmin` give the first of equals.
+signed integer keeps its sign. `gelu` is the tanh form, `gelu_erf` the exact one. `maximum`, `minimum`, `clamp`, `max`
+and `min` pass NaN over where there is a number, as Triton's do; with `params["propagate_nan"]` the three first let it
+through. `argmax` and `argmin` give the first of equals.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
+
+from kernbench_core.errors import ShapeError
 
 Array = np.ndarray[Any, Any]
 Params = Mapping[str, Any]
@@ -118,6 +121,51 @@ def _plain(function: Callable[..., Any]) -> MathFunction:
     return apply
 
 
+def _extreme(number: Callable[..., Any], with_nan: Callable[..., Any]) -> MathFunction:
+    def choose(params: Params, a: Array, b: Array) -> Array:
+        return np.asarray((with_nan if params.get("propagate_nan") else number)(a, b))
+
+    return choose
+
+
+def _clamp(params: Params, x: Array, low: Array, high: Array) -> Array:
+    above: Array = BINARY["maximum"](params, x, low)
+    return BINARY["minimum"](params, above, high)
+
+
+def _of_ufunc(ufunc: np.ufunc) -> Callable[..., Any]:
+    return lambda x, axis, keepdims: ufunc.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def _interleave(params: Params, a: Array, b: Array) -> Array:
+    return np.stack((a, b), axis=-1).reshape(*a.shape[:-1], -1)
+
+
+def _in_range(what: str, index: Array, count: int) -> Array:
+    if index.size and (index.min() < 0 or index.max() >= count):
+        worst = int(index.min() if index.min() < 0 else index.max())
+        raise ShapeError(f"{what} must be from 0 to {count - 1}, not {worst}; correct it, or mask it out.")
+    return index
+
+
+def _gather(params: Params, source: Array, index: Array) -> Array:
+    axis: int = params["axis"]
+    inside = _in_range("An index of gather", index, source.shape[axis])
+    return np.take_along_axis(source, inside.astype(np.int64), axis)
+
+
+def _histogram(params: Params, x: Array, mask: Array | None = None) -> Array:
+    bins: int = params["num_bins"]
+    kept = x.reshape(-1) if mask is None else x[mask.astype(bool)]
+    return np.bincount(_in_range("A value of histogram", kept, bins), minlength=bins)
+
+
+def _bitcast(params: Params, x: Array) -> Array:
+    from kernbench_core.dtypes import numpy_dtype
+
+    return np.ascontiguousarray(x).view(numpy_dtype(params["dtype"])).reshape(x.shape)
+
+
 def _plain_all(functions: Mapping[str, Callable[..., Any]]) -> dict[str, MathFunction]:
     return {name: _plain(function) for name, function in functions.items()}
 
@@ -151,18 +199,20 @@ UNARY: Final[Mapping[str, MathFunction]] = _plain_all(
         "copy": lambda x: x,
     }
 )
-BINARY: Final[Mapping[str, MathFunction]] = _plain_all(
-    {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "floordiv": _floordiv,
-        "mod": _mod,
-        "minimum": np.minimum,
-        "maximum": np.maximum,
-        "pow": np.power,
-    }
-)
+BINARY: Final[Mapping[str, MathFunction]] = {
+    **_plain_all(
+        {
+            "add": np.add,
+            "sub": np.subtract,
+            "mul": np.multiply,
+            "floordiv": _floordiv,
+            "mod": _mod,
+            "pow": np.power,
+        }
+    ),
+    "minimum": _extreme(np.fmin, np.minimum),
+    "maximum": _extreme(np.fmax, np.maximum),
+}
 DIVISION: Final[Mapping[str, MathFunction]] = {"div": _plain(np.true_divide)}
 BITWISE: Final[Mapping[str, MathFunction]] = _plain_all(
     {
@@ -193,14 +243,16 @@ LOGICAL: Final[Mapping[str, MathFunction]] = _plain_all(
 )
 TERNARY: Final[Mapping[str, MathFunction]] = {
     "fma": _plain(lambda a, b, c: a * b + c),
-    "clamp": _plain(lambda x, low, high: np.minimum(np.maximum(x, low), high)),
+    "clamp": _clamp,
 }
 SELECT: Final[Mapping[str, MathFunction]] = {"where": _plain(lambda cond, a, b: np.where(cond.astype(bool), a, b))}
 REDUCTIONS: Final[Mapping[str, MathFunction]] = {
     "sum": _reduction(lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)),
     "prod": _reduction(lambda x, axis, keepdims: np.prod(x, axis=axis, keepdims=keepdims, dtype=x.dtype)),
-    "max": _reduction(np.max),
-    "min": _reduction(np.min),
+    "max": _reduction(_of_ufunc(np.fmax)),
+    "min": _reduction(_of_ufunc(np.fmin)),
+    "xor_sum": _reduction(_of_ufunc(np.bitwise_xor)),
+    "reduce_or": _reduction(_of_ufunc(np.bitwise_or)),
 }
 INDEX_REDUCTIONS: Final[Mapping[str, MathFunction]] = {"argmax": _reduction(np.argmax), "argmin": _reduction(np.argmin)}
 BOOL_REDUCTIONS: Final[Mapping[str, MathFunction]] = {"any": _reduction(np.any), "all": _reduction(np.all)}
@@ -214,10 +266,15 @@ MOVES: Final[Mapping[str, MathFunction]] = {
     "expand_dims": lambda params, x: np.expand_dims(x, params["axis"]),
     "cat": lambda params, *xs: np.concatenate(xs, axis=params.get("axis") or 0),
     "flip": lambda params, x: np.flip(x, params.get("axis")),
+    "join": lambda params, a, b: np.stack((a, b), axis=-1),
+    "split": lambda params, x: x[..., params["part"]],
+    "interleave": _interleave,
+    "bitcast": _bitcast,
     "full": _full,
     "zeros": _full,
     "masked_store": _masked_store,
 }
+GATHERS: Final[Mapping[str, MathFunction]] = {"gather": _gather, "histogram": _histogram}
 FUNCTIONS: Final[Mapping[str, MathFunction]] = {
     **FLOAT_UNARY,
     **UNARY,
@@ -234,6 +291,7 @@ FUNCTIONS: Final[Mapping[str, MathFunction]] = {
     **SCANS,
     **NORMALISING,
     **MOVES,
+    **GATHERS,
 }
 ALIASES: Final[Mapping[str, str]] = {
     "truediv": "div",

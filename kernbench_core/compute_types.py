@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernbench_core import compute_math as ops
-from kernbench_core.dtypes import WeakType, is_float, promote
+from kernbench_core.dtypes import WeakType, info, is_float, is_int, promote
 from kernbench_core.errors import ShapeError
 
 Shape = tuple[int, ...]
@@ -27,9 +27,10 @@ def result_type(op: str, dtypes: Sequence[str | WeakType], params: Mapping[str, 
     """Return the dtype of the result of a math op or of `gemm`.
 
     Operands are promoted as `dtypes.promote` says (Python scalars, given as `bool`, `int` or `float`, are weak). Then
-    comparisons, logic and any/all give bool; argmax/argmin int32; `div` gives f32, as Triton's does; sums of bool and
-    int8 give int32; arithmetic on bool gives int32; gemm gives f32 for floats and int32 for integers; cast, full and
-    zeros what `params["dtype"]` says. ShapeError where the op does not exist for the dtype.
+    comparisons, logic and any/all give bool; argmax/argmin int32; `div` gives f32, and so does `mod` of floats, as
+    Triton's do; sums of bool, int8 and int16 give int32, of uint8 and uint16 uint32; arithmetic on bool gives int32;
+    gemm gives f32 for floats and int32 for integers; cast, full and zeros what `params["dtype"]` says.
+    ShapeError where the op does not exist for the dtype.
     """
     if op == "gemm" or op.startswith("gemm_"):
         return "f32" if is_float(promote(dtypes[:2])) else "int32"
@@ -38,20 +39,24 @@ def result_type(op: str, dtypes: Sequence[str | WeakType], params: Mapping[str, 
         return str((params or {})["dtype"])
     if op in ops.COMPARISONS or op in ops.LOGICAL or op in ops.BOOL_REDUCTIONS:
         return "bool"
-    if op in ops.INDEX_REDUCTIONS:
+    if op in ops.INDEX_REDUCTIONS or op == "histogram":
         return "int32"
-    if op == "masked_store":
-        return str(dtypes[0])
+    if op in ("masked_store", "gather", "bitcast"):
+        return str((params or {}).get("dtype") or dtypes[0])
     common = promote(dtypes[1:] if op in ops.SELECT else dtypes)
-    if op in ops.DIVISION:
+    if op in ops.DIVISION or (op == "mod" and is_float(common)):
         return "f32"
+    if op in ("floordiv", "mod"):
+        signs = [info(d).signed for d in dtypes if isinstance(d, str) and is_int(d)]
+        _must(len(set(signs)) < 2, op, "integers of one signedness", " and ".join(map(str, dtypes)))
     if op in ops.FLOAT_UNARY or op in ops.NORMALISING:
         _must(is_float(common), op, "a float operand", common)
-    elif op in ops.BITWISE:
+    elif op in ops.BITWISE or op in ("xor_sum", "reduce_or"):
         _must(not is_float(common), op, "integer or bool operands", common)
         return "int32" if common == "bool" and op in ("shl", "shr") else common
     elif op in ("sum", "prod", "cumsum", "cumprod"):
-        return "int32" if common in ("bool", "int8") else common
+        narrow = common == "bool" or (is_int(common) and info(common).itemsize < 4)
+        return ("int32" if info(common).signed else "uint32") if narrow else common
     elif common == "bool" and (op in ops.BINARY or op in ops.TERNARY or op in ops.UNARY) and op not in _BOOL_SAFE:
         return "int32"
     return common
@@ -72,6 +77,10 @@ def result_shape(op: str, shapes: Sequence[Shape], params: Mapping[str, Any] | N
         if given.get("axis") is not None:
             _axis_in(op, int(given["axis"]), shapes[0])
         return shapes[0]
+    if op == "histogram":
+        return (int(given["num_bins"]),)
+    if op == "gather":
+        return shapes[1]
     if op in ops.MOVES:
         return _moved(op, shapes, given)
     return broadcast(op, shapes)
@@ -111,7 +120,13 @@ def _reduced(op: str, shape: Shape, params: Mapping[str, Any]) -> Shape:
 
 def _moved(op: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     first = shapes[0] if shapes else ()
-    if op in ("cast", "masked_store", "flip"):
+    if op == "join":
+        return (*broadcast(op, shapes), 2)
+    if op == "split":
+        return first[:-1]
+    if op == "interleave":
+        return (*first[:-1], 2 * first[-1])
+    if op in ("cast", "masked_store", "flip", "bitcast"):
         return first
     if op in ("full", "zeros"):
         return ops.target_shape(params)

@@ -14,7 +14,7 @@ import numpy as np
 from kernbench_core import compute
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.commands import GemmCmd, KernelCommand, MathCmd, Operand
-from kernbench_core.dtypes import cast, is_float, numpy_dtype
+from kernbench_core.dtypes import cast, is_float, is_int, numpy_dtype
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.index import IndexTensor
 from kernbench_core.memory import DeviceMemory
@@ -126,10 +126,17 @@ class Dispatcher:
         return Operand(self._immediate(thing, dtype), None)
 
     def _immediate(self, number: Any, dtype: str) -> ArrayValue:
-        """Make a 0-d value of a number, once per number; ints that do not fit wrap as in hardware."""
+        """Make a 0-d value of a number, once per number; ShapeError for an int that the dtype does not hold."""
         key = (type(number), repr(number), dtype)  # equal numbers are not always the same: -0.0 and 0.0
         found = self._immediates.get(key)
         if found is None:
+            if is_int(dtype) and isinstance(number, int | np.integer):
+                limits = np.iinfo(numpy_dtype(dtype))
+                if not limits.min <= number <= limits.max:
+                    raise ShapeError(
+                        f"a number at {describe_site(call_site())} must be one that {dtype} holds, from {limits.min} "
+                        f"to {limits.max}, not {number}; cast the tensor first."
+                    )
             found = self._immediates[key] = ArrayValue(cast(np.asarray(number), dtype))
         return found
 

@@ -2,7 +2,7 @@
 
 A dtype is a plain string everywhere (`"f16"`), so that it can stand in a log, in JSON and in a message.
 This file is the only place that knows which numpy type stands for which name. `ml_dtypes` is imported
-when bf16 is first used, not before.
+when bf16 or an 8-bit float is first used, not before.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class DTypeInfo:
     rank: int
     numpy_name: str
     tolerance: float = 0.0
+    signed: bool = True
 
 
 _TABLE = {
@@ -34,17 +35,27 @@ _TABLE = {
     for info in (
         DTypeInfo("bool", 1, "bool", 0, "bool"),
         DTypeInfo("int8", 1, "int", 1, "int8"),
-        DTypeInfo("int32", 4, "int", 2, "int32"),
-        DTypeInfo("int64", 8, "int", 3, "int64"),
-        DTypeInfo("f16", 2, "float", 1, "float16", 1e-3),
-        DTypeInfo("bf16", 2, "float", 1, "bfloat16", 1e-2),
-        DTypeInfo("f32", 4, "float", 2, "float32", 1e-5),
+        DTypeInfo("int16", 2, "int", 2, "int16"),
+        DTypeInfo("int32", 4, "int", 3, "int32"),
+        DTypeInfo("int64", 8, "int", 4, "int64"),
+        DTypeInfo("uint8", 1, "int", 1, "uint8", signed=False),
+        DTypeInfo("uint16", 2, "int", 2, "uint16", signed=False),
+        DTypeInfo("uint32", 4, "int", 3, "uint32", signed=False),
+        DTypeInfo("f8e4m3", 1, "float", 1, "float8_e4m3fn", 0.125),
+        DTypeInfo("f8e5m2", 1, "float", 1, "float8_e5m2", 0.25),
+        DTypeInfo("f16", 2, "float", 2, "float16", 1e-3),
+        DTypeInfo("bf16", 2, "float", 2, "bfloat16", 1e-2),
+        DTypeInfo("f32", 4, "float", 3, "float32", 1e-5),
     )
 }
 _BY_NUMPY = {info.numpy_name: info.name for info in _TABLE.values()}
 NAMES: tuple[str, ...] = tuple(_TABLE)
 WeakType = type[bool] | type[int] | type[float]
 _KIND_ORDER = ("bool", "int", "float")
+_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+_WIDENED = ("float16", *_ML_DTYPES)
+_SATURATED = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
+"""The greatest finite numbers of the 8-bit floats; greater ones become these."""
 
 
 def info(name: str) -> DTypeInfo:
@@ -79,10 +90,11 @@ def is_int(name: str) -> bool:
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy dtype that holds elements of dtype `name`."""
     numpy_name = info(name).numpy_name
-    if numpy_name == "bfloat16":
-        import ml_dtypes  # the only door; numpy knows the name once it is imported
+    if numpy_name in _ML_DTYPES:
+        import ml_dtypes  # the only door; numpy knows the names once it is imported
 
-        return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, numpy_name))
+        return found
     return np.dtype(numpy_name)
 
 
@@ -99,9 +111,12 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 def promote(dtypes: Iterable[str | WeakType]) -> str:
     """Return the dtype that operands of these dtypes meet in, as Triton does.
 
-    The higher kind wins (bool < int < float), within one kind the wider; f16 with bf16 gives f32. A Python type
-    (`bool`, `int`, `float`) stands for a Python scalar: it is weak, so it only lifts the kind (`float` with
-    int32 gives f32, with f16 gives f16). Only scalars give int32 or f32.
+    The higher kind wins (bool < int < float), within one kind the wider. Of one width, different floats (f16 with
+    bf16, or the two 8-bit ones) give f16, and an unsigned integer wins over a signed one. A Python type (`bool`, `int`,
+    `float`) stands for a Python scalar: it is weak, so it only lifts the kind (`float` with int32 gives f32, with f16
+    gives f16). Only scalars give int32 or f32.
+
+    Source: https://triton-lang.org/main/python-api/triton-semantics.html
     """
     strong = [info(d) for d in dtypes_of(dtypes, weak=False)]
     weak = [d.__name__ for d in dtypes_of(dtypes, weak=True)]
@@ -112,8 +127,9 @@ def promote(dtypes: Iterable[str | WeakType]) -> str:
     of_kind = [d for d in strong if d.kind == kind]
     if not of_kind:
         return {"bool": "bool", "int": "int32", "float": "f32"}[kind]
-    best = max(of_kind, key=lambda d: d.rank)
-    return "f32" if any(d.rank == best.rank and d.name != best.name for d in of_kind) else best.name
+    best = max(of_kind, key=lambda d: (d.rank, not d.signed))
+    mixed = kind == "float" and any(d.rank == best.rank and d.name != best.name for d in of_kind)
+    return "f16" if mixed else best.name
 
 
 def dtypes_of(dtypes: Iterable[Any], weak: bool) -> list[Any]:
@@ -122,14 +138,18 @@ def dtypes_of(dtypes: Iterable[Any], weak: bool) -> list[Any]:
 
 
 def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array in the dtype that arithmetic runs in: f16 and bf16 become f32, others stay as they are."""
-    if array.dtype.name in ("float16", "bfloat16"):
+    """Return the array in the dtype that arithmetic runs in: narrow floats become f32, others stay as they are."""
+    if array.dtype.name in _WIDENED:
         return array.astype(np.float32)
     return array
 
 
 def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """Convert to dtype `name`, rounding once; integers wrap, floats to integers truncate (NaN gives 0), no warning."""
+    """Convert to dtype `name`, rounding once; no warning.
+
+    Integers wrap; floats to integers truncate (NaN gives 0); 8-bit floats saturate at their greatest finite number
+    and keep NaN, as Triton's casts do on hardware that has them.
+    """
     target = numpy_dtype(name)
     if array.dtype == target:
         return array
@@ -138,5 +158,7 @@ def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
             wide = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=2.0**62, neginf=-(2.0**62))
             wide = np.clip(wide, -(2.0**62), 2.0**62).astype(np.int64)
             return np.asarray(wide.astype(target))
+        if name in _SATURATED:
+            array = np.clip(array.astype(np.float32), -_SATURATED[name], _SATURATED[name])
         out: np.ndarray[Any, Any] = array.astype(target)
         return out

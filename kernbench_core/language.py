@@ -41,8 +41,10 @@ class TLContext(UnitOpLanguage):
 
     constexpr = constexpr
     static_range = staticmethod(builtins.range)
-    int1, int8, int32, int64 = (TRITON_DTYPES[name] for name in ("int1", "int8", "int32", "int64"))
-    float16, bfloat16, float32 = (TRITON_DTYPES[name] for name in ("float16", "bfloat16", "float32"))
+    int1, int8, int16, int32, int64 = (TRITON_DTYPES[n] for n in ("int1", "int8", "int16", "int32", "int64"))
+    uint8, uint16, uint32 = (TRITON_DTYPES[n] for n in ("uint8", "uint16", "uint32"))
+    float8e4nv, float8e5 = (TRITON_DTYPES[n] for n in ("float8e4nv", "float8e5"))
+    float16, bfloat16, float32 = (TRITON_DTYPES[n] for n in ("float16", "bfloat16", "float32"))
 
     def __init__(
         self, state: PeState, bridge: Bridge, program: tuple[int, int, int], grid: tuple[int, int, int]

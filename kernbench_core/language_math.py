@@ -7,55 +7,37 @@ is free.
 from __future__ import annotations
 
 import operator as py
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from enum import StrEnum
 from functools import cache
-from math import prod
 from typing import Any
 
-import numpy as np
-
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.compute import evaluate
 from kernbench_core.compute_math import ACTIVATIONS, FLOAT_UNARY
 from kernbench_core.compute_types import result_type
-from kernbench_core.dispatch import Dispatcher
-from kernbench_core.dtypes import cast, is_float, promote
+from kernbench_core.dtypes import is_float
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
+from kernbench_core.language_shapes import ShapeLanguage, compute_now, free_of_memory, kind_of, promoted, shape_of
 from kernbench_core.pointers import Pointer
-from kernbench_core.tensor import Handle, Tensor
+from kernbench_core.tensor import Tensor
 from kernbench_core.typenames import dtype_of
+
+
+class NanRule(StrEnum):
+    """What `maximum`, `minimum` and `clamp` do with NaN; Triton's names."""
+
+    NONE = "none"
+    """Give the number where the other operand is NaN."""
+    ALL = "all"
+    """Give NaN where any operand is."""
+
 
 _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": max, "minimum": min,
 }  # fmt: skip
 
 result_type_of = cache(result_type)
-promoted = cache(promote)
-
-
-def _free(*things: Any) -> bool:
-    """Tell whether no operand is in memory, so that the result is computed at once."""
-    return not any(isinstance(thing, Handle) for thing in things)
-
-
-def _array(thing: Any) -> Any:
-    """Give an index tensor or number as an array of one of kernbench's dtypes; integers are int64."""
-    array = thing.numpy() if isinstance(thing, IndexTensor) else np.asarray(thing)
-    return cast(array, "f32") if array.dtype.kind == "f" else array
-
-
-def _now(op: str, things: Sequence[Any], **params: object) -> Any:
-    """Compute an op on index tensors and numbers."""
-    array = np.asarray(evaluate(op, params, [_array(thing) for thing in things]))
-    return array.item() if not array.ndim else IndexTensor.of(array)
-
-
-def _kind(thing: Any) -> Any:
-    """Give what dtype promotion needs: a dtype, or the Python type of a number."""
-    if isinstance(thing, Tensor | IndexTensor):
-        return thing.dtype
-    return bool if isinstance(thing, bool | np.bool_) else int if isinstance(thing, int | np.integer) else float
 
 
 def _type(op: str, kinds: tuple[Any, ...]) -> str:
@@ -66,34 +48,32 @@ def _type(op: str, kinds: tuple[Any, ...]) -> str:
         raise ShapeError(f"tl.{op} at {describe_site(call_site())}: {error}") from None
 
 
-def _shape(thing: Any) -> tuple[int, ...]:
-    return thing.shape if isinstance(thing, Tensor | IndexTensor) else ()
+class MathLanguage(ShapeLanguage):
+    """Elementwise ops, reductions, scans and products."""
 
-
-class MathLanguage(Dispatcher):
-    """Elementwise ops, reductions, scans and shape changes."""
+    PropagateNan = NanRule
 
     # Elementwise ------------------------------------------------------------------------------------
 
     def unary(self, op: str, x: Any) -> Any:
         """Run an op of one operand."""
         self.check_operand(x, op)
-        if _free(x):
-            return _now(op, (x if isinstance(x, IndexTensor) or op not in FLOAT_UNARY else float(x),))
+        if free_of_memory(x):
+            return compute_now(op, (x if isinstance(x, IndexTensor) or op not in FLOAT_UNARY else float(x),))
         return self.math(op, (x,), x.shape, _type(op, (x.dtype,)))
 
-    def binary(self, op: str, left: Any, right: Any) -> Any:
+    def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
         """Run an op of two operands that broadcast; dtypes meet as in Triton."""
         self.check_operand(left, op)
         self.check_operand(right, op)
-        if _free(left, right):
+        if free_of_memory(left, right):
             if isinstance(left, IndexTensor) or isinstance(right, IndexTensor):
-                return _now(op, (left, right))
+                return compute_now(op, (left, right), **extra)
             return _ON_NUMBERS[op](left, right)
-        a, b = _shape(left), _shape(right)
+        a, b = shape_of(left), shape_of(right)
         shape = a if a == b else broadcast_shapes(a, b, f"tl.{op}")
-        kinds = (_kind(left), _kind(right))
-        return self.math(op, (left, right), shape, _type(op, kinds), operand_dtype=promoted(kinds))
+        kinds = (kind_of(left), kind_of(right))
+        return self.math(op, (left, right), shape, _type(op, kinds), operand_dtype=promoted(kinds), extra=extra)
 
     def operator(self, op: str, left: Any, right: Any) -> Any:
         """Run a Python operator on a tensor; a pointer on the other side does its own arithmetic."""
@@ -105,26 +85,48 @@ class MathLanguage(Dispatcher):
         """Choose `x` where `condition` holds, else `y`."""
         for thing in (condition, x, y):
             self.check_operand(thing, "where")
-        if _free(condition, x, y):
-            return _now("where", (condition, x, y))
-        shape = broadcast_shapes(broadcast_shapes(_shape(condition), _shape(x), "tl.where"), _shape(y), "tl.where")
-        return self.math("where", (condition, x, y), shape, promoted((_kind(x), _kind(y))))
+        if free_of_memory(condition, x, y):
+            return compute_now("where", (condition, x, y))
+        shape = broadcast_shapes(shape_of(condition), shape_of(x), "tl.where")
+        shape = broadcast_shapes(shape, shape_of(y), "tl.where")
+        return self.math("where", (condition, x, y), shape, promoted((kind_of(x), kind_of(y))))
 
-    def clamp(self, x: Any, min: Any, max: Any) -> Any:
+    def clamp(self, x: Any, min: Any, max: Any, propagate_nan: NanRule = NanRule.NONE) -> Any:
         """Limit `x` to [min, max]; two commands."""
-        return self.binary("minimum", self.binary("maximum", x, min), max)
+        return self.minimum(self.maximum(x, min, propagate_nan), max, propagate_nan)
 
     def fma(self, x: Any, y: Any, z: Any) -> Any:
         """Compute x * y + z; two commands."""
         return self.binary("add", self.binary("mul", x, y), z)
 
-    def maximum(self, x: Any, y: Any) -> Any:
-        """Give the greater, elementwise."""
-        return self.binary("maximum", x, y)
+    def maximum(self, x: Any, y: Any, propagate_nan: NanRule = NanRule.NONE) -> Any:
+        """Give the greater, elementwise; of a number and NaN the number, unless NaN is to be propagated."""
+        return self.binary("maximum", x, y, **_nan(propagate_nan))
 
-    def minimum(self, x: Any, y: Any) -> Any:
-        """Give the less, elementwise."""
-        return self.binary("minimum", x, y)
+    def minimum(self, x: Any, y: Any, propagate_nan: NanRule = NanRule.NONE) -> Any:
+        """Give the less, elementwise; of a number and NaN the number, unless NaN is to be propagated."""
+        return self.binary("minimum", x, y, **_nan(propagate_nan))
+
+    def fdiv(self, x: Any, y: Any, ieee_rounding: bool = False) -> Any:
+        """Divide floats, elementwise, rounding to nearest."""
+        return self._of_floats("fdiv", "div", x, y)
+
+    def div_rn(self, x: Any, y: Any) -> Any:
+        """Divide floats, elementwise, rounding to nearest."""
+        return self._of_floats("div_rn", "div", x, y)
+
+    def sqrt_rn(self, x: Any) -> Any:
+        """Compute the square root, rounding to nearest."""
+        return self.unary("sqrt", x)
+
+    def _of_floats(self, name: str, op: str, x: Any, y: Any) -> Any:
+        for thing in (x, y):
+            self.check_operand(thing, name)
+        found = promoted((kind_of(x), kind_of(y)))
+        if not is_float(found):
+            here = f"tl.{name} at {describe_site(call_site())}"
+            raise ShapeError(f"{here} must be given a float operand, not {found}; use / or //.")
+        return self.binary(op, x, y)
 
     def cdiv(self, x: int, div: int) -> int:
         """Divide integers, rounding up; free."""
@@ -141,132 +143,75 @@ class MathLanguage(Dispatcher):
     def reduction(self, op: str, x: Any, axis: int | None, keep_dims: bool = False) -> Any:
         """Reduce along `axis`, or everything (None). Sums of small integers are int32; arg… give int32."""
         self.check_operand(x, op)
-        shape = _shape(x)
+        shape = shape_of(x)
         if axis is not None:
             axis = self._axis(axis, shape, op)
         extra = {"axis": axis, "keepdims": bool(keep_dims)}
-        if _free(x):
-            return _now(op, (x,), **extra)
+        if free_of_memory(x):
+            return compute_now(op, (x,), **extra)
         kept = tuple(1 if axis is None or i == axis else extent for i, extent in enumerate(shape))
         out = kept if keep_dims else tuple(e for i, e in enumerate(shape) if axis is not None and i != axis)
         return self.math(op, (x,), out, _type(op, (x.dtype,)), extra=extra, reduce=True)
 
+    def sum(
+        self, input: Any, axis: int | None = None, keep_dims: bool = False, dtype: Any = None, *, keepdims: bool = False
+    ) -> Any:
+        """Add up along `axis`, or everything; `dtype` is what is added in, and the result's."""
+        return self.reduction("sum", self._added(input, dtype), axis, keep_dims or keepdims)
+
+    def _added(self, x: Any, dtype: Any) -> Any:
+        return x if dtype is None else self.cast(x, dtype)
+
+    def max(
+        self,
+        input: Any,
+        axis: int | None = None,
+        return_indices: bool = False,
+        return_indices_tie_break_left: bool = True,
+        keep_dims: bool = False,
+        *,
+        keepdims: bool = False,
+    ) -> Any:
+        """Give the greatest along `axis`, or of everything; with `return_indices` also where the first of them is."""
+        return self._extreme("max", input, axis, return_indices, keep_dims or keepdims)
+
+    def min(
+        self,
+        input: Any,
+        axis: int | None = None,
+        return_indices: bool = False,
+        return_indices_tie_break_left: bool = True,
+        keep_dims: bool = False,
+        *,
+        keepdims: bool = False,
+    ) -> Any:
+        """Give the least along `axis`, or of everything; with `return_indices` also where the first of them is."""
+        return self._extreme("min", input, axis, return_indices, keep_dims or keepdims)
+
+    def _extreme(self, op: str, x: Any, axis: int | None, with_index: bool, keep_dims: bool) -> Any:
+        found = self.reduction(op, x, axis, keep_dims)
+        return (found, self.reduction(f"arg{op}", x, axis, keep_dims)) if with_index else found
+
+    def histogram(self, input: Any, num_bins: int, mask: Any = None) -> Any:
+        """Count how many integers equal 0, 1, … num_bins - 1; all must be among them, where `mask` is true."""
+        things = (input,) if mask is None else (input, mask)
+        for thing in things:
+            self.check_operand(thing, "histogram")
+            if is_float(_type("copy", (kind_of(thing),))):
+                here = f"tl.histogram at {describe_site(call_site())}"
+                raise ShapeError(f"{here} must be given integers, not {kind_of(thing)}; cast first.")
+        extra = {"num_bins": int(num_bins)}
+        if free_of_memory(*things):
+            return compute_now("histogram", things, **extra)
+        return self.math("histogram", things, (int(num_bins),), "int32", extra=extra, reduce=True)
+
     def scan(self, op: str, x: Any, axis: int, reverse: bool = False) -> Any:
         """Accumulate along `axis` (from its end with `reverse`), keeping every partial result."""
         self.check_operand(x, op)
-        extra = {"axis": self._axis(axis, _shape(x), op), "reverse": bool(reverse)}
-        if _free(x):
-            return _now(op, (x,), **extra)
+        extra = {"axis": self._axis(axis, shape_of(x), op), "reverse": bool(reverse)}
+        if free_of_memory(x):
+            return compute_now(op, (x,), **extra)
         return self.math(op, (x,), x.shape, _type(op, (x.dtype,)), extra=extra, reduce=True)
-
-    def _axis(self, axis: int, shape: tuple[int, ...], op: str) -> int:
-        if not -len(shape) <= axis < len(shape):
-            raise ShapeError(
-                f"tl.{op} at {describe_site(call_site())} must have an axis of shape {shape}, not {axis}; "
-                f"use one from {-len(shape)} to {len(shape) - 1}."
-            )
-        return axis % len(shape)
-
-    # Moving and casting -------------------------------------------------------------------------------
-
-    def cast(self, x: Any, dtype: Any) -> Any:
-        """Convert to `dtype`, rounding once; free when it has that dtype already."""
-        name = dtype_of(dtype)
-        if isinstance(x, Tensor):
-            return x if x.dtype == name else self.math("cast", (x,), x.shape, name)
-        self.check_operand(x, "cast")
-        return _now("cast", (x,), dtype=name)
-
-    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Tensor:
-        """Make a tensor of one repeated number; a timed math command that takes scratchpad space."""
-        self.check_operand(value, "full")
-        extents = tuple(int(extent) for extent in shape)
-        return self.math("full", (value,), extents, dtype_of(dtype))
-
-    def zeros(self, shape: Sequence[int], dtype: Any) -> Tensor:
-        """Make a tensor of zeros; a timed math command that takes scratchpad space."""
-        return self.full(shape, 0, dtype)
-
-    def zeros_like(self, x: Tensor) -> Tensor:
-        """Make zeros of the shape and dtype of `x`."""
-        return self.full(x.shape, 0, x.dtype)
-
-    def reshape(self, x: Any, *shape: Any) -> Any:
-        """Give the elements in row-major order under another shape; free."""
-        wanted = _extents(shape)
-        size = prod(_shape(x))
-        if -1 in wanted:
-            known = -prod(wanted)
-            wanted = tuple(size // known if extent == -1 and known else extent for extent in wanted)
-        if prod(wanted) != size:
-            raise ShapeError(
-                f"tl.reshape at {describe_site(call_site())} must keep the {size} elements of shape {_shape(x)}, and "
-                f"{wanted} holds {prod(wanted)}; choose a shape of the same size."
-            )
-        return x.view(wanted) if isinstance(x, Tensor) else x.reshape(wanted)
-
-    def expand_dims(self, x: Any, axis: int) -> Any:
-        """Insert a dimension of extent 1 at `axis`; free."""
-        shape = list(_shape(x))
-        shape.insert(axis if axis >= 0 else axis + len(shape) + 1, 1)
-        return self.reshape(x, tuple(shape))
-
-    def broadcast_to(self, x: Any, *shape: Any) -> Any:
-        """Repeat along dimensions of extent 1 up to `shape`; a timed math command (arithmetic broadcasts by itself)."""
-        wanted = _extents(shape)
-        if isinstance(x, IndexTensor):
-            return x.broadcast_to(wanted)
-        if broadcast_shapes(_shape(x), wanted, "tl.broadcast_to") != wanted:
-            here = f"tl.broadcast_to at {describe_site(call_site())}"
-            raise ShapeError(f"{here} must be given a shape that {_shape(x)} broadcasts to, not {wanted}; correct it.")
-        if not isinstance(x, Tensor):
-            return self.full(wanted, x, promoted((_kind(x),)))
-        return x if x.shape == wanted else self.math("broadcast_to", (x,), wanted, x.dtype)
-
-    def broadcast(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Broadcast two tensors to their common shape."""
-        shape = broadcast_shapes(_shape(x), _shape(y), "tl.broadcast")
-        return self.broadcast_to(x, shape), self.broadcast_to(y, shape)
-
-    def trans(self, x: Any, *order: Any) -> Any:
-        """Reorder dimensions (the last two swap by default); a timed math command."""
-        rank = len(_shape(x))
-        wanted = _extents(order) if order else (*range(rank - 2), rank - 1, rank - 2)
-        if sorted(wanted) != list(range(rank)):
-            raise ShapeError(
-                f"tl.trans at {describe_site(call_site())} must be given an order of the {rank} dimensions of shape "
-                f"{_shape(x)}, not {wanted}; name each once."
-            )
-        if isinstance(x, IndexTensor):
-            return x.permute(wanted)
-        shape = tuple(x.shape[i] for i in wanted)
-        return self.math("trans", (x,), shape, x.dtype, extra={"axes": wanted})
-
-    def permute(self, x: Any, *order: Any) -> Any:
-        """Reorder dimensions; a timed math command."""
-        return self.trans(x, *order)
-
-    def ravel(self, x: Any) -> Any:
-        """Give the elements as one dimension; free."""
-        return self.reshape(x, (prod(_shape(x)),))
-
-    def view(self, x: Any, *shape: Any) -> Any:
-        """Give the elements under another shape; free."""
-        return self.reshape(x, *shape)
-
-    def cat(self, left: Any, right: Any, can_reorder: bool = False, dim: int = 0) -> Any:
-        """Join two tensors along `dim`; a timed math command. The order is always kept."""
-        if _free(left, right):
-            return _now("cat", (left, right), axis=dim)
-        a, b = _shape(left), _shape(right)
-        axis = self._axis(dim, a, "cat")
-        if len(a) != len(b) or any(x != y for i, (x, y) in enumerate(zip(a, b, strict=True)) if i != axis):
-            raise ShapeError(
-                f"tl.cat at {describe_site(call_site())} must be given shapes that differ along dimension {axis} only, "
-                f"not {a} and {b}; reshape one of them."
-            )
-        shape = (*a[:axis], a[axis] + b[axis], *a[axis + 1 :])
-        return self.math("cat", (left, right), shape, promoted((_kind(left), _kind(right))), extra={"axis": axis})
 
     # Matrix product -----------------------------------------------------------------------------------
 
@@ -316,18 +261,17 @@ class MathLanguage(Dispatcher):
         )
 
 
+def _nan(propagate: Any) -> dict[str, object]:
+    """Give the parameter of an op that lets NaN through; nothing for one that does not."""
+    return {"propagate_nan": True} if NanRule(propagate) is NanRule.ALL else {}
+
+
 def _fits(a: Any, b: Any, acc: Any) -> bool:
     if type(a) is not Tensor or type(b) is not Tensor:
         return False
     x, y = a.shape, b.shape
     good = len(x) == 2 and len(y) == 2 and x[1] == y[0] and a.dtype == b.dtype
     return good and (acc is None or (type(acc) is Tensor and acc.shape == (x[0], y[1])))
-
-
-def _extents(shape: Sequence[Any]) -> tuple[int, ...]:
-    """Read a shape given as one sequence or as several numbers."""
-    given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    return tuple(int(extent) for extent in given)
 
 
 def _add_named(name: str, method: Callable[..., Any], doc: str) -> None:
@@ -344,15 +288,26 @@ def _install() -> None:
         return lambda self, x: self.unary(op, x)
 
     def reduction(op: str) -> Callable[..., Any]:
-        return lambda self, input, axis=None, keep_dims=False: self.reduction(op, input, axis, keep_dims)
+        return lambda self, input, axis=None, keep_dims=False, *, keepdims=False: self.reduction(
+            op, input, axis, keep_dims or keepdims
+        )
+
+    def position(op: str) -> Callable[..., Any]:
+        return lambda self, input, axis=None, tie_break_left=True, keep_dims=False, *, keepdims=False: self.reduction(
+            op, input, axis, keep_dims or keepdims
+        )
 
     def scan(op: str) -> Callable[..., Any]:
-        return lambda self, input, axis=0, reverse=False: self.scan(op, input, axis, reverse)
+        return lambda self, input, axis=0, reverse=False, dtype=None: self.scan(
+            op, self._added(input, dtype), axis, reverse
+        )
 
     for op in (*(op for op in FLOAT_UNARY if op not in ACTIVATIONS), "abs", "floor", "ceil"):
         _add_named(op, unary(op), f"Compute {op}, elementwise.")
-    for op in ("sum", "max", "min", "argmax", "argmin"):
-        _add_named(op, reduction(op), f"Compute {op} along `axis`, or of everything.")
+    for op in ("xor_sum", "reduce_or"):
+        _add_named(op, reduction(op), f"Compute {op} of integers along `axis`, or of everything.")
+    for op in ("argmax", "argmin"):
+        _add_named(op, position(op), f"Compute {op} along `axis`, or of everything; the first of equals.")
     for op in ("cumsum", "cumprod"):
         _add_named(op, scan(op), f"Compute {op} along `axis`.")
 

@@ -209,21 +209,9 @@ class Tensor(Handle):
         """The transpose; a timed math command."""
         return self._tl.trans(self)
 
-    def to(self, dtype: str) -> Any:
+    def to(self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
         """Cast, rounding once; a timed math command unless the dtype is the same."""
-        return self._tl.cast(self, dtype)
-
-    def sum(self, axis: int | None = None, keep_dims: bool = False) -> Any:
-        """Add up along `axis`, or everything."""
-        return self._tl.reduction("sum", self, axis, keep_dims)
-
-    def max(self, axis: int | None = None, keep_dims: bool = False) -> Any:
-        """Give the greatest along `axis`, or of everything."""
-        return self._tl.reduction("max", self, axis, keep_dims)
-
-    def min(self, axis: int | None = None, keep_dims: bool = False) -> Any:
-        """Give the least along `axis`, or of everything."""
-        return self._tl.reduction("min", self, axis, keep_dims)
+        return self._tl.cast(self, dtype, fp_downcast_rounding, bitcast)
 
     def __neg__(self) -> Any:
         return self._tl.unary("neg", self)
@@ -245,6 +233,13 @@ BINARY_OPERATORS = {
 }  # fmt: skip
 """Python's operator names, and the op that each becomes."""
 
+METHODS = (
+    "abs", "argmax", "argmin", "cast", "ceil", "cos", "cumprod", "cumsum", "erf", "exp", "exp2", "flip", "floor",
+    "gather", "histogram", "log", "log2", "max", "min", "permute", "ravel", "reduce_or", "rsqrt", "sigmoid", "sin",
+    "softmax", "split", "sqrt", "sqrt_rn", "sum", "xor_sum",
+)  # fmt: skip
+"""Functions of `tl` that are also methods of a tensor, with the tensor as their first argument."""
+
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -259,8 +254,17 @@ def _install() -> None:
     for name, op in BINARY_OPERATORS.items():
         setattr(Tensor, f"__{name}__", forward(op))
         setattr(Tensor, f"__r{name}__", backward(op))
+    def method(name: str) -> Callable[..., Any]:
+        def call(self: Tensor, *args: Any, **named: Any) -> Any:
+            return getattr(self._tl, name)(self, *args, **named)
+
+        call.__name__, call.__qualname__, call.__doc__ = name, f"Tensor.{name}", f"Give `tl.{name}` of this tensor."
+        return call
+
     for name in COMPARISONS:
         setattr(Tensor, f"__{name}__", forward(name))
+    for name in METHODS:
+        setattr(Tensor, name, method(name))
 
 
 _install()

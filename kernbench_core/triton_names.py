@@ -8,13 +8,12 @@ from types import MappingProxyType
 SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (
-            "program_id", "num_programs", "arange", "cdiv", "constexpr", "static_range", "range",
-            "static_assert", "static_print", "device_print", "where", "maximum", "minimum", "exp", "exp2",
-            "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "floor", "ceil", "abs", "sum",
-            "max", "min", "argmax", "argmin", "cumsum", "cumprod", "zeros_like", "expand_dims", "broadcast_to",
-            "broadcast", "reshape", "view", "ravel", "trans", "permute", "cast", "multiple_of",
-            "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int32", "int64",
-            "float16", "bfloat16", "float32",
+            "program_id", "num_programs", "cdiv", "constexpr", "static_range", "range", "static_assert",
+            "static_print", "device_print", "where", "abs", "maximum", "minimum", "PropagateNan", "fdiv", "div_rn",
+            "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze", "broadcast_to", "broadcast",
+            "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split", "interleave", "multiple_of",
+            "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int16", "int32", "int64",
+            "uint8", "uint16", "uint32", "float8e4nv", "float8e5", "float16", "bfloat16", "float32",
         ),
         "",
     )
@@ -32,7 +31,25 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         "fma": "Two commands, multiply and add; rounded twice.",
         "cat": "The order is always kept; a `dim` may be given.",
         "softmax": "Composed of max, sub, exp, sum and div, each a timed command.",
-        "clamp": "Two commands: maximum and minimum. NaN is not propagated.",
+        "clamp": "Two commands: maximum and minimum.",
+        "arange": "Extents need not be powers of two; computed in 64 bits, int32 as an operand where it fits.",
+        "cast": "Rounds to nearest; `\"rtz\"` is refused. Floats beyond an integer dtype wrap.",
+        **dict.fromkeys(
+            ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid"),
+            "Of f16, bf16 and f8 too: computed in f32 and rounded once.",
+        ),
+        **dict.fromkeys(("floor", "ceil"), "Of f16, bf16 and f8 too; integers stay as they are."),
+        **dict.fromkeys(
+            ("sum", "cumsum", "cumprod"),
+            "bf16 stays bf16 (Triton makes it f32); computed in f32, rounded once. Sums of int1 are int32.",
+        ),
+        **dict.fromkeys(
+            ("max", "min"), "The dtype is kept (Triton widens 16 bits to 32). `return_indices` is a second command."
+        ),
+        **dict.fromkeys(("argmax", "argmin"), "The axis may be left out. Always the first of equals."),
+        "zeros_like": "A timed command that takes scratchpad space.",
+        "gather": "An index outside is an error.",
+        "histogram": "Any number of bins. A value outside is an error, not left out.",
         "device_assert": "Checked always, on data that is known while the kernel runs.",
     }
 )
@@ -42,8 +59,8 @@ _ATOMIC = "there are no atomic units; let each program write its own place, and 
 _RANDOM = "there is no random number unit; make the numbers on the host and load them"
 _BLOCK = "use tl.load(ptr, shape=…, strides=…), which is the same tile"
 _FLOAT64 = "the units compute in f32 at most"
-_WIDTH = "the units have int8, int32 and int64"
-_F8 = "the units have no 8-bit floats; use float16 or bfloat16"
+_WIDTH = "the units have no unsigned integers of 64 bits; use int64 or uint32"
+_F8 = "the units have float8e4nv and float8e5 only; use one of these"
 _PARALLEL = "a combine function is not an op of a unit; use sum, max, min, cumsum or cumprod"
 _SORT = "the units cannot sort; sort on the host"
 
@@ -53,25 +70,15 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("rand", "randn", "randint", "randint4x", "rand4x", "randn4x", "philox"), _RANDOM),
         **dict.fromkeys(("make_block_ptr", "advance", "make_tensor_descriptor"), _BLOCK),
         **dict.fromkeys(("load_tensor_descriptor", "store_tensor_descriptor"), _BLOCK),
-        **dict.fromkeys(("sort", "topk", "histogram", "bitonic_merge"), _SORT),
+        **dict.fromkeys(("sort", "topk", "bitonic_merge"), _SORT),
         **dict.fromkeys(("reduce", "associative_scan", "map_elementwise"), _PARALLEL),
-        **dict.fromkeys(("float8e4b15", "float8e4b8", "float8e4nv", "float8e5", "float8e5b16"), _F8),
-        **dict.fromkeys(("int16", "uint8", "uint16", "uint32", "uint64"), _WIDTH),
+        **dict.fromkeys(("float8e4b15", "float8e4b8", "float8e5b16"), _F8),
+        "uint64": _WIDTH,
         "float64": _FLOAT64,
         "inline_asm_elementwise": "there is no assembly language; write the computation with tl's ops",
         "dot_scaled": "the matrix unit has no scaled formats; dequantise first, or use a composite's epilogue",
         "umulhi": "there is no wide multiply; use int64",
-        "div_rn": "division is rounded to nearest already; use /",
-        "sqrt_rn": "sqrt is rounded to nearest already; use tl.sqrt",
-        "fdiv": "use /",
         "swizzle2d": "compute the program's tile with // and %",
-        "xor_sum": "there is no xor reduction; load the tile and combine halves with ^",
-        "join": "use tl.cat or store the parts side by side",
-        "split": "load the two parts separately",
-        "interleave": "store the parts with strides",
-        "flip": "load with a negative stride",
-        "gather": "load with a tensor of pointers",
-        "squeeze": "use tl.reshape",
         "pointer_type": "pointers come from the tensors that a launch passes",
         "tensor": "tensors come from tl.load, tl.full and arithmetic",
         "dtype": "spell a dtype as tl.float16 or 'f16'",

@@ -24,7 +24,7 @@ def test_unknown_names_are_sentences() -> None:
     """An unknown name, and a numpy type that kernbench lacks, list what there is."""
     with pytest.raises(StoreError) as caught:
         dtypes.itemsize("fp16")
-    known = "bool, int8, int32, int64, f16, bf16, f32"
+    known = "bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, f32"
     assert str(caught.value) == f"A dtype must be one of {known}, not 'fp16'; use one of these."
     with pytest.raises(StoreError) as caught:
         dtypes.dtype_name(np.dtype(np.float64))
@@ -35,7 +35,15 @@ def test_unknown_names_are_sentences() -> None:
     ("given", "result"),
     [
         (["f16", "f32"], "f32"),
-        (["f16", "bf16"], "f32"),
+        (["f16", "bf16"], "f16"),
+        (["f8e4m3", "f8e5m2"], "f16"),
+        (["f8e4m3", "f8e4m3"], "f8e4m3"),
+        (["f8e5m2", "bf16"], "bf16"),
+        (["f8e5m2", "int64"], "f8e5m2"),
+        (["int32", "uint32"], "uint32"),
+        (["int32", "uint8"], "int32"),
+        (["uint16", "int8"], "uint16"),
+        (["uint8", int], "uint8"),
         (["bf16", "bf16"], "bf16"),
         (["int32", "f16"], "f16"),
         (["int8", "int32"], "int32"),
@@ -66,6 +74,17 @@ def test_cast_truncates_wraps_and_never_warns() -> None:
     assert dtypes.cast(floats, "int32").tolist()[:3] == [1, -1, 0]
     assert dtypes.cast(np.array([300], np.int32), "int8").tolist() == [44]
     assert np.isinf(dtypes.cast(np.array([1e6], np.float32), "f16")[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "greatest", "near_300"), [("f8e4m3", 448.0, 288.0), ("f8e5m2", 57344.0, 320.0)]
+)
+def test_8_bit_floats_saturate(name, greatest, near_300) -> None:
+    """What is greater than the greatest finite number becomes that, infinities too; NaN stays; rounding is to even."""
+    given = np.array([1e9, -1e9, np.inf, np.nan, greatest, 0.5], np.float32)
+    got = dtypes.cast(given, name).astype(np.float32)
+    np.testing.assert_array_equal(got, [greatest, -greatest, greatest, np.nan, greatest, 0.5])
+    assert dtypes.cast(np.array([300, -3, 17], np.int32), name).astype(np.float32).tolist() == [near_300, -3, 16]
 
 
 def test_ml_dtypes_is_imported_when_bf16_is_used() -> None:

@@ -104,11 +104,11 @@ def test_integer_ops_equal_numpy(name: str) -> None:
 
 
 def test_dtypes_meet_as_in_triton() -> None:
-    """Numbers are weak; f16 with bf16 and integer division give f32; int8 sums and products give int32."""
+    """Numbers are weak; f16 with bf16 gives f16, integer division f32; int8 sums and products give int32."""
     half, brain, byte = F.astype(np.float16), F.astype(ml_dtypes.bfloat16), I.astype(np.int8)
     cases: list[tuple[Callable[..., Any], str]] = [
         (lambda h, b, i, y, tl: h * 2.5, "f16"),
-        (lambda h, b, i, y, tl: h + b, "f32"),
+        (lambda h, b, i, y, tl: h + b, "f16"),
         (lambda h, b, i, y, tl: i / 2, "f32"),
         (lambda h, b, i, y, tl: i + h, "f16"),
         (lambda h, b, i, y, tl: i * 0.5, "f32"),
@@ -198,7 +198,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "dtype": (
         lambda f, tl: f.to("float64"),
         UnsupportedError,
-        "a dtype must be one of bool, int8, int32, int64, f16, bf16, f32, not 'float64'; use one of these.",
+        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, f32, not 'float64'; use one of these.",
     ),
 }
 
