@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kernbench_core.placement import Replicate as Replicate
     from kernbench_core.placement import Shard as Shard
     from kernbench_core.plugins import load_plugins as load_plugins
+    from kernbench_core.reruns import rerun as rerun
     from kernbench_core.result import RunResult as RunResult
-    from kernbench_core.runs import rerun as rerun
     from kernbench_core.runs import run as run
     from kernbench_core.topology import compile_topology as compile_topology
 
@@ -44,7 +44,7 @@ _EXPORTS = {
     "UsageError": "errors",
     "compile_topology": "topology",
     "load_plugins": "plugins",
-    "rerun": "runs",
+    "rerun": "reruns",
     "run": "runs",
 }
 

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,15 @@ from kernbench_core.manifest import (
     current_versions,
     describe_bench,
     describe_params,
-    differences,
-    input_file,
-    read_manifest,
 )
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.result import RunResult, count_hazards
-from kernbench_core.run_files import OP_LOG, out_folder, write_out
+from kernbench_core.run_files import out_folder, write_out
 from kernbench_core.trace import TraceFile, open_trace
 
 if TYPE_CHECKING:
     from kernbench_core.config import Config
     from kernbench_core.engine import GraphEngine
-    from kernbench_core.oplog import OpLog
     from kernbench_core.runtime import Expectation
     from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
@@ -62,7 +58,7 @@ class RaceError(KernbenchError):
 
 
 @attrs.frozen
-class _Request:
+class Request:
     """Everything that one run is asked to do, checked, with nothing started and nothing written."""
 
     bench: Bench
@@ -130,7 +126,7 @@ def run(
         raise UsageError("verifying data needs data; leave out either --verify-data or --no-data.")
     found = open_bench(bench, plugins.benches)
     given = dict(params or {})
-    request = _Request(
+    request = Request(
         bench=found,
         given=given,
         values=found.values(given),
@@ -148,16 +144,16 @@ def run(
         tcm_map=tcm_map,
         strict_races=strict_races,
     )
-    return _carry_out(request, on_progress)
+    return carry_out(request, on_progress)
 
 
 def _check_paths(bench: object, topology: object, files: Mapping[str, object]) -> None:
     if not callable(bench):
-        _require_path("bench", bench, "a registered name, the path of a .py file, or a function")
-    _require_path("topology", topology, "a preset or the path of a file")
+        require_path("bench", bench, "a registered name, the path of a .py file, or a function")
+    require_path("topology", topology, "a preset or the path of a file")
     for what, path in files.items():
         if path is not None:
-            _require_path(what, path, "a path, as text or a Path, or None")
+            require_path(what, path, "a path, as text or a Path, or None")
 
 
 def _check_values(seed: object, params: object, settings: object) -> None:
@@ -169,83 +165,10 @@ def _check_values(seed: object, params: object, settings: object) -> None:
         raise UsageError(f"set must be a list of 'key.path=value' texts, not {settings!r}.")
 
 
-@attrs.frozen
-class Rerun:
-    """A run made again from its manifest: its result, whether the op log is the same, and what differs in words."""
-
-    result: RunResult
-    same: bool
-    differences: tuple[str, ...]
-
-
-def rerun(
-    manifest: str | Path,
-    *,
-    on_progress: Callable[[Progress], None] | None = None,
-    plugins: Plugins | None = None,
-) -> Rerun:
-    """Run again what `manifest` describes and compare the op logs; write nothing.
-
-    Raise UsageError when the manifest, or an input file that it names, is missing or has changed, and RunInterrupted,
-    with the partial result, for Ctrl-C.
-    """
-    from kernbench_core.config import Config
-    from kernbench_core.watchdog import Limits
-
-    _require_path("manifest", manifest, "the path of a file, as text or a Path")
-    path = Path(manifest)
-    old = read_manifest(path)
-    plugins = plugins or load_plugins()
-    bench = open_bench(_recorded_bench(path, old), plugins.benches)
-    given = {
-        name: input_file(path, value, f"the file of parameter {name!r}") if isinstance(value, dict) else value
-        for name, value in old.params.items()
-    }
-    request = _Request(
-        bench=bench,
-        given=given,
-        values=bench.values(given),
-        topology=old.topology,
-        config=Config(old.configuration, {}, (path.name,)),
-        device=old.device,
-        data=old.data,
-        verify_data=old.verify_data,
-        seed=old.seed,
-        limits=Limits(**old.limits),  # type: ignore[arg-type]
-        trace=None,
-        out=None,
-        plugins=plugins,
-    )
-    result = _carry_out(request, on_progress)
-    new = _manifest(request, result.op_log_sha256)
-    same = new.op_log_sha256 == old.op_log_sha256
-    found = [*differences(old, new), *(() if same else _first_difference(path.parent / OP_LOG, result.op_log))]
-    return Rerun(result, same, tuple(found))
-
-
-def _require_path(what: str, given: object, must_be: str) -> None:
+def require_path(what: str, given: object, must_be: str) -> None:
     """Raise UsageError when `given` cannot be a path."""
     if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
         raise UsageError(f"{what} must be {must_be}, not {given!r}.")
-
-
-def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
-    """Yield a sentence about the first op that differs from the log saved in `saved`, if there is one."""
-    from kernbench_core.oplog_file import load_run
-
-    if not saved.is_dir():
-        return
-    before = load_run(saved).op_log
-    for index, (was, now) in enumerate(zip(before, op_log, strict=False)):
-        for name in ("t_start", "component_id", "op_name", "op_id", "stage_of", "t_end", "params"):
-            old, new = getattr(was, name), getattr(now, name)
-            if name == "params":
-                old, new = ({key: repr(value) for key, value in params.items()} for params in (old, new))
-            if old != new:
-                yield f"the first op that differs is number {index}: {name} was {old} and is {new}, in {now}."
-                return
-    if len(before) != len(op_log):
-        yield f"the log had {len(before)} ops and has {len(op_log)}, the first {min(len(before), len(op_log))} alike."
 
 
 def configure(
@@ -262,7 +185,7 @@ def configure(
     return load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
 
 
-def _carry_out(request: _Request, on_progress: Callable[[Progress], None] | None) -> RunResult:
+def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) -> RunResult:
     """Simulate, verify, write the files."""
     from kernbench_core.engine import GraphEngine
     from kernbench_core.mesh import is_mesh
@@ -341,7 +264,7 @@ def _reference(expectation: Expectation) -> Any:
 
 
 def _result(
-    request: _Request,
+    request: Request,
     engine: GraphEngine,
     verification: Verification | None,
     began: float,
@@ -349,7 +272,7 @@ def _result(
     interrupted: bool = False,
 ) -> RunResult:
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
-    manifest = _manifest(request, op_log_sha256)
+    manifest = manifest_of(request, op_log_sha256)
     timing, recorder = engine.get_timing_result(), engine.ctx.tcm_recorder
     return RunResult(
         bench=request.bench.name,
@@ -370,7 +293,7 @@ def _result(
     )
 
 
-def _manifest(request: _Request, op_log_sha256: str | None) -> Manifest:
+def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
     copied = request.out is not None
     params, _ = describe_params(request.values, request.given, copied=copied)
     return Manifest(
@@ -387,26 +310,3 @@ def _manifest(request: _Request, op_log_sha256: str | None) -> Manifest:
         plugins=current_plugins(request.plugins),
         op_log_sha256=op_log_sha256,
     )
-
-
-def _recorded_bench(path: Path, manifest: Manifest) -> str | Path | Callable[..., Any]:
-    """Return the bench that a manifest names, as `open_bench` takes it."""
-    recorded = manifest.bench
-    if "file" in recorded:
-        return input_file(path, recorded, "the bench file")
-    if "name" in recorded:
-        return recorded["name"]
-    module, _, qualname = recorded["function"].partition(":")
-    found: Any = None
-    try:
-        found = import_module(module)
-        for name in qualname.split("."):
-            found = getattr(found, name)
-    except (ImportError, AttributeError):
-        found = None
-    if not callable(found):
-        raise UsageError(
-            f"manifest {str(path)!r} names the bench function {recorded['function']!r}, which must be importable."
-        )
-    function: Callable[..., Any] = found
-    return function

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 
 from attrs import frozen
 
+from kernbench_core.allocator import Block, FirstFit
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, TcmOverflowError
-from kernbench_core.memory import Block, FirstFit
 from kernbench_core.regions import Region
 from kernbench_core.units import format_bytes
 

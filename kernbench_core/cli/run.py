@@ -14,8 +14,8 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from kernbench_core.reruns import Rerun
     from kernbench_core.result import RunResult
-    from kernbench_core.runs import Rerun
 
 _INTERRUPTED = 130
 
@@ -121,8 +121,8 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
     """Run again what MANIFEST describes: the same op-log hash and right data, or what differs."""
+    from kernbench_core.reruns import rerun as rerun_manifest
     from kernbench_core.runs import RunInterrupted
-    from kernbench_core.runs import rerun as rerun_manifest
 
     try:
         again = _with_progress(

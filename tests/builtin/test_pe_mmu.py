@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.pe_mmu import PeMmu
+from kernbench_core.allocator import FirstFit
 from kernbench_core.errors import ConfigError
-from kernbench_core.memory import FirstFit
 from kernbench_core.messages import MapUpdate, MapUpdateMsg
 from kernbench_core.regions import Region
 from kernbench_core.testing import Rig, assert_ready_at
