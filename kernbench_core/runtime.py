@@ -102,6 +102,12 @@ class Runtime:
         return sips, cubes // sips, len(self.pes) // cubes
 
     @property
+    def cube_mesh(self) -> tuple[int, int]:
+        """Width and height of the mesh that the cubes of a SIP form; cubes are numbered along its rows."""
+        design = self._engine.ctx.design
+        return design.mesh_width, design.cubes_per_sip // design.mesh_width
+
+    @property
     def now(self) -> float:
         """Simulated time in ns."""
         return self._engine.env.now

@@ -11,14 +11,13 @@ from kernbench_builtin.benches._shared import check_product, operand, require_po
 from kernbench_core.runtime import Runtime
 
 
-def gemm_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, cols, across, BM, BN, BK, tl):
+def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):
     """Compute one PE's block of C = A @ B; while a pair of tiles is multiplied, the next pair is on its way."""
-    down, along = divmod(tl.program_id(0), across)
-    last_m, last_n = min((down + 1) * rows, M), min((along + 1) * cols, N)
-    for m in range(down * rows, last_m, BM):
-        bm = min(BM, last_m - m)
-        for n in range(along * cols, last_n, BN):
-            bn = min(BN, last_n - n)
+    row, col, rows, cols = blocks.of(tl.program_id(0))
+    for m in range(row, row + rows, BM):
+        bm = min(BM, row + rows - m)
+        for n in range(col, col + cols, BN):
+            bn = min(BN, col + cols - n)
             a = b = acc = None
             for k in range(0, K, BK):
                 bk = min(BK, K - k)
@@ -44,11 +43,9 @@ def bench(
 ) -> None:
     """Multiply an M x K by a K x N matrix with double-buffered loads, a block of the result for each PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    blocks = Blocks.over(rt, M, N)
     left = operand(rt, "a", a, dtype, rows_by_cube(rt, M, K, dtype), M=M, K=K)
     right = operand(rt, "b", b, dtype, columns_by_cube(rt, N, dtype), K=K, N=N)
     out = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
-    block = (blocks.rows, blocks.cols, blocks.across)
-    rt.launch(gemm_kernel, left, right, out, M, N, K, *block, tile_m, tile_n, tile_k)
+    rt.launch(gemm_kernel, left, right, out, N, K, Blocks.over(rt, M, N), tile_m, tile_n, tile_k)
     rt.copy_to_host(out)
     check_product(rt, out, left, right)

@@ -9,11 +9,9 @@ from kernbench_builtin.benches._shared import check_product, require_positive
 from kernbench_core.runtime import Runtime
 
 
-def composite_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, cols, across, BM, BN, BK, pin_a, tl):
+def composite_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, pin_a, tl):
     """Hand one PE's block of C = A @ B to its scheduler; its rows of A stay in HBM, or are loaded once and pinned."""
-    down, along = divmod(tl.program_id(0), across)
-    row, col = down * rows, along * cols
-    bm, bn = min(rows, M - row), min(cols, N - col)
+    row, col, bm, bn = blocks.of(tl.program_id(0))
     if bm <= 0 or bn <= 0:
         return
     a = tl.ref(a_ptr + row * K, shape=(bm, K))
@@ -35,11 +33,9 @@ def bench(
 ) -> None:
     """Multiply an M x K by a K x N matrix as one tiled composite command per PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    blocks = Blocks.over(rt, M, N)
     a = rt.tensor((M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
     b = rt.tensor((K, N), dtype, name="b", placement=columns_by_cube(rt, N, dtype))
     c = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
-    block = (blocks.rows, blocks.cols, blocks.across)
-    rt.launch(composite_kernel, a, b, c, M, N, K, *block, tile_m, tile_n, tile_k, pin_a)
+    rt.launch(composite_kernel, a, b, c, N, K, Blocks.over(rt, M, N), tile_m, tile_n, tile_k, pin_a)
     rt.copy_to_host(c)
     check_product(rt, c, a, b)

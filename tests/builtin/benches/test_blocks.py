@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,22 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
+from kernbench_core.runs import run
 
-MESHES = st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(1, 8))
+MESHES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 2, 3, 4, 8]))
+FULL = (4, 4, 4, 8)
 
 
-def machine(mesh: tuple[int, int, int]) -> SimpleNamespace:
-    """Return what `Blocks` looks at of a runtime."""
-    return SimpleNamespace(mesh=mesh, n_pes=mesh[0] * mesh[1] * mesh[2])
+def machine(mesh: tuple[int, int, int, int]) -> SimpleNamespace:
+    """Return what `Blocks` looks at of a runtime, for (SIPs, width and height in cubes, PEs of a cube)."""
+    sips, width, height, pes = mesh
+    return SimpleNamespace(mesh=(sips, width * height, pes), cube_mesh=(width, height))
 
 
 @given(MESHES, st.integers(1, 70), st.integers(1, 70))
 def test_every_element_belongs_to_one_pe(mesh, m, n) -> None:
     blocks = Blocks.over(machine(mesh), m, n)
     covered = np.zeros((m, n), int)
-    for pe in range(machine(mesh).n_pes):
-        down, along = divmod(pe, blocks.across)
-        covered[down * blocks.rows :, along * blocks.cols :][: blocks.rows, : blocks.cols] += 1
+    for pe in range(prod(mesh)):
+        row, col, rows, cols = blocks.of(pe)
+        if rows > 0 and cols > 0:
+            covered[row : row + rows, col : col + cols] += 1
     assert (covered == 1).all()
 
 
@@ -34,7 +39,7 @@ def test_every_element_belongs_to_one_pe(mesh, m, n) -> None:
 def test_no_grid_that_fills_the_packages_reads_less(mesh, m, n) -> None:
     """All grids of as many blocks as there are PEs in a package, found by trying."""
     blocks = Blocks.over(machine(mesh), m, n)
-    each = mesh[1] * mesh[2]
+    each = prod(mesh[1:])
     for down, across in product(range(1, each + 1), repeat=2):
         if down * across == each:
             assert blocks.rows + blocks.cols <= -(-m // (mesh[0] * down)) + -(-n // across)
@@ -43,17 +48,38 @@ def test_no_grid_that_fills_the_packages_reads_less(mesh, m, n) -> None:
 @pytest.mark.parametrize(
     ("mesh", "m", "n", "expected"),
     [
-        ((1, 1, 4), 64, 64, (32, 32, 2)),
-        ((2, 4, 8), 512, 512, (64, 64, 8)),
-        ((4, 16, 8), 4096, 4096, (256, 128, 32)),
-        ((1, 1, 4), 1000, 8, (250, 8, 1)),
+        ((1, 1, 1, 4), 64, 64, (32, 32, (2, 2))),
+        ((2, 2, 2, 8), 512, 512, (64, 64, (4, 8))),
+        (FULL, 4096, 4096, (256, 128, (4, 32))),
+        ((1, 1, 1, 4), 1000, 8, (250, 8, (4, 1))),
     ],
 )
 def test_grids_by_hand(mesh, m, n, expected) -> None:
     blocks = Blocks.over(machine(mesh), m, n)
-    assert (blocks.rows, blocks.cols, blocks.across) == expected
+    assert (blocks.rows, blocks.cols, blocks.grid) == expected
+
+
+@pytest.mark.parametrize(("m", "n"), [(4096, 4096), (8192, 2048), (2048, 8192)])
+def test_operands_lie_in_the_row_and_the_column_of_cubes(m, n) -> None:
+    """A's rows are cut over packages and cubes, B's columns over the cubes of each package: 4 x 4, along rows."""
+    blocks = Blocks.over(machine(FULL), m, n)
+    for pe in range(prod(FULL)):
+        package, left = divmod(pe, 128)
+        y, x = divmod(left // 8, 4)
+        row, col, rows, cols = blocks.of(pe)
+        a_cubes = {divmod(at * 64 // m, 16) for at in (row, row + rows - 1)}
+        b_cubes = {at * 16 // n for at in (col, col + cols - 1)}
+        assert {(sip, cube // 4) for sip, cube in a_cubes} == {(package, y)}
+        assert {cube % 4 for cube in b_cubes} == {x}
 
 
 def test_placements_are_left_out_where_nothing_divides() -> None:
-    assert rows_by_cube(machine((2, 4, 8)), 100, 64, "f16") is None
-    assert columns_by_cube(machine((2, 4, 8)), 70, "f16") is None
+    assert rows_by_cube(machine((2, 2, 2, 8)), 100, 64, "f16") is None
+    assert columns_by_cube(machine((2, 2, 2, 8)), 70, "f16") is None
+
+
+@pytest.mark.parametrize(("topology", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
+def test_the_runtime_tells_the_mesh_of_cubes(plugins, topology, expected) -> None:
+    found = []
+    run(lambda rt: found.append(rt.cube_mesh), topology, plugins=plugins)
+    assert found == [expected]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernbench_builtin.benches._blocks import Blocks
 from kernbench_builtin.benches.gemm import gemm_kernel
 from kernbench_core.errors import UsageError
 
@@ -114,14 +115,13 @@ def test_sizes_must_be_positive(run, name) -> None:
 # Time -------------------------------------------------------------------------------------------------
 
 
-def single_buffered_kernel(a_ptr, b_ptr, c_ptr, M, N, K, rows, cols, across, BM, BN, BK, tl):  # noqa: N803
+def single_buffered_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):  # noqa: N803
     """Do what gemm_kernel does, but load each pair of tiles only after the one before was multiplied."""
-    first = tl.program_id(0) * rows
-    last = min(first + rows, M)
-    for m in range(first, last, BM):
-        bm = min(BM, last - m)
-        for n in range(0, N, BN):
-            bn = min(BN, N - n)
+    row, col, rows, cols = blocks.of(tl.program_id(0))
+    for m in range(row, row + rows, BM):
+        bm = min(BM, row + rows - m)
+        for n in range(col, col + cols, BN):
+            bn = min(BN, col + cols - n)
             acc = None
             for k in range(0, K, BK):
                 bk = min(BK, K - k)
@@ -138,7 +138,7 @@ def test_double_buffering_hides_the_shorter_of_load_and_dot(run) -> None:
         def bench(rt) -> None:
             a, b = (rt.tensor((size, size), "f16", name=name) for name in "ab")
             c = rt.empty((size, size), "f16", name="c")
-            rt.launch(kernel, a, b, c, size, size, size, size // rt.n_pes, size, 1, 64, 128, 64)
+            rt.launch(kernel, a, b, c, size, size, Blocks.over(rt, size, size), 64, 128, 64)
             rt.check(c, lambda: a.numpy().astype("f4") @ b.numpy().astype("f4"))
 
         return bench
