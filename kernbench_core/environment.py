@@ -120,9 +120,22 @@ class Environment(simpy.Environment):
                     raise event._value
         except simpy.core.StopSimulation:
             queue.clear()
+        except TypeError:
+            if callbacks is not None:
+                raise
+            raise ComponentError(
+                f"each message must be sent once, but a {type(event).__name__}{_way(event)} was sent twice; find the "
+                "component that calls emit twice for it."
+            ) from None
         finally:
             self.events += done
         return bool(queue)
+
+
+def _way(event: Any) -> str:
+    """Say from where to where a message is under way; "" for what is none."""
+    path = getattr(event, "path", ())
+    return f" on its way from {path[0]} to {path[-1]}" if path else ""
 
 
 def _sender(event: Any) -> str:

@@ -171,8 +171,16 @@ class Transaction(MsgBase):
         super().turn_around(self.total if self.op == "read" else 0)
 
     def answered(self) -> None:
-        """Tell the sender that the round trip is over."""
-        self.on_done(self)
+        """Tell the sender that the round trip is over; raise ComponentError when it was told before."""
+        on_done, self.on_done = self.on_done, _answered_before
+        on_done(self)
+
+
+def _answered_before(msg: MsgBase) -> None:
+    """Refuse a second answer."""
+    raise ComponentError(
+        f"{msg.path[0]} must answer each {type(msg).__name__} once, not twice; call emit once for a message."
+    )
 
 
 class HostRequest(MsgBase):
@@ -344,8 +352,9 @@ class FanOutMsg(MsgBase):
         self.on_done = on_done
 
     def answered(self) -> None:
-        """Tell the component that fanned it out."""
-        self.on_done(self)
+        """Tell the component that fanned it out; raise ComponentError when it was told before."""
+        on_done, self.on_done = self.on_done, _answered_before
+        on_done(self)
 
 
 class LaunchMsg(FanOutMsg):

@@ -2,67 +2,112 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kernbench_core.bound import formula_latency
 from kernbench_core.errors import SanityError
-from kernbench_core.graph import EdgeKind
 from kernbench_core.messages import Transaction
 from kernbench_core.timing import resource_uses
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
+    from kernbench_core.oplog import OpRecord
     from kernbench_core.timing import TimingResult
+
+#: Sentences of one check that an error shows.
+FEW = 2
 
 
 def check(ctx: RunContext, result: TimingResult) -> None:
     """Raise SanityError, with one sentence for each check that fails."""
-    problems = [
-        *_answered_once(ctx),
-        *_bytes_conserved(ctx),
-        *_work_takes_time(ctx),
-        *_not_overbooked(ctx, result),
-        *_phases_sum(result),
-        *_not_below_bound(ctx),
-    ]
+    checks = (
+        _answered_once(ctx),
+        _bytes_conserved(ctx),
+        _work_takes_time(ctx),
+        _not_overbooked(ctx, result),
+        _phases_sum(result),
+        _not_below_bound(ctx),
+    )
+    problems = [sentence for failed in checks for sentence in _few(list(failed))]
     if problems:
         raise SanityError("do not use this result: " + " ".join(problems))
 
 
+def _few(sentences: list[str]) -> list[str]:
+    """Keep the first sentences of one check, and say how many more there are: one bad model fails in every place."""
+    more = len(sentences) - FEW
+    return [*sentences[:FEW], f"({more} more like this.)"] if more > 0 else sentences
+
+
 def _answered_once(ctx: RunContext) -> Iterator[str]:
+    """Compare what was asked with what was answered; a second answer to one request is refused when it comes."""
     if ctx.issued != ctx.completed:
         yield f"{ctx.issued} memory transactions were sent but {ctx.completed} answered; each must be answered once."
     unfinished = 0 if ctx.op_logger is None else ctx.op_logger.unfinished
     if unfinished:
         yield f"{unfinished} ops began but never ended; each must end once."
+    for component in ctx.components.values():
+        left = len(tuple(component.awaiting())) + len(component.serving) + len(component.waiting)
+        if left:
+            yield (
+                f"{component.id} has {left} messages in service, in its queue or unanswered at the end of the run; "
+                "all must be done."
+            )
+            return
 
 
 def _bytes_conserved(ctx: RunContext) -> Iterator[str]:
-    """Compare what passed the wires of each memory controller with what its transactions were to move."""
+    """Compare what passed the wires of each memory at the end of a path with what its transactions were to move.
+
+    A memory with several neighbours is left out: messages of other kinds pass its wires too.
+    """
     carried: dict[str, int] = {}
-    for (source, destination), edge in ctx.graph.edges.items():
-        if edge.kind is EdgeKind.HBM:
-            nbytes = ctx.components[source].out_ports[destination].bytes_carried
-            for end in (source, destination):
+    neighbours: dict[str, set[str]] = {}
+    for source, destination in ctx.graph.edges:
+        for end, other in ((source, destination), (destination, source)):
+            if end in ctx.moved_bytes:
+                nbytes = ctx.components[source].out_ports[destination].bytes_carried
                 carried[end] = carried.get(end, 0) + nbytes
+                neighbours.setdefault(end, set()).add(other)
     for memory, moved in sorted(ctx.moved_bytes.items()):
-        if memory in carried and carried[memory] != moved:
+        if len(neighbours.get(memory, ())) == 1 and carried[memory] != moved:
             yield f"{carried[memory]} B passed the wires of {memory}, but its transactions move {moved} B."
 
 
 def _work_takes_time(ctx: RunContext) -> Iterator[str]:
+    """Name the first op, or stage of a tile, that moves or computes something in no time."""
     if ctx.op_logger is None:
         return
     log = ctx.op_logger.log
     for row in log.columns.instant_rows():
-        record = log.at_row(row)
-        accesses = (*record.reads, record.writes) if record.writes else record.reads
-        nbytes = sum(access.nbytes for access in accesses)
-        if nbytes:
-            yield f"{record} touches {nbytes} B in no time; work must take time."
+        record = log.at_row(row, dependencies=False)
+        work = _work_of(record)
+        if work:
+            yield f"{record} {work} in no time; work must take time."
             return
+
+
+def _work_of(record: OpRecord) -> str:
+    """Say what an op does, by the regions that it touches or, for stages, by its sizes; "" when that is nothing."""
+    nbytes = sum(access.nbytes for access in record.reads) + (record.writes.nbytes if record.writes else 0)
+    params = record.params
+    if nbytes:
+        return f"touches {nbytes} B"
+    products = math.prod(_count(params.get(name)) for name in "mkn")
+    if products:
+        return f"makes {products} products"
+    for name, sentence in (("elements", "computes {} elements"), ("nbytes", "moves {} B")):
+        if _count(params.get(name)):
+            return sentence.format(params[name])
+    return ""
+
+
+def _count(value: object) -> int:
+    """Return a size of an op; what is no number is none."""
+    return value if isinstance(value, int) else 0
 
 
 def _not_overbooked(ctx: RunContext, result: TimingResult) -> Iterator[str]:
@@ -72,6 +117,9 @@ def _not_overbooked(ctx: RunContext, result: TimingResult) -> Iterator[str]:
 
 
 def _phases_sum(result: TimingResult) -> Iterator[str]:
+    for phase, length in result.phases.items():
+        if length < 0:
+            yield f"the phase {phase} lasts {length!r} ns; every instant of the run must belong to one phase."
     total = sum(result.phases.values())
     if total != result.total_ns:
         yield f"the phases sum to {total!r} ns, but the run took {result.total_ns!r} ns."

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from kernbench_core.engine import GraphEngine
-from kernbench_core.errors import SanityError
-from kernbench_core.messages import Command, MsgBase
+from kernbench_core.errors import ComponentError, SanityError
+from kernbench_core.messages import Command, Launch, LaunchMsg, MsgBase, Transaction
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.regions import Region
 from kernbench_core.sanity import check
@@ -135,3 +135,85 @@ def test_all_faults_are_told_together() -> None:
     engine.ctx.issued += 1
     text = refusal(engine, phases={"kernel": 0.0})
     assert "each must be answered once. the phases sum to 0.0 ns" in text
+
+
+def test_nothing_may_be_left_in_a_component() -> None:
+    """A component that still waits for an answer, or still serves or queues something, is told."""
+
+    class Forgetful(ToyMemory):
+        def awaiting(self) -> list[MsgBase]:
+            return [MsgBase(), MsgBase()]
+
+    with pytest.raises(SanityError) as caught:
+        toy_engine(pes=1, classes=Classes(memory=Forgetful)).run(bench)
+    assert str(caught.value) == (
+        "do not use this result: sip0.cube0.hbm_ctrl0 has 2 messages in service, in its queue or unanswered at the end "
+        "of the run; all must be done."
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "work"),
+    [
+        ({"m": 2, "k": 3, "n": 4, "dtype_in": "f16"}, "makes 24 products"),
+        ({"elements": 5, "dtype": "f16"}, "computes 5 elements"),
+        ({"nbytes": 6}, "moves 6 B"),
+        ({"nbytes": 0, "elements": 0, "m": 0, "k": 3, "n": 4}, ""),
+    ],
+)
+def test_stages_know_their_work_by_their_sizes(params: dict[str, object], work: str) -> None:
+    """A stage that multiplies, computes or moves something in no time is told; one of nothing may be instant."""
+
+    class Stage(Command):
+        def describe(self) -> OpDescription:
+            return OpDescription("gemm", "TileToken/STAGE", params, stage_of=(0, 7))
+
+    engine, stage = finished(), Stage((0, 8))
+    logger = engine.ctx.op_logger
+    assert logger is not None
+    logger.record_start(3.0, "unit", stage)
+    logger.record_end(3.0, "unit", stage)
+    if not work:
+        check(engine.ctx, engine.get_timing_result())
+        return
+    told = f"do not use this result: TileToken/STAGE (unit, 3.000 ns) {work} in no time; work must take time."
+    assert refusal(engine) == told
+
+
+def test_no_phase_may_be_shorter_than_nothing() -> None:
+    """Phases that sum to the total because one of them makes up for another are told."""
+    engine = finished()
+    result = engine.get_timing_result()
+    changed = {**result.phases, "kernel": 9.0, "launch": -9.0}
+    assert refusal(engine, phases=changed) == (
+        "do not use this result: the phase launch lasts -9.0 ns; every instant of the run must belong to one phase."
+    )
+
+
+def test_one_check_tells_its_first_faults_and_counts_the_rest() -> None:
+    """A model that is wrong everywhere does not fill the screen."""
+    engine = toy_engine(pes=4)
+    engine.run(bench)
+    for pe in range(4):
+        engine.ctx.components["sip0.cube0.r0c0"].out_ports[f"sip0.cube0.hbm_ctrl{pe}"].bytes_carried += 1
+    assert refusal(engine) == (
+        "do not use this result: 4097 B passed the wires of sip0.cube0.hbm_ctrl0, but its transactions move 4096 B. "
+        "4097 B passed the wires of sip0.cube0.hbm_ctrl1, but its transactions move 4096 B. (2 more like this.)"
+    )
+
+
+def test_an_answer_comes_once() -> None:
+    """A second answer to one transaction, or one order, is refused when it comes."""
+    told: list[object] = []
+    for msg in (
+        Transaction("read", (), 0, ("memory", "asker"), told.append),
+        LaunchMsg(Launch(bench, {}, (1, 1, 1), {}), (), ("unit", "asker"), told.append),
+    ):
+        msg.answered()
+        with pytest.raises(ComponentError) as caught:
+            msg.answered()
+        name = type(msg).__name__
+        assert str(caught.value) == (
+            f"{msg.path[0]} must answer each {name} once, not twice; call emit once for a message."
+        )
+    assert len(told) == 2

@@ -1,0 +1,132 @@
+"""Models whose results are wrong in a way that a run can find out. Not a test: test_sanity.py makes a plug-in of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_builtin.hbm_ctrl import HbmCtrl
+from kernbench_builtin.hbm_ctrl_bank import HbmCtrlBank
+from kernbench_builtin.pe_cpu import PeCpu
+from kernbench_builtin.pe_dma import PeDma
+from kernbench_builtin.pe_gemm import PeGemm
+from kernbench_builtin.pe_mmu import PeMmu
+from kernbench_builtin.pe_scheduler import PeScheduler
+from kernbench_builtin.pe_tcm import PeTcm
+from kernbench_core.component import ComponentBase
+from kernbench_core.registry import ComponentEntry
+
+
+class Halves(HbmCtrl):
+    """Answer reads with half of the data."""
+
+    def respond(self, msg: Any) -> None:
+        head = msg.tail if msg.op == "write" else msg.head
+        msg.turn_around()
+        msg.nbytes //= 2
+        ComponentBase.emit(self, msg, head, msg.tail)
+
+
+class Hasty(HbmCtrl):
+    """Answer at once, whatever the channels carry."""
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        msg.turn_around()
+        ComponentBase.emit(self, msg, head, tail)
+
+
+class HastyBanks(HbmCtrlBank):
+    """Answer at once, whatever the banks do."""
+
+    emit = Hasty.emit
+
+
+class TwiceMemory(HbmCtrl):
+    """Answer reads twice."""
+
+    def respond(self, msg: Any) -> None:
+        super().respond(msg)
+        if msg.op == "read":
+            msg.hop -= 1
+            ComponentBase.emit(self, msg, msg.tail, msg.tail)
+
+
+class TwiceMmu(PeMmu):
+    """Acknowledge map updates twice."""
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        super().emit(msg, head, tail)
+        msg.hop -= 1
+        ComponentBase.emit(self, msg, tail, tail)
+
+
+class Hurried(PeDma):
+    """End a chunk when it is sent, and never look at its answer."""
+
+    def _send(self, chunk_msg: Any, head: float, tail: float) -> None:
+        super()._send(chunk_msg, head, tail)
+        self._end(chunk_msg, self.env.now)
+
+    def answered(self, chunk_msg: Any, sent: Any) -> None:
+        """Lose count."""
+
+
+class Instant(PeGemm):
+    """Multiply in no time."""
+
+    def min_service_ns(self, msg: Any) -> float:
+        return 0.0
+
+
+class Busy(PeGemm):
+    """Claim to have worked for a second."""
+
+    def run(self, env: Any, msg: Any) -> Any:
+        self.busy_ns += 1e9
+        yield from super().run(env, msg)
+
+
+class BusyScratchpad(PeTcm):
+    """Keep its write channel busy beyond the end of time."""
+
+    def book_access(self, op: str, nbytes: int, head: float, tail: float) -> tuple[float, float]:
+        self.channel_wires[1].book(1 << 30, head, tail)
+        return super().book_access("read", nbytes, head, tail)
+
+
+class Prophet(PeCpu):
+    """Say that programs end a millisecond from now."""
+
+    def run(self, env: Any, msg: Any) -> Any:
+        yield from super().run(env, msg)
+        for pe in msg.targets:
+            msg.launch.ended_ns[pe] += 1e6
+
+
+class Impatient(PeScheduler):
+    """End a composite when its first tile is on its way."""
+
+    def run(self, env: Any, msg: Any) -> Any:
+        for step in super().run(env, msg):
+            if self._streams:
+                return
+            yield step
+
+
+class Deaf(PeDma):
+    """Never look at an answer: what was asked for never ends."""
+
+    def answered(self, chunk_msg: Any, sent: Any) -> None:
+        """Do nothing."""
+
+
+def kernbench_components() -> list[ComponentEntry]:
+    """Register all of the above."""
+    kinds = {
+        "Halves": "hbm_ctrl", "Hasty": "hbm_ctrl", "HastyBanks": "hbm_ctrl", "TwiceMemory": "hbm_ctrl",
+        "TwiceMmu": "pe_mmu", "Hurried": "pe_dma", "Deaf": "pe_dma", "Instant": "pe_gemm", "Busy": "pe_gemm",
+        "BusyScratchpad": "pe_tcm", "Prophet": "pe_cpu", "Impatient": "pe_scheduler",
+    }  # fmt: skip
+    return [
+        ComponentEntry(f"lying.{name.lower()}", f"lying_models:{name}", kind=kind, sentence="Tell lies.")
+        for name, kind in kinds.items()
+    ]

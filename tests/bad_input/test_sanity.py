@@ -1,0 +1,86 @@
+"""Models that lie: every check at the end of a run is tripped by one, on the command line, with exit code 7."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernbench_core.plugins import Plugins, load_plugins
+
+MODELS = Path(__file__).with_name("lying_models.py")
+TRIPS = {
+    # bytes conserved
+    "Halves": r"\d+ B passed the wires of sip0\.cube0\.hbm_ctrl0, but its transactions move \d+ B\.",
+    # bound <= simulated, in the model without banks and in the one with them
+    "Hasty": r"a write of 2048 B from host to sip0\.cube0\.hbm_ctrl0 took [\d.]+ ns, below its lower bound of "
+    r"[\d.]+ ns\.",
+    "HastyBanks": r"a read of 1024 B from sip0\.cube0\.pe0\.pe_dma to sip0\.cube0\.hbm_ctrl0 took [\d.]+ ns, below its "
+    r"lower bound of [\d.]+ ns\.",
+    # every request answered once
+    "Hurried": r"52 memory transactions were sent but 12 answered; each must be answered once\.",
+    # work takes time: a command that reads bytes, and the stage of a tile, which knows only its sizes
+    "Instant": r"gemm_f16 \(op \d+ of PE \d, sip0\.cube0\.pe\d\.pe_gemm, [\d.]+ ns\) touches \d+ B in no time; work "
+    r"must take time\.",
+    "Instant tile": r"TileToken/GEMM \(sip0\.cube0\.pe\d\.pe_gemm, [\d.]+ ns\) makes 65536 products in no time; work "
+    r"must take time\.",
+    # no resource above 100 %: servers, and the channels of a scratchpad, which a DMA books without a message
+    "Busy": r"sip0\.cube0\.pe0\.pe_gemm was busy for [\d.]+% of the time; no resource can pass 100 %\.",
+    "BusyScratchpad": r"sip0\.cube0\.pe0\.pe_tcm#write was busy for [\d.]+% of the time; no resource can pass 100 %\.",
+    # phases sum to the total, each instant in one
+    "Prophet": r"the phase host_to_device lasts -[\d.]+ ns; every instant of the run must belong to one phase\.",
+}
+REFUSED = {
+    "TwiceMemory": r"each message must be sent once, but a Transaction on its way from sip0\.cube0\.hbm_ctrl\d to "
+    r"(host|sip0\.cube0\.pe\d\.pe_dma) was sent twice; find the component that calls emit twice for it\.",
+    "TwiceMmu": r"each message must be sent once, but a MapUpdateMsg on its way from sip0\.cube0\.pe\d\.pe_mmu to "
+    r"sip0\.cube0\.m_cpu was sent twice; find the component that calls emit twice for it\.",
+    "Impatient": r"sip0\.cube0\.pe\d\.pe_scheduler must answer tl\.composite at \S+ when its last tile is back, but "
+    r"tile 0 came after the answer; wait for every tile\.",
+}
+
+
+@pytest.fixture
+def lying(monkeypatch: pytest.MonkeyPatch) -> Plugins:
+    """Load the builtin plug-in, and the one with the lying models."""
+    monkeypatch.syspath_prepend(MODELS.parent)
+    return load_plugins(["builtin = kernbench_builtin.plugin", "lying = lying_models"], installed=False)
+
+
+def run(folder: Any, plugins: Plugins, name: str) -> Any:
+    """Run a small GEMM with one lying model in the place of its kind."""
+    model, _, tile = name.lower().partition(" ")
+    bench = "gemm-composite" if tile or model == "impatient" else "gemm"
+    kind = plugins.components.get(f"lying.{model}").kind
+    sizes = [part for size in ("M=64", "N=64", "K=64") for part in ("-p", size)]
+    return folder.run(bench, *sizes, "--set", f"components.{kind}.impl=lying.{model}", plugins=plugins)
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_a_lie_fails_a_check(folder: Any, lying: Plugins, name: str) -> None:
+    """Exit code 7, what is wrong where, no figures and no files."""
+    outcome = run(folder, lying, name)
+    assert re.match(r"error: do not use this result: (.* )?" + TRIPS[name], outcome.err), outcome.err
+    assert len(outcome.err) < 1500
+    assert (outcome.code, outcome.out, outcome.left) == (7, "", frozenset())
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_lie_that_cannot_go_on_is_refused_at_once(folder: Any, lying: Plugins, name: str) -> None:
+    """Exit code 6: a second answer, or one before the work is done, names the component that gave it."""
+    outcome = run(folder, lying, name)
+    assert re.match("error: " + REFUSED[name], outcome.err), outcome.err
+    assert (outcome.code, outcome.out, outcome.left) == (6, "", frozenset())
+
+
+def test_a_deadlock_is_found_with_banks_too(folder: Any, lying: Plugins, tmp_path: Path) -> None:
+    """Refresh goes on for ever only while somebody asks for memory: the report comes, exit code 4."""
+    folder.write("k.py", "def kernel(x, tl):\n    tl.load(x, shape=(16,))\ndef bench(rt):\n"
+                 "    rt.launch(kernel, rt.zeros((256,)), grid=(1,))\n")  # fmt: skip
+    banks = ("--set", "components.hbm_ctrl.impl=builtin.hbm_ctrl_bank")
+    outcome = folder.run("k.py", *banks, "--set", "components.pe_dma.impl=lying.deaf", plugins=lying)
+    assert outcome.err.startswith("error: deadlock at simulated time ")
+    assert "kernel 'kernel' at " in outcome.err and "waits for tl.load from its pe_dma" in outcome.err
+    assert (outcome.code, outcome.out, outcome.left) == (4, "", frozenset())
