@@ -81,5 +81,10 @@ def test_placements_are_left_out_where_nothing_divides() -> None:
 @pytest.mark.parametrize(("topology", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
 def test_the_runtime_tells_the_mesh_of_cubes(plugins, topology, expected) -> None:
     found = []
-    run(lambda rt: found.append(rt.cube_mesh), topology, plugins=plugins)
+
+    def bench(rt) -> None:
+        rt.zeros((1,))
+        found.append(rt.cube_mesh)
+
+    run(bench, topology, plugins=plugins)
     assert found == [expected]
