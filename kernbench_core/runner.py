@@ -89,7 +89,12 @@ class KernelRunner:
             return None
         units = ", ".join(sorted({command.serves for command in open_commands}))
         calls = ", ".join(dict.fromkeys(getattr(c, "call", type(c).__name__) for c in open_commands))
-        return Waiting(f"kernel {self._kernel!r} at {self.where()} waits for {calls} from its {units}", self._since)
+        line = self.where()
+        if line is None:  # the kernel has returned: name the lines of what it left in flight
+            sites = (getattr(command, "site", None) for command in open_commands)
+            lines = dict.fromkeys(describe_site(site) for site in sites if site is not None)
+            line = "its end" if not lines else f"its end, after {' and '.join([*lines][:2])},"
+        return Waiting(f"kernel {self._kernel!r} at {line} waits for {calls} from its {units}", self._since)
 
     def _state(self) -> PeState:
         ctx, cpu = self._component.ctx, self._component.node.id

@@ -232,6 +232,23 @@ def test_the_suspended_line_is_known() -> None:
     assert runner.waits_in_words() is None
 
 
+def test_a_kernel_that_left_commands_in_flight_is_named_with_their_lines() -> None:
+    """At its end a kernel waits for what it did not wait for itself; no line of it is suspended then."""
+    words: list[Any] = []
+
+    def kernel(x: Any, tl: Any) -> None:
+        tl.load(x, shape=(4, 4), wait=False)
+
+    rig = Rig(overhead=2.0)
+    runner = rig.runners[0]
+    x = rig.tensor(X)
+    watch = rig.ctx.env.timeout(50)
+    watch.callbacks.append(lambda _: words.append(runner.waits_in_words()))
+    rig.run(kernel, x)
+    line = f"{__file__}:{kernel.__code__.co_firstlineno + 1}"
+    assert words[0].sentence == f"kernel 'kernel' at its end, after {line}, waits for tl.load from its pe_dma"
+
+
 def test_print_and_breakpoint_work_in_kernels(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
