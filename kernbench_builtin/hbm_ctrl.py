@@ -19,13 +19,14 @@ class HbmCtrl(ChannelledMemory):
     Models: a controller latency per request; pseudo-channels that interleave by address and serialise by bandwidth; \
 reads and writes share a channel; a row of a strided access moves whole bursts, so short rows waste bandwidth; the \
 share of the peak that refresh leaves to sequential reads, measured on builtin.hbm_ctrl_bank.
-    Ignores: Row buffers, banks and bank groups are not modelled: bursts of 32 B from random rows run at the \
-sequential rate, 3.0 times too fast, and row conflicts in one bank 36 times; random chunks of 4 KiB 1.06 times. \
+    Ignores: Row buffers, banks and bank groups are not modelled: random bursts of 32 B run 3.0 times too fast, \
+random chunks of 4 KiB 1.06 times, row conflicts in one bank 36 times. \
 Read-write turnaround is free: sequential reads and writes in equal parts run 1.08 times too fast. \
 Refresh takes its share of the rate all the time instead of stopping everything now and then. \
 Requests of a channel are served first come first served.
     Timing: out = arrival + overhead; per channel start = max(out, free), \
-free = start + bytes / (channel_bandwidth x efficiency), then channel_latency.
+free = start + bytes / (channel_bandwidth x efficiency), for a write not before its last byte is there, then \
+channel_latency.
     Source: JESD238 (25.6 GB/s per pseudo-channel); Ramulator 2 preset HBM3-6400 (tRCD + tCL = 31.9 ns); \
 tools/derive_hbm.py (efficiency, factors).
     """

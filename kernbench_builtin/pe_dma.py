@@ -26,7 +26,8 @@ each with its own queue and at most `servers` chunks outstanding, first come fir
 of each chunk, address translation, the round trip over the fabric, and the scratchpad's end of it on the scratchpad's \
 own channels. Traffic of others to the PE's scratchpad passes through.
     Ignores: Descriptors are set up side by side: there is no limit on how many are known to the DMA. \
-Cutting a descriptor into chunks and rows takes no time of its own.
+Cutting a descriptor into chunks and rows takes no time of its own. What others send to or get from the scratchpad \
+passes without delay.
     Timing: a chunk leaves at max(taken, start of its descriptor + descriptor_overhead) + overhead + translation. \
 A read then takes its round trip and the wire and access to the scratchpad, into which its bytes go as they come; \
 a write first the wires and access to the scratchpad, from which its bytes leave as they come, then its round trip. \

@@ -25,8 +25,8 @@ streams through; a block that does not fill the array takes as long as one that 
 once, rows + columns - 2 cycles until the last cell has its first operands, and drains it once, rows cycles to shift \
 out the last block; with pipelined: false every block does. Narrow dtypes go faster, wide ones slower. The operands \
 and the result of a GEMM command stream from and to the scratchpad meanwhile.
-    Ignores: Back-to-back products do not overlap in the array: each fills and drains it. Operands of GEMM and math \
-commands do not queue for the scratchpad behind other traffic.
+    Ignores: Back-to-back products do not overlap in the array: each fills and drains it. Operands of GEMM commands do \
+not queue for the scratchpad behind other traffic.
     Timing: overhead + max(cycles / clock, bytes / operand_bandwidth); blocks = ceil(m / rows) * ceil(n / columns); \
 cycles = blocks * ceil(k / rate) + rows + columns - 2 + rows, or blocks * (ceil(k / rate) + rows + columns - 2 + rows) \
 when not pipelined; bytes are the larger of operands and result of a command, 0 for a tile.

@@ -24,8 +24,8 @@ then, where w lanes hold parts of one result, in a tree of ceil(log2(w)) steps, 
 through it; a scan goes through the tree with every pass. w is 1 where at least `lanes` elements lie side by side \
 behind the axis. Operands and result of a command stream from and to the scratchpad meanwhile, and what an epilogue \
 step reads beside its tile.
-    Ignores: An op costs the same for all values, and in all dtypes of one width. Operands of GEMM and math \
-commands do not queue for the scratchpad behind other traffic.
+    Ignores: An op costs the same for all values, and in all dtypes of one width. Operands of math commands do \
+not queue for the scratchpad behind other traffic.
     Timing: overhead + max(cycles / clock, bytes / operand_bandwidth); passes = ceil(elements / lanes) * \
 ceil(element width / lane_width); cycles = ceil(cost * passes), for a reduction ceil(cost * (passes + ceil(log2(w)))), \
 for a scan ceil(cost * passes * (1 + ceil(log2(w)))); w = min(extent of the axis, ceil(lanes / elements behind the \

@@ -12,7 +12,7 @@ from kernbench_builtin import plugin
 from kernbench_core.bench import open_bench
 from kernbench_core.component import ComponentBase
 from kernbench_core.plugins import Plugins
-from kernbench_core.timing import docstring_section
+from kernbench_core.timing import docstring_section, ignored_by
 
 
 @pytest.mark.parametrize("entry", plugin.kernbench_components(), ids=lambda entry: entry.name)
@@ -26,6 +26,14 @@ def test_a_component_declares_and_describes_itself(plugins: Plugins, entry: obje
         assert param.doc.endswith(".")
         assert param.required or param.default_value is not None
     assert plugins.components[name].sentence.endswith(".")
+
+
+def test_what_models_ignore_is_told_in_short_sentences_each_once(plugins: Plugins) -> None:
+    """A result quotes these: no two models say the same, and none says much at once."""
+    classes = [plugins.components.load(entry.name) for entry in plugin.kernbench_components()]
+    sentences = [sentence for cls in classes for sentence in ignored_by(cls)]
+    assert [sentence for sentence in sentences if sentences.count(sentence) > 1] == []
+    assert [sentence for sentence in sentences if len(sentence) > 180 or not sentence.endswith(".")] == []
 
 
 @pytest.mark.parametrize("entry", plugin.kernbench_benches(), ids=lambda entry: entry.name)
