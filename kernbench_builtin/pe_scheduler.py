@@ -8,6 +8,7 @@ from kernbench_builtin.tile_token import TileStream, TileToken, spelled
 from kernbench_builtin.tiling import PipelinePlan, TilePlan, generate_gemm_plan, generate_math_plan
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
+from kernbench_core.dtypes import promote
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError, ShapeError
 from kernbench_core.graph import Node
@@ -105,6 +106,9 @@ def plan_of(command: Any, prefix: str) -> PipelinePlan:
             dtype_out=dtypes["out"],
         )
     if command.op == "math":
+        operands = [name for name in ("a", "b") if name in dtypes]
+        held = {"a": command.a_pinned, "b": command.b_pinned}
+        shapes = {name: (command.layouts[name].rows, command.layouts[name].cols) for name in operands[1:]}
         return generate_math_plan(
             command.m,
             command.n,
@@ -112,9 +116,12 @@ def plan_of(command: Any, prefix: str) -> PipelinePlan:
             command.tile_n,
             math_op=command.math_op,
             pe_prefix=prefix,
-            pinned=("a",) if command.a_pinned else (),
+            operands=operands,
+            pinned=[name for name in operands if held[name]],
+            shapes=shapes,
+            dtypes=dtypes,
             epilogue_specs=command.epilogue,
-            dtype=dtypes["a"],
+            dtype=promote([dtypes[name] for name in operands]),
             dtype_out=dtypes["out"],
         )
     raise ComponentError(

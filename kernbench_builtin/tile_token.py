@@ -9,6 +9,7 @@ from kernbench_builtin.tiling import Stage, StageType, TilePlan
 from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Signal
+from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog import OpDescription
 from kernbench_core.regions import Region
@@ -22,7 +23,7 @@ class TiledCommand(Protocol):
     op_id: tuple[int, int]
 
     def tile_regions(self, operand: str, row0: int, rows: int, col0: int, cols: int) -> tuple[Region, ...]:
-        """Return the physical ranges of a block of `operand` ("a", "b" or "out"), row by row."""
+        """Return the physical ranges of a block of `operand` ("a", "b", "out" or a step's), row by row."""
 
 
 class TileStream:
@@ -59,8 +60,8 @@ class TileStream:
     def in_order(self, token: TileToken) -> bool:
         """Tell whether tiles leave the stage that `token` is at in plan order."""
         kind = token.stage.stage_type
-        if kind is StageType.DMA_READ:
-            return token.plan.stages[token.stage_idx + 1].stage_type is not kind
+        if kind is StageType.DMA_READ:  # the last one of a tile's operands; what a step reads later stops nobody
+            return token.plan.stages[token.stage_idx + 1].stage_type is StageType.FETCH
         return token.stage_idx < self._summed and kind in (StageType.GEMM, StageType.MATH)
 
     def leave(self, token: TileToken, component: ComponentBase, head: float, tail: float) -> None:
@@ -78,7 +79,16 @@ class TileStream:
             ready.go_on(component, head, tail)
 
     def complete(self, token: TileToken) -> None:
-        """Count a tile that is back; called once per tile, inside its delivery."""
+        """Count a tile that is back; called once per tile, inside its delivery.
+
+        Raise ComponentError when its command has been answered without it.
+        """
+        done = getattr(self.command, "done", None)
+        if done is not None and done.fired:
+            raise ComponentError(
+                f"{self.home} must answer {spelled(self.command)} when its last tile is back, but tile {token.index} "
+                "came after the answer; wait for every tile."
+            )
         del self.in_flight[token.index]
         self.staged_bytes -= token.plan.staged_bytes
         self.completed += 1

@@ -7,13 +7,15 @@ of a GEMM tile are
     and for the last k of an (m, n) pair: [MATH of output_tile scope]* STORE DMA_WRITE
 
 so the accumulator stays in the register file between the k tiles. A pinned operand is in the scratchpad already: its
-DMA_READ is left out of every tile. Tiles at an edge have their true, smaller size.
+DMA_READ is left out of every tile. A MATH step whose operand stays in HBM has a DMA_READ of its part right before it.
+Tiles at an edge have their true, smaller size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from attrs import frozen
@@ -89,6 +91,10 @@ class _Extent:
     size: int
 
 
+_ONLY = _Extent(0, 0, 1)
+"""The one k tile of an op without k, and the range of a dimension that broadcasts."""
+
+
 class _Units:
     """Make the stages that the units of one PE serve; within a plan, equal stages are one object."""
 
@@ -112,12 +118,24 @@ class _Units:
     def multiply(self, m: int, k: int, n: int, dtype: str) -> Stage:
         return self._stage(StageType.GEMM, self._gemm, {"m": m, "k": k, "n": n, "dtype_in": dtype})
 
-    def compute(self, step: object, rows: _Extent, cols: _Extent, dtype: str) -> Stage:
-        """Return the MATH stage of an epilogue step, or of a plain op that is given by its name."""
+    def compute(
+        self, step: object, rows: _Extent, cols: _Extent, dtype: str, depth: _Extent | None = None
+    ) -> list[Stage]:
+        """Return the stages of an epilogue step, or of a plain op that is given by its name: MATH, perhaps a read."""
         op = step if isinstance(step, str) else str(getattr(step, "kind", ""))
         params: dict[str, Any] = {"op_kind": op, "elements": rows.size * cols.size, "dtype": dtype}
         beside = _beside_bytes(step, rows, cols)
-        return self._stage(StageType.MATH, self._math, {**params, "beside_bytes": beside} if beside else params)
+        source = getattr(step, "layout", None)
+        read = [] if source is None else [self._read_beside(step, source, rows, cols, depth)]
+        beside += sum(stage.params["nbytes"] for stage in read)
+        math = self._stage(StageType.MATH, self._math, {**params, "beside_bytes": beside} if beside else params)
+        return [*read, math]
+
+    def _read_beside(self, step: Any, source: Any, rows: _Extent, cols: _Extent, depth: _Extent | None) -> Stage:
+        """Return the read of the part of a step's operand in HBM that broadcasts to a tile; `depth` is its k tile."""
+        own = _Extent(0, depth.index, 1) if step.per_tile and depth is not None else _broadcast(rows, source.rows)
+        across = _broadcast(cols, source.cols)
+        return self.transfer(StageType.DMA_READ, step.source, own, across, itemsize(source.dtype))
 
     def write_back(
         self, rows: _Extent, cols: _Extent, width: int, dst_addr: int | None = None
@@ -171,10 +189,10 @@ def generate_gemm_plan(
                     stages.append(units.transfer(StageType.DMA_READ, "b", k, n, width_b))
                 nbytes = m.size * k.size * width_a + k.size * n.size * width_b
                 stages += [units.move(StageType.FETCH, nbytes), units.multiply(m.size, k.size, n.size, dtype_in)]
-                stages += [units.compute(step, m, n, acc) for step in after_gemm]
+                stages += [stage for step in after_gemm for stage in units.compute(step, m, n, acc, k)]
                 last_use = len(stages) - 1
                 if k is depth[-1]:
-                    stages += [units.compute(step, m, n, acc) for step in before_store]
+                    stages += [stage for step in before_store for stage in units.compute(step, m, n, acc)]
                     stages += units.write_back(m, n, width_out)
                 # a step on each product keeps that apart from the sum
                 held = nbytes + (sum_bytes if after_gemm else 0)
@@ -197,32 +215,39 @@ def generate_math_plan(
     dtype_out: str | None = None,
     operands: Sequence[str] = ("a",),
     pinned: Sequence[str] = (),
+    shapes: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    dtypes: Mapping[str, str] = MappingProxyType({}),
     epilogue_specs: Iterable[object] = (),
 ) -> PipelinePlan:
     """Tile an element-wise op over (M, N): DMA_READ FETCH MATH STORE DMA_WRITE per tile, in M -> N order.
 
-    There is one DMA_READ for each of `operands` that is not in `pinned`, all of shape (M, N). `src_addr` and `dst_addr`
-    are the first bytes of the (one) operand and the output; the DMA stages carry them along when they are given.
-    Epilogue specs, as those of a GEMM, add a MATH each after the op: every tile is an output tile and its only k tile.
-    Raises ShapeError when a size is below 1.
+    There is one DMA_READ for each of `operands` that is not in `pinned`, of shape (M, N) and of `dtype` unless `shapes`
+    and `dtypes` say otherwise; of an extent of 1 every tile reads the same. `src_addr` and `dst_addr` are the first
+    bytes of the (one) operand and the output; the DMA stages carry them along when they are given. Math is done in
+    `dtype`. Epilogue specs, as those of a GEMM, add a MATH each after the op: every tile is an output tile and its only
+    k tile. Raises ShapeError when a size is below 1.
     """
     specs = tuple(epilogue_specs)
     chain = (math_op, *_of_scope(specs, Scope.K_TILE), *_of_scope(specs, Scope.OUTPUT_TILE))
     units = _Units(pe_prefix)
-    width, width_out = itemsize(dtype), itemsize(dtype_out or dtype)
-    read = [operand for operand in operands if operand not in pinned]
+    width_out = itemsize(dtype_out or dtype)
     tiles: list[TilePlan] = []
     for m in _extents("M", M, tile_m):
         for n in _extents("N", N, tile_n):
-            elements = m.size * n.size
-            stages = [
-                units.transfer(StageType.DMA_READ, operand, m, n, width, src_addr=src_addr) for operand in read
-            ]
-            stages.append(units.move(StageType.FETCH, len(operands) * elements * width))
-            stages += [units.compute(step, m, n, dtype) for step in chain]
+            stages, fetched = [], 0
+            for operand in operands:
+                rows, cols = (_broadcast(*pair) for pair in zip((m, n), shapes.get(operand, (M, N)), strict=True))
+                width = itemsize(dtypes.get(operand, dtype))
+                fetched += rows.size * cols.size * width
+                if operand not in pinned:
+                    stages.append(
+                        units.transfer(StageType.DMA_READ, operand, rows, cols, width, src_addr=src_addr)
+                    )
+            stages.append(units.move(StageType.FETCH, fetched))
+            stages += [stage for step in chain for stage in units.compute(step, m, n, dtype, _ONLY)]
             last_use = len(stages) - 1
             stages += units.write_back(m, n, width_out, dst_addr)
-            room = (_staged(stages), len(operands) * elements * width, elements * width_out, last_use)
+            room = (_staged(stages), fetched, m.size * n.size * width_out, last_use)
             tiles.append(TilePlan(tuple(stages), m.index, n.index, 0, *room))
     return PipelinePlan(tuple(tiles))
 
@@ -233,6 +258,11 @@ def _extents(axis: str, size: int, tile: int) -> tuple[_Extent, ...]:
         if value < 1:
             raise ShapeError(f"{name} of a tile plan must be at least 1, not {value!r}; give a larger one.")
     return tuple(_Extent(index, start, min(tile, size - start)) for index, start in enumerate(range(0, size, tile)))
+
+
+def _broadcast(tile: _Extent, extent: int) -> _Extent:
+    """Return the range of an operand of this extent that broadcasts to a tile."""
+    return _ONLY if extent == 1 else tile
 
 
 def _of_scope(specs: Sequence[object], scope: Scope) -> tuple[object, ...]:

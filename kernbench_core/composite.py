@@ -25,19 +25,6 @@ _COMMAND_BYTES = 128
 
 
 @frozen(eq=False)
-class EpilogueSpec:
-    """One step of an epilogue: its kind (`bias`, `scale`, `relu`, any unary math op…), scope, and operands.
-
-    With `per_tile` the operand's first dimension counts the k tiles, and each reads its own part.
-    """
-
-    kind: str
-    scope: Scope
-    operands: tuple[Operand, ...] = ()
-    per_tile: bool = False
-
-
-@frozen(eq=False)
 class Layout:
     """Where a matrix operand lies: rows `pitch` bytes apart, in HBM (`memory` translates for `pe`) or in the TCM."""
 
@@ -87,8 +74,24 @@ class Layout:
 
 
 @frozen(eq=False)
+class EpilogueSpec:
+    """One step of an epilogue: its kind (`bias`, `scale`, `relu`, any unary math op…), scope, and operands.
+
+    With `per_tile` the operand's first dimension counts the k tiles, and each reads its own part. An operand that stays
+    in HBM is the one of the command's layouts that `source` names; each tile reads its part of the matrix `layout`.
+    """
+
+    kind: str
+    scope: Scope
+    operands: tuple[Operand, ...] = ()
+    per_tile: bool = False
+    source: str = ""
+    layout: Layout | None = None
+
+
+@frozen(eq=False)
 class Work:
-    """What a composite computes: (m, k) x (k, n) with op "gemm", or a `math_op` on (m, n) with op "math" and k 0."""
+    """What a composite computes: (m, k) x (k, n) with op "gemm", or with op "math" and k 0 a `math_op`, of (m, n)."""
 
     op: str
     m: int
@@ -104,8 +107,9 @@ class Work:
 class CompositeCmd(KernelCommand):
     """Run a tiled pipeline: read tiles, compute, epilogue, write tiles. One executable record; its stages are timing.
 
-    `op` is "gemm" (operands a, b, out) or "math" (a, out; `k` is 0). Operands in `pinned` are in the scratchpad
-    already, their reads are skipped; the others stay in HBM. Inputs are sampled, and the output is visible, at issue.
+    `op` is "gemm" (operands a, b, out) or "math" (a, perhaps b, out; `k` is 0). Operands in `pinned` are in the
+    scratchpad already, their reads are skipped; the others stay in HBM, and so do `epilogue0`, … that epilogue steps
+    name. Inputs are sampled, and the output is visible, at issue.
     """
 
     __slots__ = (
@@ -132,7 +136,7 @@ class CompositeCmd(KernelCommand):
         self.pinned = pinned
         out = layouts["out"]
         self.out: Value = ResultValue(op_id, (out.rows, out.cols), out.dtype)
-        self._inputs: tuple[Access, ...] = ()
+        self._inputs: dict[str, Access] = {}
         self._translated: dict[str, tuple[Region, ...]] = {}
         self._ticket: WriteTicket | None = None
 
@@ -157,12 +161,12 @@ class CompositeCmd(KernelCommand):
         return self.out.dtype
 
     def tile_regions(self, operand: str, row: int, rows: int, col: int, cols: int) -> tuple[Region, ...]:
-        """Give the physical regions of a tile of operand "a", "b" or "out", cut at its edges. For the scheduler."""
+        """Give the physical regions of a tile of an operand ("a", "b", "out"…), cut at its edges. For the scheduler."""
         return self.layouts[operand].regions(row, rows, col, cols)
 
     def at_issue(self, store: MemoryStore, now: float) -> None:
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
-        self._inputs = tuple(self._input(name, store) for name in self.layouts if name != "out")
+        self._inputs = {name: self._input(name, store) for name in self.layouts if name != "out"}
         super().at_issue(store, now)
         self._ticket = store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
@@ -203,12 +207,13 @@ class CompositeCmd(KernelCommand):
     def describe(self) -> OpDescription:
         """Describe the whole computation for the op log."""
         regions = self._whole("out")
-        reads = [*self._inputs]
+        reads = [access for name, access in self._inputs.items() if name in ("a", "b")]
         steps = []
         for spec in self.epilogue:
-            numbers = tuple(range(len(reads), len(reads) + len(spec.operands)))
+            own = [self._inputs[spec.source]] if spec.source else [operand.access for operand in spec.operands]
+            numbers = tuple(range(len(reads), len(reads) + len(own)))
             steps.append((spec.kind, spec.scope.value, numbers, spec.per_tile))
-            reads.extend(operand.access for operand in spec.operands)
+            reads.extend(own)
         params: dict[str, object] = {
             "op": self.op,
             "out_addr": regions[0].base,
@@ -226,7 +231,7 @@ class CompositeCmd(KernelCommand):
         return OpDescription(kind, f"composite_{self.op}", params, tuple(reads), writes, op_id=self.op_id)
 
     def _gemm_params(self) -> dict[str, object]:
-        a, b = self._inputs[0], self._inputs[1]
+        a, b = self._inputs["a"], self._inputs["b"]
         assert a.value is not None
         assert b.value is not None
         return {

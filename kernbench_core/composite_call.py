@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.commands import Operand
@@ -23,7 +23,10 @@ WITH_OPERAND = ("bias", "add", "scale", "mul", "dequant", "sub", "div", "maximum
 """Kinds of epilogue steps that take one operand."""
 
 ALONE = tuple(sorted({*UNARY, *FLOAT_UNARY} - {"copy"}))
-"""Kinds of epilogue steps that take none, and math ops of a math composite."""
+"""Kinds of epilogue steps that take none, and math ops of a math composite of one operand."""
+
+OF_TWO = ("add", "sub", "mul", "div", "maximum", "minimum")
+"""Math ops of a math composite of two operands."""
 
 DEFAULT_TILE = 128
 """Extent of a composite's tiles along each dimension when none is given."""
@@ -58,10 +61,11 @@ class CompositeLanguage(MathLanguage):
     ) -> Step:
         """Describe one step of a composite's epilogue.
 
-        `kind` is `bias`, `add`, `scale`, `mul`, `dequant`, … with an operand (a number, or a tile in the scratchpad
-        that broadcasts to the output), or a unary op such as `relu`. With scope `k_tile` it runs on the product of each
-        tile along k, with `output_tile` once per output tile. With `per_tile` (scope `k_tile`) the first dimension of
-        the operand counts the k tiles: each takes its own part, and the part broadcasts.
+        `kind` is `bias`, `add`, `scale`, `mul`, `dequant`, … with an operand (a number; a tile in the scratchpad, or a
+        ref to one in HBM, that broadcasts to the output), or a unary op such as `relu`. With scope `k_tile` it runs on
+        the product of each tile along k, with `output_tile` once per output tile. With `per_tile` (scope `k_tile`) the
+        first dimension of the operand counts the k tiles: each takes its own part, and the part broadcasts. Of a ref,
+        every tile reads its part when it comes to the step.
         """
         return Step(kind, operand, scope, bool(per_tile))
 
@@ -79,15 +83,16 @@ class CompositeLanguage(MathLanguage):
         tile_n: int = DEFAULT_TILE,
         wait: bool = False,
     ) -> CompositeHandle:
-        """Run a tiled pipeline on the PE's scheduler: `gemm` of a (m, k) and b (k, n), or `math` with `math_op` on a.
+        """Run a tiled pipeline on the PE's scheduler: `gemm` of a (m, k) and b (k, n), or `math` with a `math_op`.
 
+        A math op takes a alone, or a and b: a matrix of the shape of a, a row (n,) or (1, n), or a column (m, 1).
         Operands are refs, left in HBM and read tile by tile, or tiles in the scratchpad, which are not read again. The
         output goes to HBM and is visible at once; its data exists after phase 2. Returns at once unless `wait`.
         """
         if op not in ("gemm", "math") or out is None:
             here = f"tl.composite at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} must be given op 'gemm' or 'math' and out=, not op {op!r} and out={out!r}.")
-        given: dict[str, Any] = {"a": a} if op == "math" else {"a": a, "b": b}
+        given: dict[str, Any] = {"a": a} if op == "math" and b is None else {"a": a, "b": _as_row(b, op)}
         sources = {name: self._matrix(name, thing) for name, thing in given.items()}
         shape = self._shape_of(op, sources, math_op)
         target = self._target(out, shape)
@@ -98,6 +103,7 @@ class CompositeLanguage(MathLanguage):
         k = 0 if op == "math" else sources["a"].shape[1]
         self._check_tiles(tile_m=tile_m, tile_k=tile_k, tile_n=tile_n)
         specs, blocks = self._epilogue(epilogue, shape, max(1, -(-k // tile_k)))
+        layouts |= {spec.source: spec.layout for spec in specs if spec.layout is not None}
         work = Work(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
         held = (*(tensor.block for tensor in tensors), *blocks)
         site = call_site()
@@ -140,9 +146,7 @@ class CompositeLanguage(MathLanguage):
         here = f"tl.composite at {describe_site(call_site())}"
         a = sources["a"]
         if op == "math":
-            if math_op not in ALONE:
-                raise UnsupportedError(f"{here}: math_op must be one of {', '.join(ALONE)}, not {math_op!r}.")
-            return a.shape[0], a.shape[1]
+            return self._shape_of_math(a, sources.get("b"), math_op, here)
         b = sources["b"]
         if a.shape[1] != b.shape[0]:
             raise ShapeError(
@@ -154,6 +158,20 @@ class CompositeLanguage(MathLanguage):
                 f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one first."
             )
         return a.shape[0], b.shape[1]
+
+    def _shape_of_math(
+        self, a: Ref | Tensor, b: Ref | Tensor | None, math_op: str | None, here: str
+    ) -> tuple[int, int]:
+        known, many = (ALONE, "one operand") if b is None else (OF_TWO, "two operands")
+        if math_op not in known:
+            raise UnsupportedError(f"{here}: math_op of {many} must be one of {', '.join(known)}, not {math_op!r}.")
+        rows, cols = a.shape
+        if b is not None and b.shape not in ((rows, cols), (1, cols), (rows, 1)):
+            raise ShapeError(
+                f"{here}: operand b must be a matrix of shape {a.shape}, a row {(1, cols)} or a column {(rows, 1)}, "
+                f"not of shape {b.shape}; reshape it, or give a number as an epilogue step."
+            )
+        return rows, cols
 
     def _target(self, out: Any, shape: tuple[int, int]) -> Ref:
         """Give where the output goes; a plain pointer means a row-major matrix there."""
@@ -178,10 +196,15 @@ class CompositeLanguage(MathLanguage):
     ) -> tuple[tuple[EpilogueSpec, ...], tuple[TcmBlock, ...]]:
         """Check the steps of an epilogue; give them, and the scratchpad blocks that they read."""
         found, blocks = [], []
-        for given in steps:
+        for number, given in enumerate(steps):
             step = given if isinstance(given, Step) else Step(*((given,) if isinstance(given, str) else given))
             self._check_step(step, shape, k_tiles)
             operands: tuple[Operand, ...] = ()
+            if isinstance(step.operand, Ref):
+                layout = self._layout(_as_matrix(step.operand), None)
+                name = f"epilogue{number}"
+                found.append(EpilogueSpec(step.kind, Scope(step.scope), (), step.per_tile, name, layout))
+                continue
             if step.operand is not None:
                 kind = step.operand.dtype if isinstance(step.operand, Tensor) else "f32"
                 operands = (self.operand(step.operand, kind, "composite"),)
@@ -199,19 +222,24 @@ class CompositeLanguage(MathLanguage):
         if (step.operand is not None) != (step.kind in WITH_OPERAND):
             needs = "an operand" if step.kind in WITH_OPERAND else "no operand"
             raise ShapeError(f"{here} must be given {needs}, not {step.operand!r}; correct the step.")
-        if isinstance(step.operand, Ref | Pointer):
-            raise UnsupportedError(f"{here} must have its operand in the scratchpad, not in HBM; tl.load it first.")
+        if isinstance(step.operand, Pointer):
+            raise UnsupportedError(
+                f"{here} must have a number, a tile or a ref as its operand, not a pointer; tl.load it, or give "
+                "tl.ref(ptr, shape=…)."
+            )
         if step.per_tile:
             self._check_per_tile(step, k_tiles, here)
-        if isinstance(step.operand, Tensor):
+        if isinstance(step.operand, Tensor | Ref):
             self._check_broadcast(step, shape, here)
         elif step.operand is not None and not isinstance(step.operand, int | float):
             raise ShapeError(f"{here} must have a number or a tile as its operand, not {step.operand!r}; load it.")
+        if isinstance(step.operand, Ref):
+            self._check_ref(step, here)
 
     def _check_per_tile(self, step: Step, k_tiles: int, here: str) -> None:
-        if step.scope != Scope.K_TILE or not isinstance(step.operand, Tensor):
+        if step.scope != Scope.K_TILE or not isinstance(step.operand, Tensor | Ref):
             raise ShapeError(
-                f"{here} must have scope 'k_tile' and a tile of the scratchpad as its operand with per_tile=True, not "
+                f"{here} must have scope 'k_tile' and a tile or a ref as its operand with per_tile=True, not "
                 f"scope {step.scope!r} and {step.operand!r}; leave per_tile out."
             )
         if step.operand.shape[:1] != (k_tiles,):
@@ -220,9 +248,31 @@ class CompositeLanguage(MathLanguage):
                 f"per_tile=True, not shape {step.operand.shape}; reshape it, or leave per_tile out."
             )
 
+    def _check_ref(self, step: Step, here: str) -> None:
+        shape = step.operand.shape
+        if len(shape) > 2 or (step.per_tile and len(shape) < 2):
+            what = "two dimensions with per_tile=True" if step.per_tile else "one or two dimensions"
+            raise UnsupportedError(f"{here} must have a ref of {what}, not of shape {shape}; tl.load it first.")
+        self._check_rows(f"of epilogue step {step.kind!r}", _as_matrix(step.operand))
+
     def _check_broadcast(self, step: Step, shape: tuple[int, int], here: str) -> None:
         given = step.operand.shape[1:] if step.per_tile else step.operand.shape
         tail = (1,) * max(0, len(shape) - len(given)) + given
         if len(tail) > len(shape) or any(e not in (1, whole) for e, whole in zip(tail, shape, strict=True)):
             what = "an operand whose part for each k tile" if step.per_tile else "an operand that"
             raise ShapeError(f"{here} must have {what} broadcasts to {shape}, not {given}; reshape it.")
+
+
+def _as_row(thing: Any, op: str) -> Any:
+    """Give a vector as a matrix of one row, where a second operand of a math op may be one; all else as it is."""
+    if op != "math" or not isinstance(thing, Ref | Tensor) or len(thing.shape) != 1:
+        return thing
+    return thing.view((1, *thing.shape)) if isinstance(thing, Tensor) else _as_matrix(thing)
+
+
+def _as_matrix(ref: Ref) -> Ref:
+    """Give a ref to a vector as one to a matrix of one row."""
+    if len(ref.shape) != 1:
+        return ref
+    (extent,), (stride,) = ref.shape, ref.strides
+    return evolve(ref, shape=(1, extent), strides=(extent * stride, stride))

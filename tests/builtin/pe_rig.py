@@ -43,6 +43,8 @@ class Composite(Command):
         self.epilogue: Sequence[object] = ()
         self.math_op = "exp"
         self.__dict__.update(fields)
+        if self.op == "math":
+            del self.layouts["b"]
 
     def tile_regions(self, operand: str, row0: int, rows: int, col0: int, cols: int) -> tuple[Region, ...]:
         width = {"a": self.k if self.op == "gemm" else self.n, "b": self.n, "out": self.n}[operand]

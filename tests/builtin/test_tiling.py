@@ -189,6 +189,54 @@ def test_math_plan_reads_every_operand_that_is_not_pinned() -> None:
     assert of_type(tile, StageType.STORE) == [{"nbytes": 4 * 4 * 2}]
 
 
+@given(sizes, sizes, tiles, tiles, st.sampled_from(["matrix", "row", "column"]))
+def test_math_plan_reads_what_broadcasts_to_each_tile(m: int, n: int, tile_m: int, tile_n: int, part: str) -> None:
+    """Of a row or column, every tile reads the elements of its own columns or rows, in their own width."""
+    shape = {"matrix": (m, n), "row": (1, n), "column": (m, 1)}[part]
+    plan = generate_math_plan(
+        m, n, tile_m, tile_n, math_op="add", pe_prefix=P, dtype="f32", operands=("a", "b"), shapes={"b": shape},
+        dtypes={"b": "int8"},
+    )  # fmt: skip
+    whole = np.arange(np.prod(shape)).reshape(shape)
+    for tile in plan.tiles:
+        a, b = of_type(tile, StageType.DMA_READ)
+        wanted = np.broadcast_to(whole, (m, n))[span(a)]
+        np.testing.assert_array_equal(np.broadcast_to(whole[span(b)], wanted.shape), wanted)
+        assert b["nbytes"] == np.unique(wanted).size
+        assert of_type(tile, StageType.FETCH) == [{"nbytes": a["nbytes"] + b["nbytes"]}]
+        assert tile.operand_bytes == a["nbytes"] + b["nbytes"]
+        assert tile.staged_bytes == a["nbytes"] + b["nbytes"] + of_type(tile, StageType.DMA_WRITE)[0]["nbytes"]
+
+
+def in_hbm(kind: str, scope: str, shape: tuple[int, int], per_tile: bool = False) -> SimpleNamespace:
+    """An epilogue spec whose operand, of f32, is read tile by tile."""
+    layout = SimpleNamespace(rows=shape[0], cols=shape[1], dtype="f32")
+    return SimpleNamespace(kind=kind, scope=scope, per_tile=per_tile, source=f"of {kind}", layout=layout)
+
+
+def test_an_operand_of_a_step_in_hbm_is_read_right_before_it() -> None:
+    """Once for each output tile, or for each k tile; a row of scales for each k tile is the one of that tile."""
+    specs = [in_hbm("dequant", "k_tile", (3, 5), per_tile=True), in_hbm("add", "output_tile", (6, 5)),
+             in_hbm("mul", "output_tile", (6, 1))]  # fmt: skip
+    plan = generate_gemm_plan(6, 9, 5, 4, 3, 4, pe_prefix=P, a_pinned=True, epilogue_specs=specs)
+    sums, last = ["DMA_READ", "FETCH", "GEMM", "DMA_READ", "MATH"], ["DMA_READ", "MATH"] * 2 + ["STORE", "DMA_WRITE"]
+    for tile in plan.tiles:
+        ends = tile.k_tile == 2
+        assert names(tile) == sums + (last if ends else [])
+        reads = of_type(tile, StageType.DMA_READ)[1:]
+        (out,) = of_type(tile, StageType.DMA_WRITE) or ({"rows": 0, "cols": 0},)
+        scales = reads[0]
+        assert (scales["row0"], scales["rows"], scales["col0"]) == (tile.k_tile, 1, 4 * tile.n_tile)
+        if ends:
+            assert span(reads[1]) == span(out)
+            assert (span(reads[2])[0], span(reads[2])[1]) == (span(out)[0], slice(0, 1))
+        maths = of_type(tile, StageType.MATH)
+        assert [step["beside_bytes"] for step in maths] == [read["nbytes"] for read in reads]
+        assert tile.staged_bytes == sum(
+            stage.params["nbytes"] for stage in tile.stages if stage.component.endswith("pe_dma")
+        )
+
+
 def test_math_plan_chains_its_epilogue_after_the_op() -> None:
     """Every tile is an output tile and its only k tile, so specs of both scopes apply to each."""
     specs = epilogue(("relu", "output_tile"), ("scale", "k_tile"))

@@ -182,7 +182,8 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
     "step": (
         UnsupportedError,
         lambda a, b, c, tl: tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, epilogue=[("bias", c)]),
-        ": epilogue step 'bias' must have its operand in the scratchpad, not in HBM; tl.load it first.",
+        ": epilogue step 'bias' must have a number, a tile or a ref as its operand, not a pointer; tl.load it, or give "
+        "tl.ref(ptr, shape=…).",
     ),
     "per_tile extent": (
         ShapeError,
@@ -208,7 +209,7 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
             "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c,
             epilogue=[tl.epilogue("scale", 2.0, "k_tile", per_tile=True)],
         ),
-        ": epilogue step 'scale' must have scope 'k_tile' and a tile of the scratchpad as its operand with "
+        ": epilogue step 'scale' must have scope 'k_tile' and a tile or a ref as its operand with "
         "per_tile=True, not scope 'k_tile' and 2.0; leave per_tile out.",
     ),
     "k_tile operand": (
@@ -247,3 +248,174 @@ def test_what_does_not_fit_is_refused(case: str) -> None:
         assert said == f"tl.composite at {__file__}:{body.__code__.co_firstlineno}{text}"
     else:
         assert said.startswith(f"a condition at {__file__}:{body.__code__.co_firstlineno} must have data")
+
+
+# Math of two operands, refs in epilogues, dtypes -----------------------------------------------------------
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(0.5, 2, (7, 11)).astype(np.float32)
+Y = RNG.uniform(-2, -0.5, (7, 11)).astype(np.float32)
+OF_TWO = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "maximum": np.maximum,
+    "minimum": np.minimum,
+}  # fmt: skip
+PARTS = {"matrix": (7, 11), "vector": (11,), "row": (1, 11), "column": (7, 1)}
+
+
+@pytest.mark.parametrize("pinned", ["none", "a", "b", "both"])
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("op", OF_TWO)
+def test_a_math_composite_of_two_operands(op: str, part: str, pinned: str) -> None:
+    """Odd sizes, b of the shape of a, a row or a column, each operand in HBM or in the scratchpad."""
+    shape = PARTS[part]
+    right = Y[tuple(slice(extent) for extent in (shape if len(shape) == 2 else (1, *shape)))].reshape(shape)
+
+    def kernel(x: Any, y: Any, z: Any, tl: Any) -> None:
+        a = tl.load(x, shape=(7, 11)) if pinned in ("a", "both") else tl.ref(x, (7, 11))
+        b = tl.load(y, shape=shape) if pinned in ("b", "both") else tl.ref(y, shape)
+        tl.composite("math", a, b, z, math_op=op, tile_m=4, tile_n=4, epilogue=[("scale", 0.5)], wait=True)
+
+    rig = Rig()
+    z = rig.empty((7, 11))
+    rig.run(kernel, rig.tensor(X), rig.tensor(right), z)
+    np.testing.assert_allclose(rig.numpy(z), OF_TWO[op](X, right) * np.float32(0.5), rtol=1e-6)
+    assert rig.log[-1].params["math_op"] == op
+    assert rig.log[-1].op_name == "composite_math"
+
+
+def test_a_row_of_a_wider_tensor_and_a_column_of_one() -> None:
+    """Refs with strides: the second row, and the third column, of a matrix."""
+
+    def kernel(x: Any, y: Any, z: Any, w: Any, tl: Any) -> None:
+        a = tl.ref(x, (7, 11))
+        tl.composite("math", a, tl.ref(y + 11, (11,)), z, math_op="add", tile_m=3, tile_n=5)
+        tl.composite("math", a, tl.ref(y + 2, (7, 1), strides=(11, 1)), w, math_op="mul", tile_m=3, tile_n=5)
+        tl.wait()
+
+    rig = Rig()
+    z, w = rig.empty((7, 11)), rig.empty((7, 11))
+    rig.run(kernel, rig.tensor(X), rig.tensor(Y), z, w)
+    np.testing.assert_array_equal(rig.numpy(z), X + Y[1])
+    np.testing.assert_array_equal(rig.numpy(w), X * Y[:, 2:3])
+
+
+MIXED = {
+    "f16 and f32 to bf16": (np.float16, np.float32, "bf16"),
+    "int8 and int32 to int32": (np.int8, np.int32, "int32"),
+    "uint8 and int8 to f32": (np.uint8, np.int8, "f32"),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_operands_of_a_math_composite_meet_and_are_rounded_once(case: str) -> None:
+    """Computed in f32 or in the common integer, and cast to the output's dtype at the end."""
+    left, right, out = MIXED[case]
+    x = (X * 40).astype(left)
+    y = abs(Y * 20).astype(right)
+
+    def kernel(a: Any, b: Any, z: Any, tl: Any) -> None:
+        tl.composite("math", tl.ref(a, (7, 11)), tl.ref(b, (7, 11)), z, math_op="mul", epilogue=[("add", 1.0)])
+
+    rig = Rig()
+    z = rig.empty((7, 11), out)
+    rig.run(kernel, rig.tensor(x), rig.tensor(y), z)
+    exact = x.astype(np.float64) * y.astype(np.float64)
+    if case.startswith("uint8"):
+        exact = exact.astype(np.int64).astype(np.uint8).astype(np.float64)
+    np.testing.assert_allclose(rig.numpy(z).astype(np.float64), exact + 1, rtol={"bf16": 4e-3}.get(out, 1e-6))
+
+
+@pytest.mark.parametrize("scope", ["k_tile", "output_tile"])
+@pytest.mark.parametrize("place", ["ref", "tile"])
+def test_an_epilogue_operand_may_stay_in_hbm(scope: str, place: str) -> None:
+    """A residual of the output's shape, a row and a column, in both scopes, after each other."""
+    residual, row, column = Y[:6, :5].copy(), Y[0, :5].copy(), Y[:6, :1].copy()
+
+    def kernel(a: Any, b: Any, r: Any, v: Any, w: Any, c: Any, tl: Any) -> None:
+        make = (lambda p, shape: tl.load(p, shape=shape)) if place == "tile" else tl.ref
+        steps = [
+            tl.epilogue("add", make(r, (6, 5)), scope),
+            tl.epilogue("mul", make(v, (5,)), scope),
+            tl.epilogue("maximum", make(w, (6, 1)), scope),
+            "silu",
+        ]
+        tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, epilogue=steps, tile_m=4, tile_k=3, tile_n=2)
+
+    rig = Rig()
+    c = rig.empty((6, 5))
+    rig.run(kernel, *map(rig.tensor, (A, B, residual, row, column)), c)
+    cuts = (slice(0, 3), slice(3, 6), slice(6, 8)) if scope == "k_tile" else (slice(0, 8),)
+    wide_a, wide_b = A.astype(np.float64), B.astype(np.float64)
+    total = sum(np.maximum((wide_a[:, cut] @ wide_b[cut] + residual) * row, column) for cut in cuts)
+    np.testing.assert_allclose(rig.numpy(c), total / (1 + np.exp(-total)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("place", ["ref", "tile"])
+def test_int8_is_dequantised_by_k_tile_and_by_column(place: str) -> None:
+    """Scales of each k tile and column multiply its int32 product in f32; those of each row multiply the sum."""
+    a, b = (RNG.integers(-128, 128, shape).astype(np.int8) for shape in ((6, 9), (9, 5)))
+    groups, rows = RNG.uniform(0.01, 0.1, (3, 5)).astype(np.float32), RNG.uniform(1, 2, (6, 1)).astype(np.float32)
+
+    def kernel(a: Any, b: Any, g: Any, r: Any, c: Any, tl: Any) -> None:
+        make = (lambda p, shape: tl.load(p, shape=shape)) if place == "tile" else tl.ref
+        steps = [tl.epilogue("dequant", make(g, (3, 5)), "k_tile", per_tile=True), ("dequant", make(r, (6, 1)))]
+        tl.composite("gemm", tl.ref(a, (6, 9)), tl.ref(b, (9, 5)), c, epilogue=steps, tile_m=4, tile_k=4, tile_n=2)
+
+    rig = Rig()
+    c = rig.empty((6, 5), "f16")
+    rig.run(kernel, *map(rig.tensor, (a, b, groups, rows)), c)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    total = sum(wide_a[:, 4 * t : 4 * t + 4] @ wide_b[4 * t : 4 * t + 4] * groups[t] for t in range(3)) * rows
+    np.testing.assert_allclose(rig.numpy(c), total, rtol=1e-3, atol=1e-3)
+
+
+MISFITS: dict[str, tuple[type[KernelError], Any, str]] = {
+    "shape of b": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite("math", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, math_op="add"),
+        ": operand b must be a matrix of shape (6, 8), a row (1, 8) or a column (6, 1), not of shape (8, 5); reshape "
+        "it, or give a number as an epilogue step.",
+    ),
+    "a row as a": (
+        ShapeError,
+        lambda a, b, c, tl: tl.composite("math", tl.ref(a, (8,)), tl.ref(b, (8, 5)), c, math_op="add"),
+        ": operand a must be a matrix, given as tl.ref(ptr, shape=…) or a loaded tile, not shape (8,); give it two "
+        "dimensions.",
+    ),
+    "op of two": (
+        UnsupportedError,
+        lambda a, b, c, tl: tl.composite("math", tl.ref(a, (6, 8)), tl.ref(a, (6, 8)), c, math_op="exp"),
+        ": math_op of two operands must be one of add, sub, mul, div, maximum, minimum, not 'exp'.",
+    ),
+    "a stack of scales": (
+        UnsupportedError,
+        lambda a, b, c, tl: tl.composite(
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
+            epilogue=[tl.epilogue("scale", tl.ref(a, (2,)), "k_tile", per_tile=True)],
+        ),
+        ": epilogue step 'scale' must have a ref of two dimensions with per_tile=True, not of shape (2,); tl.load it "
+        "first.",
+    ),
+    "columns of a step": (
+        UnsupportedError,
+        lambda a, b, c, tl: tl.composite(
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, epilogue=[("add", tl.ref(a, (6, 5), strides=(1, 6)))]
+        ),
+        ": operand of epilogue step 'add' must have contiguous rows (last stride 1), not strides (1, 6); transpose it "
+        "on the host.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_operands_that_do_not_fit_are_refused(case: str) -> None:
+    """The sentence starts with the kernel line, names the operand and says what to do."""
+    kind, body, text = MISFITS[case]
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        body(a, b, c, tl)
+
+    with pytest.raises(kind) as caught:
+        run(kernel)
+    said = str(caught.value).partition("\n")[0]
+    assert said == f"tl.composite at {__file__}:{body.__code__.co_firstlineno}{text}"
