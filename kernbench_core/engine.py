@@ -25,6 +25,7 @@ from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.oplog_columns import SPILL_ROWS
 from kernbench_core.routing import PathRouter
 from kernbench_core.runtime import Expectation, Runtime
+from kernbench_core.rows import Row
 from kernbench_core.sanity import check
 from kernbench_core.store import MemoryStore
 from kernbench_core.tcm_map import TcmRecorder
@@ -168,6 +169,11 @@ class GraphEngine:
     def expectations(self) -> list[Expectation]:
         """What the host program asked to be checked, in its order."""
         return [] if self.runtime is None else self.runtime.expectations
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """What the host program reported."""
+        return () if self.runtime is None else tuple(self.runtime.rows)
 
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""

@@ -142,6 +142,11 @@ class OpLog(Sequence[OpRecord]):
             for row in rows.tolist():
                 yield self.at_row(row)
 
+    def since(self, count: int) -> Iterator[OpRecord]:
+        """Yield the records that were appended after the first `count`, as they came, without their dependencies."""
+        for row in range(count, len(self)):
+            yield self.at_row(row, dependencies=False)
+
     def __repr__(self) -> str:
         return f"OpLog({len(self)} records)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernbench_core.result import PHASES, RunResult, count_hazards
+from kernbench_core.rows import Row, cell_text, column_names, title
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ def show(renderable: RenderableType, console: Console) -> None:
 
 
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
-    """Print total time, where it went, the busiest resources, the verdict, and what was not modelled."""
+    """Print total time, where it went, the busiest resources, the verdict, what was not modelled, reported rows."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
     uses = result.busiest if verbose else result.busiest[:_ROWS]
     if uses:
         parts.append(_busiest(uses, console.is_terminal))
     parts.append(_facts(result, console.width, verbose))
+    if result.rows:
+        parts.append(_rows(result.rows, console))
     apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
     show(Group(*apart), console)
 
@@ -170,6 +173,21 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
     if verbose and result.op_log_sha256:
         lines.append(Text(f"op log SHA-256 {result.op_log_sha256}", "dim"))
     return Group(*lines)
+
+
+def _rows(rows: Sequence[Row], console: Console) -> Table:
+    """Lay out what the bench reported: texts to the left, numbers to the right, closer together in a narrow window."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    names = column_names(rows)
+    for name in names:
+        texts = all(isinstance(row.get(name), str | None) for row in rows)
+        justify: Literal["left", "right"] = "left" if texts else "right"
+        table.add_column(title(name), justify=justify, vertical="bottom", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(cell_text(name, row.get(name)) for name in names))
+    if console.measure(table, options=console.options.update(width=1000)).maximum > console.width:
+        table.padding = (0, 1, 0, 0)
+    return table
 
 
 def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:

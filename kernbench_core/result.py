@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernbench_core.explain import Explanation
     from kernbench_core.hazards import Hazard
     from kernbench_core.oplog import OpLog
+    from kernbench_core.rows import Row
     from kernbench_core.store import MemoryStore
     from kernbench_core.tcm_map import TcmMap
     from kernbench_core.timing import NotModelled, ResourceUse, TimingResult
@@ -32,6 +33,7 @@ class RunResult:
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
     they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
+    `rows` are what the bench reported with `rt.report`.
     """
 
     bench: str
@@ -49,6 +51,7 @@ class RunResult:
     explain: Explanation | None = None
     tcm_map: TcmMap | None = None
     hazards: tuple[Hazard, ...] = ()
+    rows: tuple[Row, ...] = ()
 
     @property
     def total_ns(self) -> float:
@@ -113,6 +116,10 @@ class RunResult:
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
+            "rows": [
+                {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
+                for row in self.rows
+            ],
             "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
             **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
             **({} if self.explain is None else {"explain": self.explain.to_json()}),

@@ -290,6 +290,7 @@ def _result(
         explain=engine.explanation(),
         tcm_map=None if recorder is None else recorder.result(timing.total_ns),
         hazards=engine.ctx.hazards.found(),
+        rows=engine.rows,
     )
 
 

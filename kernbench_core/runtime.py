@@ -30,12 +30,14 @@ from kernbench_core.messages import (
 from kernbench_core.placement import Placements
 from kernbench_core.pointers import LocalPointers, Pointer
 from kernbench_core.regions import Region
+from kernbench_core.rows import Cell, make_row
 from kernbench_core.values import ArrayValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.engine import GraphEngine
     from kernbench_core.graph import PeSite
     from kernbench_core.memory import TensorAllocation
+    from kernbench_core.oplog import OpLog
 
 __all__ = ["DeviceTensor", "Expectation", "LaunchHandle", "LocalTensor", "Runtime", "ShardInfo"]
 
@@ -85,6 +87,7 @@ class Runtime:
         self.rng = np.random.default_rng(engine.ctx.seed)
         self.requests: list[HostRequest] = []
         self.expectations: list[Expectation] = []
+        self.rows: list[dict[str, Cell]] = []
         self._running: list[LaunchHandle] = []
         self._named = 0
         self._executor: Any = None
@@ -229,6 +232,19 @@ class Runtime:
         for replica, value in tensor.distinct().items():
             name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
             self.expectations.append(Expectation(name, value, made, rtol, atol))
+
+    @property
+    def op_log(self) -> OpLog:
+        """What was recorded so far; between launches that is everything that they did."""
+        return self._engine.op_log
+
+    def report(self, **columns: Any) -> None:
+        """Add a row to the table that the result shows (`result.rows`); takes no simulated time.
+
+        Values are numbers, texts, bools or None. A column named `…_ns` is shown as a time, `…_bytes` as bytes.
+        """
+        self._require_host("rt.report")
+        self.rows.append(make_row(columns))
 
     # Launches -------------------------------------------------------------------------------------
 

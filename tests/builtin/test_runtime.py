@@ -314,6 +314,19 @@ def test_a_tensor_of_another_run_is_refused() -> None:
     run(second)
 
 
+def test_a_bench_reports_rows_and_sees_what_was_recorded() -> None:
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.ones(4, np.float32))
+        for _ in range(2):
+            before, began = len(rt.op_log), rt.now
+            rt.launch(copy_kernel, x, x, 1)
+            rt.report(ops=sum(1 for _ in rt.op_log.since(before)), took=rt.now - began > 0)
+
+    result = run(bench)
+    assert len(result.rows) == 2 and result.rows[0] == result.rows[1]
+    assert result.rows[0] == {"ops": result.ops // 2, "took": True}
+
+
 CALLS: dict[str, Callable[[Any, Any], object]] = {
     "rt.tensor": lambda rt, x: rt.tensor((4,)),
     "rt.zeros": lambda rt, x: rt.zeros((4,)),
@@ -325,6 +338,7 @@ CALLS: dict[str, Callable[[Any, Any], object]] = {
     "rt.wait": lambda rt, x: rt.wait(None),
     "rt.wait_for": lambda rt, x: rt.wait_for(x),
     "rt.wait_all": lambda rt, x: rt.wait_all(),
+    "rt.report": lambda rt, x: rt.report(size=4),
 }
 
 

@@ -96,6 +96,15 @@ def test_order_is_time_component_sequence() -> None:
     assert logs[0][-1].t_start == 2.0 and [r.t_start for r in logs[0][:2]] == [0.0, 0.0]
 
 
+def test_records_since_are_those_that_were_appended_last() -> None:
+    """They come as they were appended, whatever their times."""
+    log = OpLog()
+    for number, t in enumerate((5.0, 3.0, 4.0, 1.0)):
+        log.append(t, t + 1, "c", OpDescription("math", f"op{number}", {}))
+    assert [record.op_name for record in log.since(2)] == ["op2", "op3"]
+    assert list(log.since(4)) == []
+
+
 def test_hash_sees_every_fact() -> None:
     """Changing any one fact of a record changes the hash; changing values does not."""
 

@@ -94,3 +94,28 @@ def test_summary_is_one_line(samples: ModuleType) -> None:
 def test_bars_are_drawn_to_an_eighth(share: float, drawn: str) -> None:
     """A bar is proportional, never empty for something, never too long."""
     assert bar(share, 8) == drawn
+
+
+def test_reported_rows_are_a_table_at_the_end(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts stand left, numbers right; what a row leaves out is a dash."""
+    rows = ({"tile": "64", "kernel_ns": 6099.0, "DMA_READ": 1024}, {"tile": "128", "kernel_ns": 85.5})
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert plain(samples, rows=rows).endswith(
+        """
+
+                  DMA
+tile    kernel   READ
+64    6.099 us  1,024
+128    85.5 ns      -"""
+    )
+
+
+def test_reported_rows_move_together_in_a_narrow_window(
+    samples: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column of blanks is given up before any cell is cut."""
+    rows = ({"one": "x" * 9, "two": "y" * 9, "three": "z" * 9},)
+    monkeypatch.setenv("COLUMNS", "29")
+    assert plain(samples, rows=rows).splitlines()[-1] == "xxxxxxxxx yyyyyyyyy zzzzzzzzz"
+    monkeypatch.setenv("COLUMNS", "33")
+    assert plain(samples, rows=rows).splitlines()[-1] == "xxxxxxxxx  yyyyyyyyy  zzzzzzzzz"

@@ -13,7 +13,7 @@ from kernbench_core.verification import Verification
 
 PROMISED = {
     "schema", "bench", "params", "topology", "total_ns", "phases", "ops", "events", "wall_s", "verified",
-    "max_abs_error", "busiest", "hazards", "not_modelled", "op_log_sha256", "manifest",
+    "max_abs_error", "busiest", "hazards", "rows", "not_modelled", "op_log_sha256", "manifest",
 }  # fmt: skip
 
 
@@ -27,6 +27,12 @@ def test_json_holds_every_promised_key(samples: ModuleType) -> None:
         "alike": 4, "mean_utilisation": 0.5,
     }  # fmt: skip
     assert found["hazards"] == []
+
+
+def test_rows_are_plain(samples: ModuleType) -> None:
+    """Rows that a bench reported come as they are; what JSON has no number for is written as a word."""
+    found = samples.make_result(rows=({"tile": "64", "ns": 1.5, "rate": math.inf, "n": None},)).to_json()
+    assert json.loads(json_text(found))["rows"] == [{"tile": "64", "ns": 1.5, "rate": "inf", "n": None}]
 
 
 def test_phases_come_in_reading_order_and_sum_to_the_total(samples: ModuleType) -> None:

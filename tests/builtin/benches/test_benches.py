@@ -11,6 +11,7 @@ SMALL = {
     "vector-add": {"n": 100},
     "gemm": {"M": 8, "N": 8, "K": 8},
     "gemm-composite": {"M": 8, "N": 8, "K": 8},
+    "gemm-sweep": {"shapes": "8x8x8", "tiles": "8", "pin": "a"},
     "softmax": {"rows": 8, "cols": 8},
     "sparse-gemm": {"M": 8, "N": 8, "K": 8},
     "attention": {"tokens": 8, "heads": 2, "kv_heads": 1, "head_dim": 8},
@@ -35,7 +36,7 @@ def test_it_says_in_one_sentence_what_it_does(plugins: Plugins, name: str) -> No
 @pytest.mark.parametrize("name", SMALL)
 def test_every_parameter_is_typed_and_has_a_default(plugins: Plugins, name: str) -> None:
     params = open_bench(name, plugins.benches).params
-    assert {param.kind for param in params} <= {"int", "float", "bool", "choice", "npy"}
+    assert {param.kind for param in params} <= {"int", "float", "bool", "str", "choice", "npy"}
     assert not any(param.required for param in params)
 
 
