@@ -196,7 +196,14 @@ class HostRequest(MsgBase):
         self.response: ResponseMsg | None = None
 
     def complete(self, now: float) -> None:
-        """Give the answer and resume the host program; called by the host's component."""
+        """Give the answer and resume the host program; called by the host's component, once.
+
+        Raise ComponentError when it was called before.
+        """
+        if self.response is not None:
+            raise ComponentError(
+                f"host must complete each {type(self).__name__} once, not twice; count the answers to it."
+            )
         self.response = ResponseMsg(type(self).__name__, self.born, now)
         self.done.fire(self.response)
 

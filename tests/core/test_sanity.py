@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_core.engine import GraphEngine
 from kernbench_core.errors import ComponentError, SanityError
-from kernbench_core.messages import Command, Launch, LaunchMsg, MsgBase, Transaction
+from kernbench_core.messages import Command, Launch, LaunchMsg, MemoryReadMsg, MsgBase, Transaction
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.regions import Region
 from kernbench_core.sanity import check
@@ -217,3 +217,14 @@ def test_an_answer_comes_once() -> None:
             f"{msg.path[0]} must answer each {name} once, not twice; call emit once for a message."
         )
     assert len(told) == 2
+
+
+def test_a_host_request_is_completed_once() -> None:
+    """A second completion would move the time of the first: it is refused."""
+    request = MemoryReadMsg(())
+    request.complete(5.0)
+    with pytest.raises(ComponentError) as caught:
+        request.complete(6.0)
+    assert str(caught.value) == "host must complete each MemoryReadMsg once, not twice; count the answers to it."
+    assert request.response is not None
+    assert request.response.completed_ns == 5.0
