@@ -162,13 +162,17 @@ def fold(segments: Iterable[Segment]) -> tuple[Fold, ...]:
 
 def _fold(what: str, line: str | None, group: list[Segment], total: float) -> Fold:
     ns = sum(segment.ns for segment in group)
+    ops = len({segment.op_id for segment in group if segment.op_id is not None})
+    return Fold(what, line, ops, len(group), ns, ns / total if total else 0.0, sum_of(group), waited_most_at(group))
+
+
+def waited_most_at(segments: Iterable[Segment]) -> str | None:
+    """Return the wire or node at which segments queued most, None when they did not."""
     waits: dict[str, float] = {}
-    for segment in group:
+    for segment in segments:
         if segment.waited_at is not None:
             waits[segment.waited_at] = waits.get(segment.waited_at, 0.0) + segment.parts[3]
-    worst = min(waits, key=lambda place: (-waits[place], place)) if waits else None
-    ops = len({segment.op_id for segment in group if segment.op_id is not None})
-    return Fold(what, line, ops, len(group), ns, ns / total if total else 0.0, sum_of(group), worst)
+    return min(waits, key=lambda place: (-waits[place], place)) if waits else None
 
 
 def sum_of(segments: Iterable[Segment]) -> Parts:

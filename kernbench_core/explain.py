@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.causes import Cause, CauseRecorder, RecordingEnvironment
-from kernbench_core.critical_path import Fold, Parts, Segment, critical_path, cut, fold, sum_of
+from kernbench_core.critical_path import Fold, Parts, Segment, critical_path, cut, fold, sum_of, waited_most_at
 from kernbench_core.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
 from kernbench_core.roofline import Achieved, RooflinePoint, WorkMeter
@@ -22,18 +22,30 @@ from kernbench_core.usage import Usage, UsageSampler
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.context import RunContext
-    from kernbench_core.messages import MsgBase
+    from kernbench_core.messages import Launch, MsgBase
+
+
+@attrs.frozen
+class Balance:
+    """Compare the PEs of one launch: how many, how long their programs took in ns, and which PE took longest."""
+
+    pes: int
+    shortest_ns: float
+    mean_ns: float
+    longest_ns: float
+    longest: str
 
 
 @attrs.frozen
 class LaunchExplanation:
-    """Explain one launch: its critical path from injection to completion (ns), and its point under the roof."""
+    """Explain one launch: its critical path from injection to completion (ns), its point under the roof, its PEs."""
 
     kernel: str
     injected_ns: float
     completed_ns: float
     path: tuple[Segment, ...]
     roofline: RooflinePoint | None
+    balance: Balance | None = None
 
     @property
     def ns(self) -> float:
@@ -53,19 +65,24 @@ class LaunchExplanation:
             "completed_ns": self.completed_ns,
             "path": [segment.to_json() for segment in self.path],
             "lines": [attrs.asdict(each) for each in self.folds],
+            "balance": None if self.balance is None else attrs.asdict(self.balance),
             "roofline": None if self.roofline is None else _roofline_json(self.roofline),
         }
 
 
 @attrs.frozen
 class Went:
-    """Say how much of a phase went, on the run's critical path, to segments of one sort and kind of place, in ns."""
+    """Say how much of a phase went, on the run's critical path, to segments of one sort and kind of place, in ns.
+
+    `waited_at` is where most of the queueing happened, None when there was none.
+    """
 
     phase: str
     sort: str
     kind: str
     ns: float
     parts: Parts
+    waited_at: str | None = None
 
 
 @attrs.frozen(repr=False)
@@ -88,7 +105,7 @@ class Explanation:
         bins = len(self.usage[0].utilisation) if self.usage else 0
         return {
             "where": [
-                {"phase": w.phase, "sort": w.sort, "kind": w.kind, "ns": w.ns, **dict(zip(PARTS, w.parts, strict=True))}
+                {**attrs.asdict(w, filter=lambda a, _: a.name != "parts"), **dict(zip(PARTS, w.parts, strict=True))}
                 for w in self.went
             ],
             "ledger": [{**attrs.asdict(row), "unaccounted_ns": row.unaccounted_ns} for row in self.ledger],
@@ -182,10 +199,21 @@ class Recorder:
             end = self._ends.get(request)
             if end is not None and isinstance(request, KernelLaunchMsg) and request.response is not None:
                 kernel = getattr(request.launch.kernel, "__name__", repr(request.launch.kernel))
-                path = self._path(end, request.born)
+                path, launch = self._path(end, request.born), request.launch
+                completed = request.response.completed_ns
                 yield LaunchExplanation(
-                    kernel, request.born, request.response.completed_ns, path, self._work.point(request.launch)
+                    kernel, request.born, completed, path, self._work.point(launch), self._balance(launch)
                 )
+
+    def _balance(self, launch: Launch) -> Balance | None:
+        """Compare the times of the PEs that ran a launch."""
+        times = {pe: ended - launch.started_ns[pe] for pe, ended in sorted(launch.ended_ns.items())}
+        if not times or self._ctx.graph.design is None:
+            return None
+        longest = max(times, key=lambda pe: times[pe])
+        mean = sum(times.values()) / len(times)
+        name = self._ctx.graph.design.pes[longest].prefix
+        return Balance(len(times), min(times.values()), mean, times[longest], name)
 
     def _went(self, total: float, requests: Iterable[HostRequest]) -> Iterable[Went]:
         """Split the run's critical path by phase, sort and kind."""
@@ -201,7 +229,7 @@ class Recorder:
                 groups.setdefault((phase_at[edges[at]], piece.sort, piece.kind), []).append(piece)
         order = {phase: number for number, phase in enumerate(PHASES)}
         rows = [
-            Went(phase, sort, kind, sum(piece.ns for piece in pieces), sum_of(pieces))
+            Went(phase, sort, kind, sum(piece.ns for piece in pieces), sum_of(pieces), waited_most_at(pieces))
             for (phase, sort, kind), pieces in groups.items()
         ]
         return sorted(rows, key=lambda row: (order[row.phase], -row.ns, row.sort, row.kind))
@@ -209,6 +237,7 @@ class Recorder:
 
 __all__ = [
     "Achieved",
+    "Balance",
     "Explanation",
     "Fold",
     "LaunchExplanation",

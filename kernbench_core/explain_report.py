@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernbench_core.critical_path import SORTS, Fold, Parts, Segment, fold, sum_of
+from kernbench_core.critical_path import SORTS, Fold, Parts, Segment, fold, sum_of, waited_most_at
 from kernbench_core.explain import Achieved, Explanation, LaunchExplanation, LedgerRow, QueueingPlace, Usage, Went
 from kernbench_core.ledger import PARTS
 from kernbench_core.report import show
@@ -25,6 +25,10 @@ _GAP, _LEAST_WIDTH = 2, 12
 _WIDE = 100
 #: What is smaller than this share of the whole is summed up as "the rest".
 _SMALL = 0.005
+#: Share of a line's time from which on issuing its commands is worth a row.
+_MUCH = 0.15
+#: How many times the mean the longest of several like things must be to be named.
+_UNEQUAL = 1.1
 _SPARKS = " ▁▂▃▄▅▆▇█"
 _NAMES = dict(zip(PARTS, ("prop", "serial", "nodes", "queue", "service"), strict=True))
 #: How a sort of segment reads in front of, or instead of, its place.
@@ -97,30 +101,49 @@ def _went(explanation: Explanation, width: int, verbose: bool) -> RenderableType
         if not went:
             continue
         ns = sum(each.ns for each in went)
-        rows.append((Text(phase.replace("_", " "), "bold"), format_time(ns), f"{ns / total:.1%}", ""))
+        rows.append((Text(phase.replace("_", " "), "bold"), format_time(ns), f"{ns / total:.1%}", "", ""))
         many = went if verbose else [each for each in went if each.ns >= _SMALL * total][:_ROWS]
         rows.extend(
-            (f"  {_words(each)}", format_time(each.ns), f"{each.ns / total:.1%}", _mostly(each.parts)) for each in many
+            _sized(
+                (f"  {_words(each)}", format_time(each.ns), f"{each.ns / total:.1%}"), each.parts, each.waited_at, width
+            )
+            for each in many
         )
         rest = ns - sum(each.ns for each in many)
         if rest and many:
-            rows.append(("  the rest", format_time(rest), f"{rest / total:.1%}", ""))
-    columns: list[Column] = [
-        ("where the time went", "left"), ("time", "right"), ("share", "right"), ("mostly", "left")
-    ]  # fmt: skip
-    return _table(columns, rows, width)
+            rows.append(("  the rest", format_time(rest), f"{rest / total:.1%}", "", ""))
+    columns = _with_mostly([("where the time went", "left"), ("time", "right"), ("share", "right")], width)
+    return _table(columns, [row[: len(columns)] for row in rows], width)
+
+
+def _with_mostly(columns: Sequence[Column], width: int) -> Sequence[Column]:
+    """Add the columns that say what a time consisted of; where it queued has one of its own if there is room."""
+    wide: Sequence[Column] = (("queues most at", "left"),) if width >= _WIDE else ()
+    return [*columns, ("mostly", "left"), *wide]
+
+
+def _sized(cells: Sequence[str], parts: Parts, waited_at: str | None, width: int, only: str = "") -> Sequence[str]:
+    """Add to a row the cells of `_with_mostly`; `only` is for what consists of service alone."""
+    if width >= _WIDE:
+        return *cells, _mostly(parts) or only, "" if waited_at is None else _precise(waited_at)
+    return *cells, _mostly(parts, None if waited_at is None else _short(waited_at)) or only, ""
 
 
 def _words(went: Went) -> str:
     return _WORDS[went.sort].format(kind=went.kind)
 
 
-def _mostly(parts: Parts) -> str:
-    """Name the parts that matter, the greatest first; nothing when there is only service."""
+def _mostly(parts: Parts, waited_at: str | None = None) -> str:
+    """Name the parts that matter, the greatest first; nothing when there is only service.
+
+    What is queueing in the first place says where, if `waited_at` is given.
+    """
     total = sum(parts)
     shares = sorted(((ns / total, name) for name, ns in zip(PARTS, parts, strict=True) if ns), key=lambda s: -s[0])
     if not total or shares[0] == (1.0, "service"):
         return ""
+    if waited_at is not None and shares[0][1] == "queueing":
+        return f"queue {shares[0][0]:.0%} at {waited_at}"
     return ", ".join(f"{_NAMES[name]} {share:.0%}" for share, name in shares[:2] if share >= 0.1)
 
 
@@ -137,7 +160,18 @@ def _paths(launches: Sequence[LaunchExplanation], width: int, verbose: bool) -> 
         title = f"critical path of {many}{kernel}, {format_time(sum(each.ns for each in group))}"
         if through:
             title += f", through {through[0]}" + (f" and {len(through) - 1} more PEs" if len(through) > 1 else "")
-        yield Group(Text(title, "bold"), _lines(segments, width, verbose))
+        yield Group(Text(title, "bold"), *_balance(group), _lines(segments, width, verbose))
+
+
+def _balance(launches: Iterable[LaunchExplanation]) -> Iterable[Text]:
+    """Say how unequal the PEs' times were in the launch that lost most by it, if that is worth a line."""
+    found = [launch.balance for launch in launches if launch.balance is not None]
+    worst = max(found, key=lambda each: each.longest_ns - each.mean_ns, default=None)
+    if worst is not None and worst.longest_ns > _UNEQUAL * worst.mean_ns:
+        yield Text(
+            f"  its {worst.pes} PEs took {format_time(worst.mean_ns)} on average; {worst.longest} took longest, "
+            f"{format_time(worst.longest_ns)}"
+        )
 
 
 def _pe(segment: Segment) -> str:
@@ -154,40 +188,53 @@ def _lines(segments: Sequence[Segment], width: int, verbose: bool) -> Table:
     many = folds if verbose else [each for each in folds if each.share >= _SMALL][: 2 * _ROWS]
     rows: list[Sequence[str | Text]] = []
     for each in many:
-        rows.append(_row(_line(each), each.ops, each.ns, total, _mostly(each.parts) or "service", each.waited_at))
+        cells = _row(_line(each), each.ops, each.ns, total)
+        rows.append(_sized(cells, each.parts, each.waited_at, width, only="service"))
         for went in _inside(segments, each, total, verbose):
-            rows.append(_row(f"  {_words(went)}", 0, went.ns, total, _mostly(went.parts), None))
+            rows.append(_sized(_row(f"  {_words(went)}", 0, went.ns, total), went.parts, went.waited_at, width))
     rest = total - sum(each.ns for each in many)
     if rest:
-        rows.append(_row("the rest", 0, rest, total, "", None))
-    columns: list[Column] = [
-        ("  kernel line", "left"), ("ops", "right"), ("time", "right"), ("share", "right"), ("mostly", "left")
-    ]  # fmt: skip
-    if width >= _WIDE:
-        columns.append(("queues most at", "left"))
+        rows.append((*_row("the rest", 0, rest, total), "", ""))
+    columns = _with_mostly([("  kernel line", "left"), ("ops", "right"), ("time", "right"), ("share", "right")], width)
     return _table(columns, [row[: len(columns)] for row in rows], width)
 
 
-def _row(what: str, ops: int, ns: float, total: float, mostly: str, waited_at: str | None) -> Sequence[str]:
-    return f"  {what}", f"{ops:,}" if ops else "", format_time(ns), f"{ns / total:.1%}", mostly, _short(waited_at)
+def _row(what: str, ops: int, ns: float, total: float) -> Sequence[str]:
+    return f"  {what}", f"{ops:,}" if ops else "", format_time(ns), f"{ns / total:.1%}"
 
 
 def _inside(segments: Iterable[Segment], line: Fold, total: float, verbose: bool) -> Sequence[Went]:
-    """Say what filled the time of a kernel line that several units worked for, as a composite; else nothing."""
+    """Say what filled the time of a kernel line that several units worked for, as a composite; else nothing.
+
+    The PE's processor is one of them where issuing commands took a good part, as it does for tiny ones.
+    """
     groups: dict[tuple[str, str], list[Segment]] = {}
     for segment in segments:
         if (segment.call, segment.line) == (line.what, line.line):
             groups.setdefault((segment.sort, segment.kind), []).append(segment)
-    if sum(1 for sort, _ in groups if sort == "service") < 2:
+    found = [
+        Went("", *key, sum(each.ns for each in group), sum_of(group), waited_most_at(group))
+        for key, group in groups.items()
+    ]
+    units = sum(1 for sort, _ in groups if sort == "service")
+    issuing = sum(went.ns for went in found if went.sort == "issue")
+    if units + (issuing >= _MUCH * line.ns) < 2:
         return ()
-    found = [Went("", *key, sum(each.ns for each in group), sum_of(group)) for key, group in groups.items()]
     found.sort(key=lambda went: (-went.ns, went.sort, went.kind))
     return found if verbose else [went for went in found if went.ns >= _SMALL * total][:_ROWS]
 
 
-def _short(place: str | None) -> str:
-    """Leave out of a place what all places of its kind share: the path to it."""
-    return "->".join(node.rpartition(".")[2] for node in (place or "").split("->"))
+def _short(place: str) -> str:
+    """Name a wire by its ends without the path to them, a node by its last name."""
+    return "->".join(node.rpartition(".")[2] for node in place.split("->"))
+
+
+def _precise(place: str) -> str:
+    """Name a node whole, and a wire by where it begins and the last name of where it ends."""
+    begin, _, end = place.partition("->")
+    if not end:
+        return begin
+    return f"{begin}->{end.rpartition('.')[2] if '.' in begin else end}"
 
 
 def _line(each: Fold) -> str:
@@ -255,10 +302,7 @@ def _achieved(launches: Sequence[LaunchExplanation], width: int, verbose: bool) 
         point = launch.roofline
         if point is None:
             continue
-        rows = [
-            (f"  {r.kind}", f"{r.resources:,}", _rate(r, r.achieved), _rate(r, r.peak), f"{r.share:.1%}")
-            for r in point.resources
-        ]
+        rows = [row for resource in point.resources for row in _against_peak(resource)]
         titles = (f"{launch.kernel}, achieved", "units", "rate", "peak", "of peak")
         table = _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows, width)
         if not point.flops:
@@ -272,6 +316,14 @@ def _achieved(launches: Sequence[LaunchExplanation], width: int, verbose: bool) 
                 f"({point.share:.1%}), bound by {point.bound}"
             ),
         )
+
+
+def _against_peak(r: Achieved) -> Iterable[Sequence[str]]:
+    """Lay out one kind of resource, and its busiest one below where that had much more to do than the others."""
+    yield f"  {r.kind}", f"{r.resources:,}", _rate(r, r.achieved), _rate(r, r.peak), f"{r.share:.1%}"
+    if r.resources > 1 and r.busiest_peak and r.busiest_achieved / r.busiest_peak > _UNEQUAL * r.share:
+        share = f"{r.busiest_achieved / r.busiest_peak:.1%}"
+        yield f"    {r.busiest}", "", _rate(r, r.busiest_achieved), _rate(r, r.busiest_peak), share
 
 
 def _rate(each: Achieved, rate: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,13 +18,19 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Achieved:
-    """Compare what the resources of one kind did during a kernel with their peak; both in `unit`."""
+    """Compare what the resources of one kind did during a kernel with their peak; both in `unit`.
+
+    `busiest` is the one that came nearest to its own peak, with its rate and that peak.
+    """
 
     kind: str
     resources: int
     achieved: float
     peak: float
     unit: str
+    busiest: str = ""
+    busiest_achieved: float = 0.0
+    busiest_peak: float = 0.0
 
     @property
     def share(self) -> float:
@@ -130,16 +137,23 @@ class WorkMeter:
         return self._work.setdefault(serving[0][0].launch, _Work())
 
     def _units(self, work: _Work, duration: float) -> tuple[Achieved, ...]:
-        kinds: dict[str, list[_Unit]] = {}
-        for node, unit in work.units.items():
-            kinds.setdefault(self._ctx.graph.nodes[node].kind, []).append(unit)
-        return tuple(
-            Achieved(kind, len(units), sum(u.flops for u in units) / duration, sum(u.peak for u in units), "GFLOP/s")
-            for kind, units in sorted(kinds.items())
-        )
+        kinds: dict[str, dict[str, tuple[float, float]]] = {}
+        for node, unit in sorted(work.units.items()):
+            kinds.setdefault(self._ctx.graph.nodes[node].kind, {})[node] = (unit.flops / duration, unit.peak)
+        return tuple(_achieved(kind, rates, "GFLOP/s") for kind, rates in sorted(kinds.items()))
 
     def _memories(self, work: _Work, duration: float) -> tuple[Achieved, ...]:
         if not work.memories:
             return ()
-        peak = sum(self._ctx.components[node].peak_bandwidth for node in work.memories)
-        return (Achieved("hbm_ctrl", len(work.memories), sum(work.memories.values()) / duration, peak, "GB/s"),)
+        rates = {
+            node: (moved / duration, self._ctx.components[node].peak_bandwidth)
+            for node, moved in sorted(work.memories.items())
+        }
+        return (_achieved("hbm_ctrl", rates, "GB/s"),)
+
+
+def _achieved(kind: str, rates: Mapping[str, tuple[float, float]], unit: str) -> Achieved:
+    """Sum up rates and peaks of the resources of one kind, and name the one nearest to its peak."""
+    busiest = max(rates, key=lambda node: rates[node][0] / rates[node][1] if rates[node][1] else 0.0)
+    achieved, peak = (sum(each[index] for each in rates.values()) for index in (0, 1))
+    return Achieved(kind, len(rates), achieved, peak, unit, busiest, *rates[busiest])

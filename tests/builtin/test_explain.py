@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench_core as kb
+from kernbench_core import Shard
 from kernbench_core.cli import main
 from kernbench_core.explain import Explanation, LaunchExplanation
 from kernbench_core.ledger import Ledger
@@ -296,6 +297,55 @@ def test_roofline_of_a_product_matches_its_shape() -> None:
     assert 0 < point.share < 1
 
 
+def test_the_slowest_pe_is_named_beside_the_mean() -> None:
+    """Of four PEs of which one has ten times the work, that one is named; its time is that of its ops."""
+
+    def uneven(x: Any, n: int, tl: Any) -> None:
+        tile = tl.load(x, shape=(n,))
+        for _ in range(10 if tl.program_id(0) == 2 else 1):
+            tile = tl.exp(tile)
+        tl.store(x, tile)
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.zeros(rt.n_pes * 2048, np.float32), placement=Shard(0))
+        rt.launch(uneven, x.to_local(), 2048)
+
+    result = explain(bench)
+    (launch,) = why(result).launches
+    balance = launch.balance
+    assert balance is not None
+    assert (balance.pes, balance.longest) == (4, "sip0.cube0.pe2")
+    spans = {
+        pe: max(op.t_end for op in result.op_log if op.op_id[0] == pe)
+        - min(op.t_start for op in result.op_log if op.op_id[0] == pe)
+        for pe in range(4)
+    }
+    assert balance.longest_ns - balance.shortest_ns == pytest.approx(spans[2] - min(spans.values()), abs=5.0)
+    assert 4 * balance.mean_ns > balance.longest_ns + 3 * balance.shortest_ns - 1e-6
+    assert calls(launch) == {"tl.load", "tl.exp", "tl.store"}
+
+
+def test_one_hot_slice_is_named() -> None:
+    """All PEs read what lies in one slice: the path waits there, and its rate is the one near the peak."""
+
+    def read(x: Any, n: int, tl: Any) -> None:
+        for i in range(4):
+            tl.load(x + i * n, shape=(n,))
+
+    def bench(rt: Any) -> None:
+        rt.launch(read, rt.tensor(np.zeros(rt.n_pes * 4 * 4096, np.float32), placement=Shard(0)), 4096)
+
+    explanation = why(explain(bench))
+    (launch,) = explanation.launches
+    hot = "sip0.cube0.hbm_ctrl0"
+    (reads,) = (each for each in explanation.went if (each.phase, each.sort) == ("kernel", "read"))
+    assert (launch.folds[0].waited_at, reads.waited_at) == (hot, hot)
+    assert launch.roofline is not None
+    (memory,) = launch.roofline.resources
+    assert (memory.resources, memory.busiest, memory.busiest_achieved) == (1, hot, memory.achieved)
+    assert memory.share > 0.8
+
+
 def test_json_carries_all_of_it() -> None:
     """`--json` has the whole path, the ledger, the places, the use over time and the roofline, as strict JSON."""
     import json
@@ -307,6 +357,8 @@ def test_json_carries_all_of_it() -> None:
     assert launch["path"][0]["from_ns"] == launch["injected_ns"]
     assert launch["path"][-1]["to_ns"] == launch["completed_ns"]
     assert launch["roofline"]["hbm_bytes"] > 0
+    assert launch["balance"]["pes"] == 4
+    assert {"phase", "sort", "kind", "ns", "waited_at", "queueing"} < set(found["where"][0])
     assert all(len(kind["utilisation"]) == 40 for kind in found["utilisation"]["kinds"])
     assert "explain" not in kb.run("vector-add", "tiny").to_json()
 

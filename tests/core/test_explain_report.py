@@ -8,11 +8,13 @@ import attrs
 import pytest
 
 from kernbench_core.critical_path import Parts, Segment
-from kernbench_core.explain import Achieved, Explanation, LaunchExplanation, RooflinePoint, Went
+from kernbench_core.explain import Achieved, Balance, Explanation, LaunchExplanation, RooflinePoint, Went
 from kernbench_core.explain_report import print_explanation
 from kernbench_core.ledger import LedgerRow, QueueingPlace
 from kernbench_core.report import make_console
 from kernbench_core.usage import Usage
+
+HOT = "sip0.cube0.hbm_ctrl0"
 
 
 def part(**ns: float) -> Parts:
@@ -32,15 +34,17 @@ def made() -> Explanation:
         Segment("service", "sip0.cube0.pe0.pe_gemm", "pe_gemm", (0, 1), "tl.dot", "/home/me/gemm.py:27", 850.0, 1100.0,
                 part(service=250.0), None),
     )  # fmt: skip
+    balance = Balance(2, 500.0, 700.0, 900.0, "sip0.cube0.pe0")
     point = RooflinePoint(
         8e6, 16384, 1000.0, 8e6 / 16384, 8000.0, 16384.0, "compute",
-        (Achieved("pe_gemm", 2, 8000.0, 16384.0, "GFLOP/s"), Achieved("hbm_ctrl", 1, 16.384, 102.4, "GB/s")),
+        (Achieved("pe_gemm", 2, 8000.0, 16384.0, "GFLOP/s", "sip0.cube0.pe0.pe_gemm", 6000.0, 8192.0),
+         Achieved("hbm_ctrl", 1, 16.384, 102.4, "GB/s", "sip0.cube0.hbm_ctrl0", 16.384, 102.4)),
     )  # fmt: skip
     return Explanation(
         1200.0,
         (
             Went("host_to_device", "write", "host to hbm_ctrl", 100.0, part(queueing=91.0, propagation=9.0)),
-            Went("kernel", "read", "pe_dma to hbm_ctrl", 848.0, part(queueing=600.0, serialisation=248.0)),
+            Went("kernel", "read", "pe_dma to hbm_ctrl", 848.0, part(queueing=600.0, serialisation=248.0), HOT),
             Went("kernel", "service", "pe_gemm", 250.0, part(service=250.0)),
             Went("kernel", "answer", "pe_gemm to pe_cpu", 2.0, part(propagation=2.0)),
         ),
@@ -49,7 +53,7 @@ def made() -> Explanation:
             LedgerRow("kernel", "command gemm", 1, 260.0, 2.0, 4.0, 0.0, 0.0, 250.0),
         ),
         (QueueingPlace("sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0", "hbm wire", 2, 1200.0, 600.0, 900.0),),
-        (LaunchExplanation("gemm_kernel", 100.0, 1100.0, path, point),),
+        (LaunchExplanation("gemm_kernel", 100.0, 1100.0, path, point, balance),),
         (Usage("pe_gemm", 2, (0.0,) * 20 + (0.01, 0.5, 1.0) + (0.0,) * 17),),
     )
 
@@ -64,19 +68,22 @@ def printed(width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_explanation_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the time went, the path by kernel line, queueing, messages, use over time, peaks."""
-    assert "\n".join(printed(100, monkeypatch)) == """\
+    assert (
+        "\n".join(printed(100, monkeypatch))
+        == """\
 
-where the time went            time  share  mostly
+where the time went            time  share  mostly                 queues most at
 host to device               100 ns   8.3%
   writes, host to hbm_ctrl   100 ns   8.3%  queue 91%
 kernel                       1.1 us  91.7%
-  reads, pe_dma to hbm_ctrl  848 ns  70.7%  queue 71%, serial 29%
+  reads, pe_dma to hbm_ctrl  848 ns  70.7%  queue 71%, serial 29%  sip0.cube0.hbm_ctrl0
   pe_gemm at work            250 ns  20.8%
   the rest                     2 ns   0.2%
 
 critical path of gemm_kernel, 1 us, through sip0.cube0.pe0
+  its 2 PEs took 700 ns on average; sip0.cube0.pe0 took longest, 900 ns
   kernel line         ops    time  share  mostly                 queues most at
-  tl.load gemm.py:24    1  700 ns  70.0%  queue 86%, serial 14%  hbm_ctrl0->r0c0
+  tl.load gemm.py:24    1  700 ns  70.0%  queue 86%, serial 14%  sip0.cube0.hbm_ctrl0->r0c0
   tl.dot gemm.py:27     1  250 ns  25.0%  service
   launch on its way         50 ns   5.0%  prop 80%, nodes 20%
 
@@ -90,10 +97,12 @@ command gemm (4 ns unaccounted for)       1  260 ns    1%      2%      -      - 
 busy over time  used  mean  0 to 1.2 us
 pe_gemm            2  3.8%                      ▁▄█
 
-gemm_kernel, achieved  units        rate           peak  of peak
-  pe_gemm                  2   8 TFLOP/s  16.38 TFLOP/s    48.8%
-  hbm_ctrl                 1  16.38 GB/s     102.4 GB/s    16.0%
+gemm_kernel, achieved       units        rate           peak  of peak
+  pe_gemm                       2   8 TFLOP/s  16.38 TFLOP/s    48.8%
+    sip0.cube0.pe0.pe_gemm          6 TFLOP/s  8.192 TFLOP/s    73.2%
+  hbm_ctrl                      1  16.38 GB/s     102.4 GB/s    16.0%
   roofline: 488 FLOP/B; 8 TFLOP/s of 16.38 TFLOP/s attainable (48.8%), bound by compute"""
+    )
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -119,11 +128,48 @@ def test_a_line_that_keeps_several_units_busy_says_what_they_did(monkeypatch: py
     only = attrs.evolve(explanation, launches=(attrs.evolve(launch, path=tuple(path), roofline=None),))
     print_explanation(only, make_console(out))
     text = out.getvalue()
-    assert text[text.index("  kernel line") : text.index("most queueing")] == """\
+    assert (
+        text[text.index("  kernel line") : text.index("most queueing")]
+        == """\
   kernel line                  ops    time   share  mostly
-  tl.composite gemm.py:20        1    1 us  100.0%  queue 60%, service 30%
-    reads, pe_dma to hbm_ctrl       700 ns   70.0%  queue 86%, serial 14%
+  tl.composite gemm.py:20        1    1 us  100.0%  queue 60% at hbm_ctrl0->r0c0
+    reads, pe_dma to hbm_ctrl       700 ns   70.0%  queue 86% at hbm_ctrl0->r0c0
     pe_gemm at work                 250 ns   25.0%
     pe_dma at work                   50 ns    5.0%
 
 """
+    )
+
+
+def test_what_is_balanced_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither PEs of nearly the same time nor units of nearly the same rate have a line."""
+    explanation = made()
+    (launch,) = explanation.launches
+    assert launch.roofline is not None
+    even = attrs.evolve(launch.roofline.resources[0], busiest_achieved=4200.0)
+    point = attrs.evolve(launch.roofline, resources=(even,))
+    balance = Balance(2, 690.0, 700.0, 710.0, "sip0.cube0.pe0")
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    print_explanation(
+        attrs.evolve(explanation, launches=(attrs.evolve(launch, roofline=point, balance=balance),)), make_console(out)
+    )
+    assert "took longest" not in out.getvalue()
+    assert "sip0.cube0.pe0.pe_gemm" not in out.getvalue()
+
+
+def test_issuing_tiny_commands_is_shown_below_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of one unit is split where the PE's processor had a good part in it, and only there."""
+    explanation = made()
+    (launch,) = explanation.launches
+    op = {"op_id": (0, 0), "call": "tl.add", "line": "/home/me/k.py:3"}
+    work = attrs.evolve(launch.path[2], **op)
+    monkeypatch.setenv("COLUMNS", "80")
+    for ns, shown in ((100.0, True), (20.0, False)):
+        issue = attrs.evolve(
+            launch.path[2], **op, sort="issue", kind="pe_cpu", from_ns=1100.0, to_ns=1100.0 + ns, parts=part(service=ns)
+        )
+        out = io.StringIO()
+        only = attrs.evolve(launch, path=(work, issue), roofline=None)
+        print_explanation(attrs.evolve(explanation, launches=(only,)), make_console(out))
+        assert ("    pe_cpu issues commands" in out.getvalue()) is shown

@@ -83,3 +83,26 @@ def test_only_models_that_count_their_arithmetic_are_compared() -> None:
     engine = toy_engine(pes=1, classes=Classes(pe_cpu=Computing))
     meter = WorkMeter(engine.ctx)
     assert [name for name, each in engine.ctx.components.items() if meter.counts(each)] == ["sip0.cube0.pe0.pe_cpu"]
+
+
+def test_the_memory_nearest_to_its_peak_is_named() -> None:
+    """One slice that gives three times what the others give is the busiest, with its own rate and peak."""
+    engine = toy_engine(pes=2, classes=Classes(pe_cpu=Computing))
+    meter = WorkMeter(engine.ctx)
+    launches: list[Any] = []
+
+    def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
+        own = tl.id.replace("pe", "hbm_ctrl").partition(".hbm_ctrl")[0]
+        for slice_, moved in (("0", 100), ("1", 300)):
+            meter.moved(Transaction("read", (), moved, (f"{own}.hbm_ctrl{slice_}", "x", tl.id), lambda _: None))
+        launches.append(tl.serving[0][0].launch)  # type: ignore[attr-defined]
+        yield env.timeout(100.0)
+
+    engine.run(lambda rt: rt.launch(kernel, None))
+    point = meter.point(launches[0])
+    assert point is not None
+    (memory,) = point.resources
+    assert (memory.resources, memory.peak) == (2, 64.0)
+    assert (memory.busiest, memory.busiest_peak) == ("sip0.cube0.hbm_ctrl1", 32.0)
+    assert memory.busiest_achieved == 600 / point.duration_ns
+    assert memory.achieved == 800 / point.duration_ns
