@@ -263,7 +263,12 @@ class MathLanguage(ShapeLanguage):
 
 def _nan(propagate: Any) -> dict[str, object]:
     """Give the parameter of an op that lets NaN through; nothing for one that does not."""
-    return {"propagate_nan": True} if NanRule(propagate) is NanRule.ALL else {}
+    if propagate not in tuple(NanRule):
+        raise ShapeError(
+            f"propagate_nan at {describe_site(call_site())} must be tl.PropagateNan.NONE or tl.PropagateNan.ALL, not "
+            f"{propagate!r}; use one of these."
+        )
+    return {"propagate_nan": True} if propagate == NanRule.ALL else {}
 
 
 def _fits(a: Any, b: Any, acc: Any) -> bool:

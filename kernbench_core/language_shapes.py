@@ -58,6 +58,11 @@ class ShapeLanguage(Dispatcher):
     """Casts, shapes, and moves of elements."""
 
     def _axis(self, axis: int, shape: tuple[int, ...], op: str) -> int:
+        if not shape:
+            raise ShapeError(
+                f"tl.{op} at {describe_site(call_site())} must be given a tensor of at least one dimension, not a "
+                "scalar; reshape it."
+            )
         if not -len(shape) <= axis < len(shape):
             raise ShapeError(
                 f"tl.{op} at {describe_site(call_site())} must have an axis of shape {shape}, not {axis}; "
@@ -110,20 +115,23 @@ class ShapeLanguage(Dispatcher):
         """Give the elements in row-major order under another shape; free."""
         wanted = _extents(shape)
         size = prod(shape_of(x))
-        if -1 in wanted:
+        if wanted.count(-1) == 1:
             known = -prod(wanted)
             wanted = tuple(size // known if extent == -1 and known else extent for extent in wanted)
-        if prod(wanted) != size:
+        if prod(wanted) != size or min(wanted, default=0) < 0:
             raise ShapeError(
                 f"tl.reshape at {describe_site(call_site())} must keep the {size} elements of shape {shape_of(x)}, and "
                 f"{wanted} holds {prod(wanted)}; choose a shape of the same size."
             )
         return x.view(wanted) if isinstance(x, Tensor) else x.reshape(wanted)
 
-    def expand_dims(self, x: Any, axis: int) -> Any:
-        """Insert a dimension of extent 1 at `axis`; free."""
+    def expand_dims(self, x: Any, axis: int | Sequence[int]) -> Any:
+        """Insert a dimension of extent 1 at `axis`, or at each of several of the result; free."""
+        axes = [axis] if isinstance(axis, int) else list(axis)
         shape = list(shape_of(x))
-        shape.insert(axis if axis >= 0 else axis + len(shape) + 1, 1)
+        room = (1,) * (len(shape) + len(axes))
+        for at in sorted(self._axis(int(each), room, "expand_dims") for each in axes):
+            shape.insert(at, 1)
         return self.reshape(x, tuple(shape))
 
     def broadcast_to(self, x: Any, *shape: Any) -> Any:

@@ -46,7 +46,9 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             ("max", "min"), "The dtype is kept (Triton widens 16 bits to 32). `return_indices` is a second command."
         ),
-        **dict.fromkeys(("argmax", "argmin"), "The axis may be left out. Always the first of equals."),
+        **dict.fromkeys(
+            ("argmax", "argmin"), "The axis may be left out. Always the first of equals; NaN is greatest and least."
+        ),
         "zeros_like": "A timed command that takes scratchpad space.",
         "gather": "An index outside is an error.",
         "histogram": "Any number of bins. A value outside is an error, not left out.",

@@ -198,7 +198,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "dtype": (
         lambda f, tl: f.to("float64"),
         UnsupportedError,
-        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, f32, not 'float64'; use one of these.",
+        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, "
+        "f32, not 'float64'; use one of these.",
     ),
 }
 

@@ -121,7 +121,9 @@ CASES: dict[str, Case] = {
         (U, G),
         (np.bincount(U.ravel(), minlength=200).astype(np.int32), np.bincount(U[G > 0], minlength=200).astype(np.int32)),
     ),
-    "expand_dims": (lambda tl, g: tl.expand_dims(g, -1), (G,), G[..., None]),
+    "expand_dims": (
+        lambda tl, g: (tl.expand_dims(g, -1), tl.expand_dims(g, (0, -1))), (G,), (G[..., None], G[None, ..., None])
+    ),
     "unsqueeze": (lambda tl, g: tl.unsqueeze(g, 1), (G,), G[:, None]),
     "squeeze": (lambda tl, g: tl.squeeze(g[:, None], 1), (G,), G),
     "broadcast_to": (lambda tl, g: tl.broadcast_to(g, (2, 5, 7)), (G,), np.broadcast_to(G, (2, 5, 7))),
@@ -368,6 +370,23 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], s
     "bitcast": (
         lambda tl, g: tl.cast(g, "f16", bitcast=True), (G,), ShapeError,
         "tl.cast at LINE must keep the element size with bitcast=True, not go from f32 to f16.",
+    ),
+    "scalar": (
+        lambda tl, s: tl.cumsum(s), (np.float32(1),), ShapeError,
+        "tl.cumsum at LINE must be given a tensor of at least one dimension, not a scalar; reshape it.",
+    ),
+    "new dimension": (
+        lambda tl, g: tl.expand_dims(g, 5), (G,), ShapeError,
+        "tl.expand_dims at LINE must have an axis of shape (1, 1, 1), not 5; use one from -3 to 2.",
+    ),
+    "two unknown extents": (
+        lambda tl, g: tl.reshape(g, -1, -1), (G,), ShapeError,
+        "tl.reshape at LINE must keep the 35 elements of shape (5, 7), and (-1, -1) holds 1; choose a shape of the "
+        "same size.",
+    ),
+    "NaN": (
+        lambda tl, g: tl.maximum(g, g, "some"), (G,), ShapeError,
+        "propagate_nan at LINE must be tl.PropagateNan.NONE or tl.PropagateNan.ALL, not 'some'; use one of these.",
     ),
     "rounding": (
         lambda tl, g: g.to("f16", fp_downcast_rounding="rtz"), (G,), UnsupportedError,

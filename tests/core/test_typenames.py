@@ -23,6 +23,6 @@ def test_dtypes_without_a_unit_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         dtype_of(name)
     assert str(caught.value) == (
-        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, f32, "
-        f"not {name!r}; use one of these."
+        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, "
+        f"f32, not {name!r}; use one of these."
     )
