@@ -82,6 +82,7 @@ A descriptor ends with its last chunk.
         """
         if isinstance(msg, Transaction):
             if msg.hop + 1 < len(msg.path):
+                self.served += 1
                 self.emit(msg, self.env.now, msg.tail)
             else:
                 self._take_answer(msg)

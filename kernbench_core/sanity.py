@@ -22,7 +22,7 @@ FEW = 2
 
 
 def check(ctx: RunContext, result: TimingResult) -> None:
-    """Raise SanityError, with one sentence for each check that fails."""
+    """Raise SanityError, with a line for each check that fails, two and a count where it fails often."""
     checks = (
         _answered_once(ctx),
         _bytes_conserved(ctx),
@@ -33,7 +33,7 @@ def check(ctx: RunContext, result: TimingResult) -> None:
     )
     problems = [sentence for failed in checks for sentence in _few(list(failed))]
     if problems:
-        raise SanityError("do not use this result: " + " ".join(problems))
+        raise SanityError("do not use this result: " + "\n  ".join(problems))
 
 
 def _few(sentences: list[str]) -> list[str]:

@@ -134,7 +134,7 @@ def test_all_faults_are_told_together() -> None:
     engine = finished()
     engine.ctx.issued += 1
     text = refusal(engine, phases={"kernel": 0.0})
-    assert "each must be answered once. the phases sum to 0.0 ns" in text
+    assert "each must be answered once.\n  the phases sum to 0.0 ns" in text
 
 
 def test_nothing_may_be_left_in_a_component() -> None:
@@ -197,8 +197,8 @@ def test_one_check_tells_its_first_faults_and_counts_the_rest() -> None:
     for pe in range(4):
         engine.ctx.components["sip0.cube0.r0c0"].out_ports[f"sip0.cube0.hbm_ctrl{pe}"].bytes_carried += 1
     assert refusal(engine) == (
-        "do not use this result: 4097 B passed the wires of sip0.cube0.hbm_ctrl0, but its transactions move 4096 B. "
-        "4097 B passed the wires of sip0.cube0.hbm_ctrl1, but its transactions move 4096 B. (2 more like this.)"
+        "do not use this result: 4097 B passed the wires of sip0.cube0.hbm_ctrl0, but its transactions move 4096 B.\n"
+        "  4097 B passed the wires of sip0.cube0.hbm_ctrl1, but its transactions move 4096 B.\n  (2 more like this.)"
     )
 
 
