@@ -24,8 +24,8 @@ from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.oplog_columns import SPILL_ROWS
 from kernbench_core.routing import PathRouter
-from kernbench_core.runtime import Expectation, Runtime
 from kernbench_core.rows import Row
+from kernbench_core.runtime import Expectation, Runtime
 from kernbench_core.sanity import check
 from kernbench_core.store import MemoryStore
 from kernbench_core.tcm_map import TcmRecorder

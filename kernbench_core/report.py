@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernbench_core.result import PHASES, RunResult, count_hazards
-from kernbench_core.rows import Row, cell_text, column_names, title
+from kernbench_core.rows import Row, cell_text, column_names, column_title
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def print_result(result: RunResult, console: Console, *, verbose: bool = False) 
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
     uses = result.busiest if verbose else result.busiest[:_ROWS]
     if uses:
-        parts.append(_busiest(uses, console.is_terminal))
+        parts.append(_busiest(uses, console))
     parts.append(_facts(result, console.width, verbose))
     if result.rows:
         parts.append(_rows(result.rows, console))
@@ -130,32 +130,36 @@ def _phases(result: RunResult, decorated: bool) -> Table:
     return table
 
 
-def _busiest(uses: Sequence[ResourceUse], decorated: bool) -> Table:
-    """Lay out the busiest resource of each kind: how busy, the mean of its kind, and the bytes that it moved."""
-    cells = [
-        (
-            use.name,
-            use.kind,
-            f"{use.utilisation:.1%}",
-            *([bar(use.utilisation, _BAR_CELLS // 2)] if decorated else []),
-            f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 else "-",
-            format_bytes(use.nbytes) if use.nbytes else "-",
-        )
-        for use in uses
-    ]
-    titles = ("busiest of its kind", "kind", "busy", *([""] if decorated else []), "mean", "moved")
+def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
+    """Lay out the busiest resource of each kind: how busy, the mean of its kind, and the bytes that it moved.
+
+    A narrow window goes without bars, then without bytes; then names give way.
+    """
+    columns = {
+        "busiest of its kind": [use.name for use in uses],
+        "kind": [use.kind for use in uses],
+        "busy": [f"{use.utilisation:.1%}" for use in uses],
+        "": [bar(use.utilisation, _BAR_CELLS // 2) for use in uses],
+        "mean": [f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 else "-" for use in uses],
+        "moved": [format_bytes(use.nbytes) if use.nbytes else "-" for use in uses],
+    }
+    widths = {head: max(len(head), *map(len, cells)) for head, cells in columns.items()}
+    for head in ("", "moved"):
+        if sum(widths.values()) + 2 * (len(widths) - 1) > console.width or (not head and not console.is_terminal):
+            del columns[head], widths[head]
+    first = next(iter(columns))
+    widths[first] = max(1, min(widths[first], console.width - sum(widths.values()) - 2 * (len(widths) - 1) + widths[first]))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, title in enumerate(titles):
-        width = max(len(title), *(len(row[index]) for row in cells))
+    for head in columns:
         table.add_column(
-            title,
-            justify="right" if title in ("busy", "mean", "moved") else "left",
-            style="magenta" if not title else None,
+            head,
+            justify="right" if head in ("busy", "mean", "moved") else "left",
+            style=None if head else "magenta",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=0 if index == 0 else width,
+            width=widths[head],
         )
-    for row in cells:
+    for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table
 
@@ -182,7 +186,7 @@ def _rows(rows: Sequence[Row], console: Console) -> Table:
     for name in names:
         texts = all(isinstance(row.get(name), str | None) for row in rows)
         justify: Literal["left", "right"] = "left" if texts else "right"
-        table.add_column(title(name), justify=justify, vertical="bottom", no_wrap=True, overflow="ellipsis")
+        table.add_column(column_title(name), justify=justify, vertical="bottom", no_wrap=True, overflow="ellipsis")
     for row in rows:
         table.add_row(*(cell_text(name, row.get(name)) for name in names))
     if console.measure(table, options=console.options.update(width=1000)).maximum > console.width:

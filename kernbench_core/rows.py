@@ -25,7 +25,7 @@ def column_names(rows: Iterable[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows for name in row))
 
 
-def title(name: str) -> str:
+def column_title(name: str) -> str:
     """Return a column's title: its name without the unit, which the cells show, each word on a line."""
     return name.removesuffix("_ns").removesuffix("_bytes").replace("_", "\n")
 

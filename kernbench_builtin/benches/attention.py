@@ -14,13 +14,17 @@ from kernbench_core.runtime import Runtime
 Array = npt.NDArray[np.floating]
 
 
-def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, tokens, total, share, group, D, scale, causal, BQ, BK, tl):
+def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, tokens, total, share, group, D, scale, causal, paired, BQ, BK, tl):
     """Compute one PE's rows of all (head, token) rows, BQ at a time; blocks of K and V are asked for one ahead."""
-    row = tl.program_id(0) * share
-    last = min(row + share, total)
-    while row < last:
-        head, token = divmod(row, tokens)
-        bq = min(BQ, last - row, tokens - token)
+    at = tl.program_id(0) * share
+    last = min(at + share, total)
+    while at < last:
+        head, token = divmod(at, tokens)
+        bq = min(BQ, last - at, tokens - token)
+        if paired:
+            token = fold(token, BQ, tokens)
+            bq = min(BQ - token % BQ, last - at, tokens - token)
+        row = head * tokens + token
         keys = head // group * tokens
         end = token + bq if causal else tokens
         q = tl.load(q_ptr + row * D, shape=(bq, D))
@@ -41,7 +45,19 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, tokens, total, share, group, D,
             acc = tl.dot(weights.to(v.dtype), v, acc * fade)
             peak, k, v = new_peak, next_k, next_v
         tl.store(o_ptr + row * D, acc / norm)
-        row += bq
+        at += bq
+
+
+def fold(token, BQ, tokens):
+    """Exchange whole blocks of BQ tokens: the first, the last, the second, the last but one, …; short ones stay.
+
+    A token has as many keys as tokens before it, so neighbouring blocks then have as much work as any others.
+    """
+    block, inside = divmod(token, BQ)
+    blocks = tokens // BQ
+    if block < blocks:
+        block = blocks - 1 - block // 2 if block % 2 else block // 2
+    return block * BQ + inside
 
 
 def load_block(k_ptr, v_ptr, keys, start, end, D, BK, tl):
@@ -94,8 +110,13 @@ def bench(
     v = rt.tensor((kv_heads * tokens, d), dtype, name="v")
     o = rt.empty((heads * tokens, d), dtype, name="o")
     share, scale = -(-heads * tokens // rt.n_pes), d**-0.5
+    paired = causal and share >= 2 * tile_q
+    if paired:
+        # an even number of blocks for each PE: light and heavy ones come in pairs
+        tile_q = -(-share // (2 * -(-share // (2 * tile_q))))
     group = heads // kv_heads
-    rt.launch(attention_kernel, q, k, v, o, tokens, heads * tokens, share, group, d, scale, causal, tile_q, tile_k)
+    sizes = (tokens, heads * tokens, share, group, d)
+    rt.launch(attention_kernel, q, k, v, o, *sizes, scale, causal, paired, tile_q, tile_k)
     rt.copy_to_host(o)
 
     def expected() -> Array:

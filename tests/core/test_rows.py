@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.rows import cell_text, column_names, make_row, title
+from kernbench_core.rows import cell_text, column_names, column_title, make_row
 
 
 def test_numpy_scalars_become_plain() -> None:
@@ -51,4 +51,4 @@ def test_cells_show_their_unit(name, value, text) -> None:
 
 def test_columns_come_in_the_order_in_which_they_are_first_named() -> None:
     assert column_names([{"a": 1, "c": 2}, {"b": 3, "a": 4}]) == ("a", "c", "b")
-    assert [title(name) for name in ("kernel_ns", "read_bytes", "DMA_READ")] == ["kernel", "read", "DMA\nREAD"]
+    assert [column_title(name) for name in ("kernel_ns", "read_bytes", "DMA_READ")] == ["kernel", "read", "DMA\nREAD"]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kernbench_builtin.benches.attention import attention
+from kernbench_builtin.benches.attention import attention, fold
 from kernbench_core.errors import UsageError
 
 TINY = {"heads": 4, "kv_heads": 2, "head_dim": 16, "tokens": 40, "tile_q": 16, "tile_k": 16}
@@ -75,3 +79,22 @@ def test_wrong_parameters(run, wrong, told) -> None:
 @pytest.mark.parametrize("model", ["llama3-8b", "llama3-70b", "gpt2", "mixtral-8x7b"])
 def test_models(run, model) -> None:
     assert run("attention", "default", model=model, tokens=256).verified
+
+
+@given(st.integers(1, 20), st.integers(1, 200))
+def test_folding_exchanges_whole_blocks_from_both_ends(block, tokens) -> None:
+    folded = [fold(token, block, tokens) for token in range(tokens)]
+    assert sorted(folded) == list(range(tokens))
+    whole = tokens // block
+    order = [folded[start] // block for start in range(0, whole * block, block)]
+    assert [a + b for a, b in zip(order[::2], order[1::2], strict=False)] == [whole - 1] * (whole // 2)
+    assert all(folded[at] - folded[at - 1] == 1 for at in range(1, tokens) if at % block)
+
+
+def test_causal_work_is_dealt_evenly(run) -> None:
+    """Two PEs for each head of 64 tokens in blocks of 8: every PE has pairs of blocks that see 9 blocks of keys."""
+    sizes = {"heads": 2, "kv_heads": 1, "head_dim": 16, "tokens": 64, "tile_q": 8, "tile_k": 8}
+    result = run("attention", **sizes)
+    assert result.verified
+    dots = Counter(op.component_id for op in result.op_log if op.op_kind == "gemm")
+    assert sorted(dots.values()) == [2 * 2 * 9] * 4
