@@ -74,7 +74,8 @@ counted in steps (math_costs.py); the overhead and the lane width are assumption
         """Return what full lanes do with the cheapest op, in operations per ns."""
         width = _width(msg)
         packed = max(1, self._lane_width // width) if self._packed else 1
-        return self._lanes * packed / -(-width // self._lane_width) * self._clock * self.servers
+        per_cycle = self._lanes * packed / -(-width // self._lane_width) / min(self._costs.values())
+        return per_cycle * self._clock * self.servers
 
 
 def _width(msg: Any) -> int:

@@ -83,6 +83,14 @@ def test_an_op_takes_overhead_and_whole_cycles(op: Elements, params: dict[str, o
     assert rig.under_test.min_service_ns(op) == service_ns
 
 
+@pytest.mark.parametrize("cost", [0.25, 1, 3])
+def test_no_op_goes_faster_than_the_peak(cost: float) -> None:
+    """The peak is that of the cheapest op of the table, whatever the table says."""
+    found = unit(overhead="0 ns", clock="1 GHz", costs=dict.fromkeys(COSTS, cost))
+    op = Elements(1 << 20)
+    assert found.flops(op) / found.min_service_ns(op) == found.peak_flops(op) == 128 / cost
+
+
 def naive_steps(shape: tuple[int, ...], axis: int | None, lanes: int) -> tuple[int, int]:
     """Deal the elements of `shape` to lanes in memory order; give passes, and lanes that share one result at most."""
     results: dict[tuple[int, ...], set[int]] = {}
