@@ -11,10 +11,11 @@ Nothing here needs data, and nothing is remembered once the host has waited for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.elements import first_common, index_at, spell_index, virtual_at
@@ -90,9 +91,12 @@ class Hazard:
         times = "" if self.count == 1 else f", {self.count} such pairs"
         return f"{_WORDS[self.kind]}: {self.place}, {format_bytes(self.nbytes)}{times}"
 
-    def lines(self) -> tuple[str, ...]:
-        """Say what it is, then each side on a line of its own."""
-        return str(self), f"  {self.first}", f"  {self.second}"
+    def lines(self, *, folders: bool = True) -> tuple[str, ...]:
+        """Say what it is, then each side on a line of its own; without `folders`, files by their names alone."""
+        first, second = (
+            side if folders else evolve(side, line=PurePath(side.line).name) for side in (self.first, self.second)
+        )
+        return str(self), f"  {first}", f"  {second}"
 
 
 _WORDS: Final[Mapping[str, str]] = {

@@ -148,7 +148,8 @@ def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
         if sum(widths.values()) + 2 * (len(widths) - 1) > console.width or (not head and not console.is_terminal):
             del columns[head], widths[head]
     first = next(iter(columns))
-    widths[first] = max(1, min(widths[first], console.width - sum(widths.values()) - 2 * (len(widths) - 1) + widths[first]))
+    excess = sum(widths.values()) + 2 * (len(widths) - 1) - console.width
+    widths[first] = max(1, widths[first] - max(0, excess))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for head in columns:
         table.add_column(
@@ -195,15 +196,12 @@ def _rows(rows: Sequence[Row], console: Console) -> Table:
 
 
 def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:
-    """List the hazards: all with both sides, or the first in short."""
-    if not result.hazards:
-        return
-    if verbose:
-        yield from (Text(line, "red") for hazard in result.hazards for line in hazard.lines())
-        return
-    yield Text(f"  {result.hazards[0]}", "red")
-    more = len(result.hazards) - 1
-    yield Text(f"  {f'and {more} more; ' if more else ''}-v shows the kernel lines", "red")
+    """List the hazards with both sides: all of them, or the first."""
+    shown = result.hazards if verbose else result.hazards[:1]
+    yield from (Text(f"  {line}", "red") for hazard in shown for line in hazard.lines(folders=verbose))
+    more = len(result.hazards) - len(shown)
+    if more:
+        yield Text(f"  and {more} more; -v lists them", "red")
 
 
 def _counts(result: RunResult) -> Text:

@@ -282,14 +282,14 @@ def test_paths_of_random_kernels_tile(first: list[tuple[str, int]], second: list
 
 
 def test_roofline_of_a_product_matches_its_shape() -> None:
-    """FLOP and HBM bytes are those of the loop: 2 M N K and a cast of C; A once per column of tiles."""
+    """FLOP and HBM bytes are those of the loop: 2 M N K and a cast of C; each PE reads what its tile needs."""
     result = explain("gemm", params=BENCHES["gemm"])
     point = why(result).launches[-1].roofline
     assert point is not None
     m, n, k, tile = 128, 128, 256, 64
     assert point.flops == 2 * m * n * k + m * n
-    pes = 4  # each has 32 rows of A, and reads all of B for them
-    assert point.hbm_bytes == 2 * (m * k * (n // tile) + pes * k * n + m * n)
+    pes = 4  # each has one tile of C, and reads the rows of A and the columns of B that it is made of
+    assert point.hbm_bytes == 2 * (pes * 2 * tile * k + m * n)
     assert point.intensity == point.flops / point.hbm_bytes
     gemm = next(each for each in point.resources if each.kind == "pe_gemm")
     assert gemm.peak == gemm.resources * 2 * 2048

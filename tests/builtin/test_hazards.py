@@ -41,6 +41,11 @@ def test_the_verdict_names_hazards(race: Path, capsys: pytest.CaptureFixture[str
     """On the one line of -q, with both sides under -v, and as entries of --json."""
     assert main(["run", str(race), "--topology", "tiny", "--verify-data", "-q"]) == 0
     assert capsys.readouterr().out.rstrip().endswith("data verified: 1 tensor, largest error 0, 1 hazard")
+    assert main(["run", str(race), "--topology", "tiny"]) == 0
+    text = capsys.readouterr().out
+    assert "  unordered writes: x[0], 32 B, 3 such pairs\n" in text
+    assert text.count("    tl.store at race.py:6 on sip0.cube0.pe") == 2
+    assert "-v lists them" not in text.partition("not modelled")[0]
     assert main(["run", str(race), "--topology", "tiny", "-v"]) == 0
     text = capsys.readouterr().out
     assert "unordered writes: x[0], 32 B, 3 such pairs\n" in text

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from types import ModuleType
 
+import attrs
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from kernbench_core.report import bar, make_console, print_result, print_summary
+from kernbench_core.timing import ResourceUse
 
 
 def plain(samples: ModuleType, *, verbose: bool = False, verification: str | None = "RIGHT", **changed: object) -> str:
@@ -110,12 +112,28 @@ tile    kernel   READ
     )
 
 
-def test_reported_rows_move_together_in_a_narrow_window(
-    samples: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reported_rows_move_together_in_a_narrow_window(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of blanks is given up before any cell is cut."""
     rows = ({"one": "x" * 9, "two": "y" * 9, "three": "z" * 9},)
     monkeypatch.setenv("COLUMNS", "29")
     assert plain(samples, rows=rows).splitlines()[-1] == "xxxxxxxxx yyyyyyyyy zzzzzzzzz"
     monkeypatch.setenv("COLUMNS", "33")
     assert plain(samples, rows=rows).splitlines()[-1] == "xxxxxxxxx  yyyyyyyyy  zzzzzzzzz"
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (80, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_…  pe wire           5.8%  2.4% of 1024"),
+        (101, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler  pe wire           5.8%  2.4% of 1024  78.23 KiB"),
+    ],
+)
+def test_a_narrow_window_keeps_the_numbers_of_the_busiest(samples: ModuleType, width: int, row: str) -> None:
+    """Bars go first, then bytes, then the ends of names; what is left is whole."""
+    long = ResourceUse("sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler", "pe wire", 0.058, 58.0, 80104, 1024, 0.024)
+    channel = ResourceUse("sip0.cube0.hbm_ctrl0#pc0", "hbm_ctrl channel", 0.023, 23.0, 512, 16, 0.023)
+    result = samples.make_result()
+    result = attrs.evolve(result, timing=attrs.evolve(result.timing, busiest=(long, channel)))
+    out = io.StringIO()
+    print_result(result, Console(file=out, width=width, force_terminal=True, color_system=None))
+    assert row in (line.rstrip() for line in out.getvalue().splitlines())
