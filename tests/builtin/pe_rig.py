@@ -47,7 +47,7 @@ class Composite(Command):
             del self.layouts["b"]
 
     def tile_regions(self, operand: str, row0: int, rows: int, col0: int, cols: int) -> tuple[Region, ...]:
-        width = {"a": self.k if self.op == "gemm" else self.n, "b": self.n, "out": self.n}[operand]
+        width = {"a": self.k if self.op == "gemm" else self.n, "b": self.n, "out": self.n}.get(operand, self.n)
         return (Region((row0 * width + col0) * 2, cols * 2, rows, width * 2),)
 
     def describe(self) -> OpDescription:
@@ -70,6 +70,12 @@ class PlainDma(ComponentBase):
 def spec(kind: str, scope: str) -> SimpleNamespace:
     """An epilogue spec."""
     return SimpleNamespace(kind=kind, scope=scope)
+
+
+def in_hbm(kind: str, scope: str, shape: tuple[int, int], per_tile: bool = False) -> SimpleNamespace:
+    """An epilogue spec whose operand, of f32, stays in HBM."""
+    layout = SimpleNamespace(rows=shape[0], cols=shape[1], dtype="f32")
+    return SimpleNamespace(kind=kind, scope=scope, per_tile=per_tile, source=f"of {kind}", layout=layout)
 
 
 class Pe(Machine):

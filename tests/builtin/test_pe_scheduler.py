@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from kernbench_core.errors import ComponentError, ShapeError
 from kernbench_core.runs import run
 from kernbench_core.testing import assert_ready_at
 from kernbench_core.units import grid_ceil
-from tests.builtin.pe_rig import FETCH_STORE, HOP, PREFIX, SCHEDULER, Composite, Pe, PlainDma, spec
+from tests.builtin.pe_rig import FETCH_STORE, HOP, PREFIX, SCHEDULER, Composite, Pe, PlainDma, in_hbm, spec
 
 DECODE, TRANSFER, SET_UP, ACCESS, CHANNEL, START = 2.0, 8.0, 3.0, 6.0, 64.0, 5.0
 PARAMS: dict[str, dict[str, object]] = {
@@ -70,6 +70,42 @@ def test_an_output_epilogue_adds_its_ops_and_one_hop() -> None:
     pe.issue(gemm(1, epilogue=[spec("bias", "output_tile"), spec("relu", "output_tile")]))
     math_ns = 2 * (START + 16 * 16 / 16)
     assert_ready_at(pe, HOP + DECODE + read_ns() + HOP + math_ns + write_ns() + HOP)
+
+
+@pytest.mark.parametrize("scope", ["k_tile", "output_tile"])
+def test_an_operand_in_hbm_adds_its_read_and_a_hop(scope: str) -> None:
+    """The tile goes back to pe_dma and from there to pe_math, instead of straight there."""
+    pe = Pe(PARAMS)
+    pe.issue(gemm(1, epilogue=[in_hbm("add", scope, (16, 16)), spec("relu", "output_tile")]))
+    math_ns = 2 * (START + 16 * 16 / 16)
+    assert_ready_at(pe, HOP + DECODE + read_ns() + HOP + TRANSFER + HOP + math_ns + write_ns() + HOP)
+
+
+@pytest.mark.parametrize("scope", ["k_tile", "output_tile"])
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("slow", [(), (1,), (0, 3), (2, 5)])
+def test_slow_reads_of_steps_block_nobody(scope: str, pinned: bool, slow: tuple[int, ...]) -> None:
+    """With registers for two tiles and their sums only, and any tile's reads slow, each product is stored once."""
+
+    class Dma(PlainDma):
+        slow: ClassVar[frozenset[int]]
+
+    Dma.slow = frozenset(slow)
+    size = {"m": 48, "n": 16, "k": 32, "tile_m": 16, "tile_n": 16, "tile_k": 16}
+    sums = 2 * 16 * 16 * 4
+    room = 2 * (2 * 16 * 16 * 2 + (16 * 16 * 4 if scope == "k_tile" else 0)) + sums
+    given = params(
+        pe_scheduler={"tiles_in_flight": 6}, pe_dma={"servers": 4}, pe_fetch_store={"register_file": f"{room} B"}
+    )
+    pe = Pe(given, Dma)
+    steps = [in_hbm("add", scope, (48, 16))]
+    pe.issue(Composite(0, **size, a_pinned=pinned, b_pinned=pinned, epilogue=steps))
+    pe.run()
+    assert len(pe.arrivals) == 1
+    counts = Counter(name for name, _, _ in pe.stages)
+    reads = (0 if pinned else 12) + (6 if scope == "k_tile" else 3)
+    steps_run = 6 if scope == "k_tile" else 3
+    assert counts == {"DMA_READ": reads, "FETCH": 6, "GEMM": 6, "MATH": steps_run, "STORE": 3, "DMA_WRITE": 3}
 
 
 def test_one_tile_in_flight_adds_the_tiles_up() -> None:

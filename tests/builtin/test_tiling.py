@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.tiling import PipelinePlan, StageType, TilePlan, generate_gemm_plan, generate_math_plan
 from kernbench_core.errors import ShapeError
+from tests.builtin.pe_rig import in_hbm
 
 P = "sip0.cube0.pe3"
 sizes = st.integers(1, 20)
@@ -206,12 +207,6 @@ def test_math_plan_reads_what_broadcasts_to_each_tile(m: int, n: int, tile_m: in
         assert of_type(tile, StageType.FETCH) == [{"nbytes": a["nbytes"] + b["nbytes"]}]
         assert tile.operand_bytes == a["nbytes"] + b["nbytes"]
         assert tile.staged_bytes == a["nbytes"] + b["nbytes"] + of_type(tile, StageType.DMA_WRITE)[0]["nbytes"]
-
-
-def in_hbm(kind: str, scope: str, shape: tuple[int, int], per_tile: bool = False) -> SimpleNamespace:
-    """An epilogue spec whose operand, of f32, is read tile by tile."""
-    layout = SimpleNamespace(rows=shape[0], cols=shape[1], dtype="f32")
-    return SimpleNamespace(kind=kind, scope=scope, per_tile=per_tile, source=f"of {kind}", layout=layout)
 
 
 def test_an_operand_of_a_step_in_hbm_is_read_right_before_it() -> None:
