@@ -22,9 +22,9 @@ class PeScheduler(ComponentBase):
 
     Models: tiles are fed in plan order and route themselves from unit to unit. A tile is fed when less than \
 `tiles_in_flight` of its command are out and its buffers, for operands that are read and a result that is written, fit \
-into the command's share of the staging room; they are its own until it is back. What an epilogue step reads from HBM is \
-read when its tile comes to the step. A command ends when all of its tiles \
-are back, each counted once. Commands are served in the order of issue, `servers` at a time.
+into the command's share of the staging room; they are its own until it is back. What an epilogue step reads from \
+HBM is read when its tile comes to the step. A command ends when all of its tiles are back, each counted once. \
+Commands are served in the order of issue, `servers` at a time.
     Ignores: Planning takes no time beyond the overhead, and feeding a tile none beyond the wire. The staging room \
 comes on top of what kernels allocate from.
     Timing: overhead, then until the last tile has come back over its wire. A long sum of pinned operands, with a \
