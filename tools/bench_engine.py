@@ -1,10 +1,11 @@
 """Measure the engine, and compare with the limits that the project keeps to.
 
-    python tools/bench_engine.py [--json] [--quick]
+    python tools/bench_engine.py [--json] [--quick] [--large]
 
 Everything is a ratio of two things measured side by side in this run, so the numbers hold on any
 machine. Each measurement is one function that returns `Result`s; `MEASUREMENTS` lists them. The exit
-code is 1 when a gate fails.
+code is 1 when a gate fails. `--large` runs two large jobs instead, one after another, each in a process of its own,
+and compares them with 120 s and 2 GiB: that takes minutes, and the times are those of this machine.
 """
 
 from __future__ import annotations
@@ -214,6 +215,34 @@ def other_tools(quick: bool) -> Iterable[Result]:
             yield Result(found["name"], found["value"], found["unit"], found["limit"])
 
 
+def large_jobs(quick: bool) -> Iterable[Result]:
+    """Run each of `LARGE_JOBS` alone: its events, processor time and peak memory; the data of attention is verified."""
+    from bench_models import measure
+
+    for name, bench, topology, params, options in LARGE_JOBS:
+        found = measure(bench, topology, {**params, **(LARGE_BUT_QUICK[bench] if quick else {})}, **options)
+        yield Result(f"{name}: events", found["events"] / 1e6, "million")
+        yield Result(f"{name}: events per second", found["events"] / found["cpu_s"] / 1e3, "k/s")
+        yield Result(f"{name}: processor time", found["cpu_s"], "s", MOST_SECONDS)
+        yield Result(f"{name}: wall time", found["wall_s"], "s")
+        yield Result(f"{name}: peak memory", found["peak_mib"], "MiB", MOST_MIB)
+
+
+#: Large jobs: name, bench, topology, parameters and options. All else is default: tiles of 128, chunks of 4 KiB.
+LARGE_JOBS: tuple[tuple[str, str, str, dict[str, Any], dict[str, Any]], ...] = (
+    ("attention of 2048 tokens", "attention", "default", {"model": "llama3-8b", "tokens": 2048}, {"verify_data": True}),
+    (
+        "gemm-composite 4096",
+        "gemm-composite",
+        "full",
+        {"M": 4096, "N": 4096, "K": 4096, "tile_k": 256},
+        {"data": False, "set": ["system.chunk_bytes=8 KiB"]},
+    ),
+)
+#: What `--quick` makes of them.
+LARGE_BUT_QUICK: dict[str, dict[str, Any]] = {"attention": {"tokens": 128}, "gemm-composite": dict.fromkeys("MNK", 256)}
+#: Limits of a large job.
+MOST_SECONDS, MOST_MIB = 120.0, 2048.0
 #: Tools beside this one whose results belong here.
 OTHER_TOOLS = ("bench_oplog.py", "bench_gemm.py")
 #: Every measurement: a function of `quick` that yields results.
@@ -232,13 +261,20 @@ def table(results: Sequence[Result]) -> str:
 
 
 def command(
-    measurements: Sequence[Callable[[bool], Iterable[Result]]], doc: str | None, argv: Sequence[str] | None = None
+    measurements: Sequence[Callable[[bool], Iterable[Result]]],
+    doc: str | None,
+    argv: Sequence[str] | None = None,
+    large: Sequence[Callable[[bool], Iterable[Result]]] = (),
 ) -> int:
-    """Be the command line of a tool: measure, print, and return 1 when a gate fails."""
+    """Be the command line of a tool: measure, print, and return 1 when a gate fails; with --large measure `large`."""
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="measure less, for tests")
+    if large:
+        parser.add_argument("--large", action="store_true", help="run the large jobs instead")
     options = parser.parse_args(argv)
+    if large and options.large:
+        measurements = large
     results = [result for measurement in measurements for result in measurement(options.quick)]
     ok = all(result.ok for result in results)
     if options.json:
@@ -249,4 +285,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(command(MEASUREMENTS, __doc__))
+    sys.exit(command(MEASUREMENTS, __doc__, large=(large_jobs,)))

@@ -66,20 +66,21 @@ class Blocks:
 def rows_by_cube(rt: Runtime, rows: int, columns: int, dtype: str) -> Mapping[str, Placement] | None:
     """Return the placement of A: rows cut over packages and cubes, and dealt one by one to a cube's PEs.
 
-    So a tile is spread evenly over the slices of one cube. None where the rows do not divide over the cubes.
+    So a tile is spread evenly over the slices of one cube. None where the rows do not divide over cubes and PEs.
     """
-    packages, cubes, _ = rt.mesh
-    if rows % (packages * cubes):
+    packages, cubes, pes = rt.mesh
+    if packages * cubes > 1 and rows % (packages * cubes * pes):
         return None
     return {"sip": Shard(0), "cube": Shard(0), "pe": Interleave(columns * itemsize(dtype))}
 
 
-def columns_by_cube(rt: Runtime, columns: int, dtype: str) -> Mapping[str, Placement] | None:
+def columns_by_cube(rt: Runtime, rows: int, columns: int, dtype: str) -> Mapping[str, Placement]:
     """Return the placement of B: a copy in each package, columns cut over its cubes, rows dealt to a cube's PEs.
 
-    None where the columns do not divide over the cubes.
+    Where that does not divide, rows are dealt to all PEs of the package.
     """
-    _, cubes, _ = rt.mesh
-    if columns % cubes:
-        return None
+    _, cubes, pes = rt.mesh
+    if cubes > 1 and (columns % cubes or rows % pes):
+        dealt = Interleave(columns * itemsize(dtype))
+        return {"cube": dealt, "pe": dealt}
     return {"cube": Shard(1), "pe": Interleave(columns // cubes * itemsize(dtype))}

@@ -44,7 +44,7 @@ def bench(
     """Multiply an M x K by a K x N matrix with double-buffered loads, a block of the result for each PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
     left = operand(rt, "a", a, dtype, rows_by_cube(rt, M, K, dtype), M=M, K=K)
-    right = operand(rt, "b", b, dtype, columns_by_cube(rt, N, dtype), K=K, N=N)
+    right = operand(rt, "b", b, dtype, columns_by_cube(rt, K, N, dtype), K=K, N=N)
     out = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
     rt.launch(gemm_kernel, left, right, out, N, K, Blocks.over(rt, M, N), tile_m, tile_n, tile_k)
     rt.copy_to_host(out)

@@ -34,7 +34,7 @@ def bench(
     """Multiply an M x K by a K x N matrix as one tiled composite command per PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
     a = rt.tensor((M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
-    b = rt.tensor((K, N), dtype, name="b", placement=columns_by_cube(rt, N, dtype))
+    b = rt.tensor((K, N), dtype, name="b", placement=columns_by_cube(rt, K, N, dtype))
     c = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
     rt.launch(composite_kernel, a, b, c, N, K, Blocks.over(rt, M, N), tile_m, tile_n, tile_k, pin_a)
     rt.copy_to_host(c)

@@ -58,7 +58,7 @@ def bench(
             raise UsageError(f"parameter 'pin' must list some of {', '.join(PINS)}, not {text!r}; correct it.")
     for m, n, k in sizes:
         a = rt.tensor((m, k), dtype, name="a", placement=rows_by_cube(rt, m, k, dtype))
-        b = rt.tensor((k, n), dtype, name="b", placement=columns_by_cube(rt, n, dtype))
+        b = rt.tensor((k, n), dtype, name="b", placement=columns_by_cube(rt, k, n, dtype))
         for tile, operands in product(cuts, pins):
             _one(rt, a, b, Case((m, n, k), tile * (3 // len(tile)), operands))
         rt.free(a)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
-from kernbench_core.runs import run
+from kernbench_core.placement import Interleave
+from kernbench_core.runs import run as run_bench
 
 MESHES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 2, 3, 4, 8]))
 FULL = (4, 4, 4, 8)
@@ -73,9 +74,20 @@ def test_operands_lie_in_the_row_and_the_column_of_cubes(m, n) -> None:
         assert {cube % 4 for cube in b_cubes} == {x}
 
 
-def test_placements_are_left_out_where_nothing_divides() -> None:
-    assert rows_by_cube(machine((2, 2, 2, 8)), 100, 64, "f16") is None
-    assert columns_by_cube(machine((2, 2, 2, 8)), 70, "f16") is None
+@pytest.mark.parametrize(("m", "n", "k"), [(8, 8, 8), (64, 64, 50), (64, 66, 64), (16, 12, 24), (1, 1, 1), (72, 4, 9)])
+@pytest.mark.parametrize("bench", ["gemm", "gemm-composite"])
+def test_sizes_of_which_some_divide_and_some_do_not(run, bench, m, n, k) -> None:
+    """Two packages of four cubes of eight PEs: every product has a placement, and B has a copy in each package."""
+    result = run(bench, "default", M=m, N=n, K=k)
+    assert result.verified
+    if m % 64 == 0:
+        assert not any("scale_up" in use.kind for use in result.busiest)
+
+
+def test_placements_where_nothing_divides() -> None:
+    assert rows_by_cube(machine((2, 2, 2, 8)), 96, 64, "f16") is None
+    dealt = Interleave(140)
+    assert columns_by_cube(machine((2, 2, 2, 8)), 64, 70, "f16") == {"cube": dealt, "pe": dealt}
 
 
 @pytest.mark.parametrize(("topology", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
@@ -86,5 +98,5 @@ def test_the_runtime_tells_the_mesh_of_cubes(plugins, topology, expected) -> Non
         rt.zeros((1,))
         found.append(rt.cube_mesh)
 
-    run(bench, topology, plugins=plugins)
+    run_bench(bench, topology, plugins=plugins)
     assert found == [expected]
