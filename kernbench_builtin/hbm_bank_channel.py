@@ -57,7 +57,7 @@ class QueueSizes:
 class Burst:
     """Be one burst of a request, from its arrival (ns) to its column command."""
 
-    __slots__ = ("at", "bank", "issued", "job", "row", "seq")
+    __slots__ = ("at", "bank", "issued", "job", "last", "row", "seq")
 
     def __init__(self, at: float, bank: int, row: int, job: Any) -> None:
         self.at = at
@@ -66,6 +66,8 @@ class Burst:
         self.job = job
         self.seq = 0
         self.issued = False
+        #: Whether it is the last of its request in this channel: when it is taken in is an answer's time.
+        self.last = False
 
 
 class _Wake:
@@ -113,6 +115,8 @@ class BankChannel:
         self._order: tuple[deque[Burst], deque[Burst]] = (deque(), deque())
         self._rows: tuple[dict[int, dict[int, deque[Burst]]], ...] = ({}, {})
         self._count = [0, 0]
+        #: When column commands that are settled already will be given: until then their bursts are in the queue.
+        self._leaving: tuple[deque[float], deque[float]] = (deque(), deque())
         self._seq = 0
         self._mode = READ
         self._open = [CLOSED] * banks
@@ -137,6 +141,7 @@ class BankChannel:
 
     def add(self, kind: int, bursts: list[Burst]) -> None:
         """Take in bursts in the order in which they arrive; each counts from its own time on."""
+        bursts[-1].last = True
         self._ingress[kind].extend(bursts)
         self._wake(max(bursts[0].at, self.env.now))
 
@@ -162,9 +167,7 @@ class BankChannel:
             if not acted:
                 break
             following = self._admit(now)
-        following = min(following, next_time)
-        if self._count[READ] or self._count[WRITE]:
-            following = min(following, self._next_ref)
+        following = self._next_event(now, following, next_time)
         if following < math.inf:
             self._wake(following)
 
@@ -173,7 +176,11 @@ class BankChannel:
         following = math.inf
         for kind in (READ, WRITE):
             ingress, order, rows = self._ingress[kind], self._order[kind], self._rows[kind]
-            room = self._depth[kind] - self._count[kind]
+            leaving = self._leaving[kind]
+            while leaving and leaving[0] <= now:
+                leaving.popleft()
+            taken = len(leaving)
+            room = self._depth[kind] - self._count[kind] - taken
             while ingress and room:
                 burst = ingress[0]
                 if burst.at > now:
@@ -193,12 +200,63 @@ class BankChannel:
                     bank_rows[burst.row] = deque((burst,))
                 if kind == WRITE:
                     self._on_write(burst, now)
-            self._count[kind] = self._depth[kind] - room
+            if ingress and not room and leaving:
+                following = min(following, max(leaving[0], ingress[0].at))
+            self._count[kind] = self._depth[kind] - taken - room
         return following
+
+    def _next_event(self, now: float, following: float, next_time: float) -> float:
+        """Return when to wake: at the next command, or before it where what arrives may change something.
+
+        `following` is when the next burst can be taken in, `next_time` when the next command can come.
+        """
+        mode = self._mode
+        idle = [not (self._count[k] or self._leaving[k] or self._ingress[k]) for k in (READ, WRITE)]
+        if self._leaving[mode] and not idle[1 - mode]:
+            next_time = min(next_time, self._leaving[mode][-1])  # the other kind may have its turn then
+        if following < next_time and idle[READ]:
+            next_time = self._next_arrival(WRITE, min(next_time, self._next_ref))
+        elif following < next_time and idle[WRITE] and mode == READ:
+            next_time = self._next_arrival(READ, min(next_time, self._next_ref))
+        else:
+            next_time = min(next_time, following)
+        return min(next_time, self._next_ref) if self._count[READ] or self._count[WRITE] else next_time
+
+    def _next_arrival(self, kind: int, before: float) -> float:
+        """Return when a burst that comes first changes anything, where only one kind is about; at the latest `before`.
+
+        One that neither ends a write nor can have a command when it is taken in may as well be taken in later.
+        """
+        arrival = 0.0
+        room = self._depth[kind] - self._count[kind] - len(self._leaving[kind])
+        slots = iter(self._leaving[kind])
+        for burst in self._ingress[kind]:
+            arrival = max(arrival, burst.at)
+            if room:
+                room -= 1
+            else:
+                arrival = max(arrival, next(slots, math.inf))
+            if arrival >= before:
+                break
+            if burst.last and kind == WRITE:
+                return arrival
+            before = min(before, max(arrival, self._earliest(kind, burst)))
+        return before
+
+    def _earliest(self, kind: int, burst: Burst) -> float:
+        """Return before when no command for a burst can come as things stand."""
+        bank = burst.bank
+        group = self._group[bank]
+        row = self._open[bank]
+        if row == burst.row:
+            return max(self._bank_col[kind][bank], self._group_col[kind][group], self._col[kind])
+        if row != CLOSED:
+            return self._bank_pre[bank]
+        return max(self._bank_act[bank], self._group_act[group], self._act, self._recent[0] + self.timing.tFAW)
 
     def _choose_mode(self) -> None:
         """Drain writes from the upper mark or when no read waits, down to the lower mark or to the last."""
-        reads, writes = self._count
+        reads, writes = (self._count[kind] + len(self._leaving[kind]) for kind in (READ, WRITE))
         if self._mode == READ:
             if writes and (writes >= self._sizes.drain_from or not reads):
                 self._mode = WRITE
@@ -259,16 +317,21 @@ class BankChannel:
     def _columns(self, burst: Burst, now: float) -> None:
         """Give a column command, and with it those that will follow it whatever else arrives.
 
-        The next one is certain when it is the oldest of all and can come at the first time that the bus allows.
+        The next one is certain when it is the oldest of all, can come at the first time that the bus allows, and the
+        other kind cannot have its turn before: no write is about, or too many are for a read to go before them.
         """
         mode, order = self._mode, self._order[self._mode]
         bank_col, group_col = self._bank_col[mode], self._group_col[mode]
+        writes, low = self._count, self._sizes.drain_to if mode == WRITE else -1
+        certain = mode == WRITE or not (writes[WRITE] or self._ingress[WRITE])
         time = now
         for _ in range(LOOKAHEAD):
             self._column(burst, time)
+            if time > now:
+                self._leaving[mode].append(time)
             while order and order[0].issued:
                 order.popleft()
-            if not order:
+            if not order or not certain or writes[WRITE] <= low:
                 return
             burst = order[0]
             if self._open[burst.bank] != burst.row:

@@ -239,6 +239,35 @@ def test_settling_bursts_ahead_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
         assert trace(32, seed) == trace(1, seed)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_settling_ahead_leaves_full_queues_and_the_turns_of_writes_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """A burst that is settled ahead keeps its place in the queue until its command: mixes run no faster for it."""
+
+    def trace(ahead: int) -> tuple[list[list[tuple[float, str, int, int]]], list[float]]:
+        monkeypatch.setattr(hbm_bank_channel, "LOOKAHEAD", ahead)
+        rng = random.Random(seed)
+        rig = Rig(HbmCtrlBank, {"read_queue": rng.choice([8, 64]), "tREFI": "900 ns"}, bandwidth=rng.choice([20, 500]))
+        ctrl: Any = rig.under_test
+        for channel in ctrl.banked:
+            channel.trace = []
+        share = seed % 3 / 2
+        sent = [
+            transaction(
+                "read" if rng.random() < share else "write", Region(rng.randrange(1 << 15), rng.choice([32, 300, 4096]))
+            )
+            for _ in range(120)
+        ]
+        for each in sent:
+            rig.ask(rng.randrange(4000), msg=each)
+        rig.run()
+        acknowledged = [each.tail for each in sent if share == 0]
+        return [sorted(channel.trace) for channel in ctrl.banked], acknowledged
+
+    assert trace(32) == trace(1)
+
+
 def test_a_write_is_acknowledged_when_its_last_burst_is_in_the_queue() -> None:
     driven = Driven([(0, "write", 0, 0, 0)])
     assert_ready_at(driven.rig, IN + STEP + 1.0)

@@ -136,7 +136,7 @@ def test_what_the_fast_model_ignores_is_as_large_as_it_says(derive: ModuleType, 
     factors = {row.name: row.factor for row in derive.rows(plugins)}
     said = str(HbmCtrl.__doc__)
     for name, words in (
-        ("random reads, 32 B", "{:.1f} times too fast, and row"),
+        ("random reads, 32 B", "{:.1f} times too fast, random chunks"),
         ("one bank, a row each, 32 B", "in one bank {:.0f} times"),
         ("random reads, 4 KiB", "random chunks of 4 KiB {:.2f} times"),
         ("sequential, half reads, 4 KiB", "in equal parts run {:.2f} times"),
