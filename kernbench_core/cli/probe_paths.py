@@ -26,6 +26,10 @@ OPTIONS: tuple[click.Option, ...] = (
 )
 SWEEP = tuple(64 * 4**step for step in range(10))
 """Sizes of the sweep: 64 B to 16 MiB."""
+_SLOW_SWEEP = 1 << 20
+"""Largest size of the sweep where a model on the way, such as banks of a DRAM, is simulated burst by burst."""
+_SLOW_CHUNKS = 400
+"""Chunks of a point under load there."""
 _IN_SWEEP = re.compile(r"load (own HBM|(farthest|other) (cube|SIP))|host to HBM")
 
 
@@ -42,7 +46,7 @@ def run(
     """Measure, check, and print lone transfers, a sweep of their size, and their latency under load."""
     from kernbench_core.probe import Prober
     from kernbench_core.probe_checks import check_probes
-    from kernbench_core.probe_load import loaded_latency
+    from kernbench_core.probe_load import CHUNKS, loaded_latency
     from kernbench_core.runs import configure
     from kernbench_core.topology import compile_topology
 
@@ -54,12 +58,17 @@ def run(
     nbytes = graph.checked_design.chunk_bytes if size is None else _size(size, prober, cases)
     alone = [prober.measure(case, nbytes) for case in cases]
     check_probes(prober, alone)
-    chosen = [case for case in cases if len(cases) == 1 or _IN_SWEEP.fullmatch(case.name)]
-    sweeps = [[prober.measure(case, n) for n in SWEEP if n <= prober.capacity(case)] for case in chosen]
+    picked = [one for one in alone if len(cases) == 1 or _IN_SWEEP.fullmatch(one.case.name)]
+    chosen = [one.case for one in picked]
+    most = [prober.capacity(one.case) if one.exact else _SLOW_SWEEP for one in picked]
+    sweeps = [
+        [prober.measure(case, n) for n in SWEEP if n <= min(limit, prober.capacity(case))]
+        for case, limit in zip(chosen, most, strict=True)
+    ]
     for sweep in sweeps:
         check_probes(prober, sweep)
     chunk = graph.checked_design.chunk_bytes
-    loaded = [loaded_latency(prober, case, chunk) for case in chosen]
+    loaded = [loaded_latency(prober, one.case, chunk, count=CHUNKS if one.exact else _SLOW_CHUNKS) for one in picked]
     if as_json:
         click.echo(_json(topology, alone, chosen, sweeps, chunk, loaded))
     else:
@@ -142,11 +151,18 @@ def _print(
     parts: list[RenderableType] = [title, *(Padding(table, (1, 0, 0, 0), expand=False) for table in tables)]
     if len(alone) == 1:
         parts.append(Text(f"\npath: {' -> '.join(alone[0].path)}"))
+    if not all(one.exact for one in alone):
+        parts.append(
+            Text(
+                f"\nA model on the way is simulated burst by burst: sizes end at {format_bytes(_SLOW_SWEEP)} (--size "
+                f"measures any), and a load is of {_SLOW_CHUNKS} chunks, so that its p99 is rough."
+            )
+        )
     parts.append(
         Text(
             f"\nThe load is of random chunks of {format_bytes(chunk)}, as a share of what the binding wire or "
-            "channel carries. Checked: simulated >= bound (a lone chunk: equal to it beside its set-up), farther is not faster, "
-            "wider is not slower, the host does not read faster than it writes."
+            "channel carries. Checked: simulated >= bound (a lone chunk: equal to it beside its set-up), farther is not "
+            "faster, wider is not slower, the host does not read faster than it writes."
         )
     )
     show(Group(*parts), make_console(sys.stdout))
@@ -184,7 +200,7 @@ def _sweep(chosen: Sequence[Case], sweeps: Sequence[Sequence[Measured]]) -> Tabl
 
     table = _table("GB/s by size", *(case.name for case in chosen))
     by_size = [{one.nbytes: one for one in sweep} for sweep in sweeps]
-    for nbytes in SWEEP:
+    for nbytes in (size for size in SWEEP if any(size in known for known in by_size)):
         cells = [f"{known[nbytes].bandwidth:.4g}" if nbytes in known else "-" for known in by_size]
         table.add_row(format_bytes(nbytes), *cells)
     return table

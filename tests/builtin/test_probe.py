@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
-from kernbench_core.cli import main
+from kernbench_core.cli import main, probe_paths
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
@@ -224,6 +224,20 @@ def test_a_model_that_is_faster_when_far_is_caught() -> None:
         check_probes(Same(), [far, near])
 
 
+def test_what_is_not_exact_is_not_measured_a_second_time() -> None:
+    """Wider wires tell nothing where a refresh may come in between."""
+    case = Case("load x", "read", "pe", "a.hbm_ctrl0")
+
+    class Never(Prober):
+        def __init__(self) -> None:
+            """Measure nothing."""
+
+        def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> Measured:
+            raise AssertionError
+
+    check_probes(Never(), [Measured(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), False)])
+
+
 class TestLoad:
     """Open-loop load on one path against queueing theory."""
 
@@ -274,6 +288,21 @@ class TestCommand:
         assert one["bound_ns"] <= one["simulated_ns"]
         assert [point["bytes"] for point in found["sweep"]] == [64 * 4**i for i in range(10)]
         assert len(found["loaded"]) == 7
+
+    def test_banks_are_probed_with_less_and_the_table_says_so(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(probe_paths, "_SLOW_CHUNKS", 20)
+        monkeypatch.setenv("COLUMNS", "200")
+        pair = ["--from", "sip0.cube0.hbm_ctrl1", "--to", "sip0.cube0.pe0"]
+        banks = ["--set", "components.hbm_ctrl.impl=builtin.hbm_ctrl_bank"]
+        assert main(["probe", "--topology", "tiny", *pair, *banks]) == 0
+        told = capsys.readouterr().out
+        assert "\n1 MiB " in told and "\n4 MiB " not in told
+        assert (
+            "A model on the way is simulated burst by burst: sizes end at 1 MiB (--size measures any), and a load is of "
+            "20 chunks, so that its p99 is rough.\n"
+        ) in told
 
     def test_wider_machine_by_set(self, capsys: pytest.CaptureFixture[str]) -> None:
         def host_rate(*sets: str) -> float:
