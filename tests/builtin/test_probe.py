@@ -300,8 +300,8 @@ class TestCommand:
         told = capsys.readouterr().out
         assert "\n1 MiB " in told and "\n4 MiB " not in told
         assert (
-            "A model on the way is simulated burst by burst: sizes end at 1 MiB (--size measures any), and a load is of "
-            "20 chunks, so that its p99 is rough.\n"
+            "A model on the way is simulated burst by burst: sizes end at 1 MiB (--size measures any), and a load is "
+            "of 20 chunks, so that its p99 is rough.\n"
         ) in told
 
     def test_wider_machine_by_set(self, capsys: pytest.CaptureFixture[str]) -> None:
