@@ -15,7 +15,7 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute_math import ACTIVATIONS, FLOAT_UNARY
 from kernbench_core.compute_types import result_type
-from kernbench_core.dtypes import is_float
+from kernbench_core.dtypes import is_float, itemsize
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
 from kernbench_core.language_shapes import ShapeLanguage, compute_now, free_of_memory, kind_of, promoted, shape_of
@@ -246,7 +246,7 @@ class MathLanguage(ShapeLanguage):
             raise UnsupportedError(
                 f"{here} must be given two matrices, not shapes {a.shape} and {b.shape}; loop over the batch."
             )
-        if a.dtype != b.dtype:
+        if not _multiply(a, b):
             raise ShapeError(
                 f"{here} must be given operands of one dtype, not {a.dtype} and {b.dtype}; cast one with .to."
             )
@@ -271,11 +271,16 @@ def _nan(propagate: Any) -> dict[str, object]:
     return {"propagate_nan": True} if propagate == NanRule.ALL else {}
 
 
+def _multiply(a: Tensor, b: Tensor) -> bool:
+    """Tell whether the matrix unit multiplies the two dtypes: one dtype, or two 8-bit floats."""
+    return a.dtype == b.dtype or all(is_float(x.dtype) and itemsize(x.dtype) == 1 for x in (a, b))
+
+
 def _fits(a: Any, b: Any, acc: Any) -> bool:
     if type(a) is not Tensor or type(b) is not Tensor:
         return False
     x, y = a.shape, b.shape
-    good = len(x) == 2 and len(y) == 2 and x[1] == y[0] and a.dtype == b.dtype
+    good = len(x) == 2 and len(y) == 2 and x[1] == y[0] and _multiply(a, b)
     return good and (acc is None or (type(acc) is Tensor and acc.shape == (x[0], y[1])))
 
 
@@ -307,6 +312,11 @@ def _install() -> None:
             op, self._added(input, dtype), axis, reverse
         )
 
+    def binary(op: str) -> Callable[..., Any]:
+        return lambda self, x, y, sanitize_overflow=True: self.binary(op, x, y)
+
+    for op in ("add", "sub", "mul"):
+        _add_named(op, binary(op), f"Compute {op}, elementwise; integers wrap.")
     for op in (*(op for op in FLOAT_UNARY if op not in ACTIVATIONS), "abs", "floor", "ceil"):
         _add_named(op, unary(op), f"Compute {op}, elementwise.")
     for op in ("xor_sum", "reduce_or"):

@@ -9,9 +9,9 @@ SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (
             "program_id", "num_programs", "cdiv", "constexpr", "static_range", "range", "static_assert",
-            "static_print", "device_print", "where", "abs", "maximum", "minimum", "PropagateNan", "fdiv", "div_rn",
-            "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze", "broadcast_to", "broadcast",
-            "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split", "interleave", "multiple_of",
+            "static_print", "device_print", "where", "add", "sub", "mul", "abs", "maximum", "minimum", "PropagateNan",
+            "fdiv", "div_rn", "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze", "broadcast_to",
+            "broadcast", "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split", "interleave", "multiple_of",
             "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int16", "int32", "int64",
             "uint8", "uint16", "uint32", "float8e4nv", "float8e5", "float16", "bfloat16", "float32",
         ),
@@ -25,7 +25,8 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         "load": "Extents need not be powers of two. Also `shape=`, `strides=`, `dtype=` from one pointer, and "
         "`wait=False`. Elements that the mask turns off hold `other`, or 0. Cache hints change nothing.",
         "store": "Also `shape=`, `strides=` from one pointer. Visible at once; its time is simulated after.",
-        "dot": "Any extents; two matrices. Operands must have one dtype. Precision hints change nothing.",
+        "dot": "Any extents; two matrices. Operands must have one dtype, or be 8-bit floats. Precision hints change "
+        "nothing.",
         "zeros": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
         "full": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
         "fma": "Two commands, multiply and add; rounded twice.",
@@ -70,7 +71,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     {
         **{f"atomic_{op}": _ATOMIC for op in ("add", "and", "cas", "max", "min", "or", "xchg", "xor")},
         **dict.fromkeys(("rand", "randn", "randint", "randint4x", "rand4x", "randn4x", "philox"), _RANDOM),
-        **dict.fromkeys(("make_block_ptr", "advance", "make_tensor_descriptor"), _BLOCK),
+        **dict.fromkeys(("make_block_ptr", "advance", "make_tensor_descriptor", "tensor_descriptor"), _BLOCK),
         **dict.fromkeys(("load_tensor_descriptor", "store_tensor_descriptor"), _BLOCK),
         **dict.fromkeys(("sort", "topk", "bitonic_merge"), _SORT),
         **dict.fromkeys(("reduce", "associative_scan", "map_elementwise"), _PARALLEL),
@@ -87,6 +88,8 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "void": "no value has this type",
         "condition": "write the loop in Python",
         "to_tensor": "numbers are operands as they are",
+        "tuple": "use Python's tuples",
+        "const": "leave the annotation out; a kernel may only be careful",
         "target_info": "branch on the kernel's own arguments",
         "send": "PE-to-PE queues are not part of this machine yet; exchange data through HBM and a second launch",
         "recv": "PE-to-PE queues are not part of this machine yet; exchange data through HBM and a second launch",

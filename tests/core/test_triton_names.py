@@ -55,6 +55,9 @@ Case = tuple[Callable[..., Any], tuple[Any, ...], Any]
 softmax = np.exp(G) / np.exp(G).sum(0)
 CASES: dict[str, Case] = {
     "where": (lambda tl, f, g: tl.where(g > 0, f, g), (F, G), np.where(G > 0, F, G)),
+    "add": (lambda tl, f, g: tl.add(f, g), (F, G), F + G),
+    "sub": (lambda tl, f, g: tl.sub(f, g), (F, G), F - G),
+    "mul": (lambda tl, i, u: tl.mul(i, u), (I, U), I * U),
     "abs": (lambda tl, g, i: (tl.abs(g), tl.abs(i)), (G, I), (abs(G), abs(I))),
     "maximum": (lambda tl, n, g: tl.maximum(n, g * 0.5), (N, G), np.fmax(N, G * np.float32(0.5))),
     "minimum": (lambda tl, n, g: tl.minimum(n, g * 0.5), (N, G), np.fmin(N, G * np.float32(0.5))),
@@ -323,6 +326,9 @@ def test_8_bit_floats_are_multiplied_into_f32(name: str) -> None:
     a, b = G.astype(FLOAT8[name]), F.T.astype(FLOAT8[name])
     (got,) = run(lambda tl, a, b: tl.dot(a, b), a, b)
     np.testing.assert_allclose(got, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-6)
+    other = F.T.astype(ml_dtypes.float8_e5m2)
+    (got,) = run(lambda tl, a, b: tl.dot(a, b), a, other)
+    np.testing.assert_allclose(got, a.astype(np.float32) @ other.astype(np.float32), rtol=1e-6)
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] = {
