@@ -10,10 +10,11 @@ SAME: Mapping[str, str] = MappingProxyType(
         (
             "program_id", "num_programs", "cdiv", "constexpr", "static_range", "range", "static_assert",
             "static_print", "device_print", "where", "add", "sub", "mul", "abs", "maximum", "minimum", "PropagateNan",
-            "fdiv", "div_rn", "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze", "broadcast_to",
-            "broadcast", "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split", "interleave", "multiple_of",
-            "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8", "int16", "int32", "int64",
-            "uint8", "uint16", "uint32", "float8e4nv", "float8e5", "float16", "bfloat16", "float32",
+            "fdiv", "div_rn", "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze",
+            "broadcast_to", "broadcast", "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split",
+            "interleave", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8",
+            "int16", "int32", "int64", "uint8", "uint16", "uint32", "float8e4nv", "float8e5", "float16", "bfloat16",
+            "float32",
         ),
         "",
     )
