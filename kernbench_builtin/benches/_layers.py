@@ -9,6 +9,10 @@ from kernbench_core.placement import Interleave, Placement, Shard
 from kernbench_core.runtime import DeviceTensor, Runtime
 
 
+_GATHERED_BYTES = 256 << 10
+"""What a PE copies at a time when it gathers, unless one row is more."""
+
+
 def columns_kernel(x_ptr, w_ptr, y_ptr, M, N, K, share, activation, BM, BN, BK, tl):
     """Compute one PE's columns of y = x @ w, with an activation if one is named, as one composite."""
     first = tl.program_id(0) * share
@@ -22,6 +26,14 @@ def columns_kernel(x_ptr, w_ptr, y_ptr, M, N, K, share, activation, BM, BN, BK, 
     tl.composite(op="gemm", a=x, b=w, out=y, epilogue=epilogue, tile_m=BM, tile_n=BN, tile_k=BK)
 
 
+def gather_kernel(x_ptr, y_ptr, M, N, pes, BLOCK, tl):
+    """Copy x to the copy of y in this PE's cube: every `pes`-th row, BLOCK of them at a time."""
+    for row in range(tl.program_id(0) % pes, M, pes * BLOCK):
+        count = min(BLOCK, -(-(M - row) // pes))
+        x = tl.load(x_ptr + row * N, shape=(count, N), strides=(pes * N, 1))
+        tl.store(y_ptr + row * N, x, strides=(pes * N, 1))
+
+
 def by_columns(rt: Runtime, columns: int) -> Placement | None:
     """Return the placement that gives each PE its own columns, or None where they do not divide evenly."""
     return Shard(1) if columns % rt.n_pes == 0 else None
@@ -29,8 +41,23 @@ def by_columns(rt: Runtime, columns: int) -> Placement | None:
 
 def activations(rt: Runtime, rows: int, columns: int, dtype: str, name: str) -> DeviceTensor:
     """Place random activations of mean 0 and variance 1: a copy in each cube, its rows dealt to the cube's PEs."""
-    row = columns * itemsize(dtype)
-    return rt.tensor((rows, columns), dtype, name=name, placement={"pe": Interleave(row)})
+    return rt.tensor((rows, columns), dtype, name=name, placement=_in_each_cube(columns, dtype))
+
+
+def gather(rt: Runtime, x: DeviceTensor, name: str) -> DeviceTensor:
+    """Launch the copying of results that lie by columns to every cube, as `activations` lie; return the copies.
+
+    Each cube fetches them once, where each PE of a product would fetch them all.
+    """
+    rows, columns = x.shape
+    y = rt.empty(x.shape, x.dtype, name=name, placement=_in_each_cube(columns, x.dtype))
+    block = max(1, _GATHERED_BYTES // (columns * itemsize(x.dtype)))
+    rt.launch(gather_kernel, x, y, rows, columns, rt.mesh[2], block)
+    return y
+
+
+def _in_each_cube(columns: int, dtype: str) -> dict[str, Placement]:
+    return {"pe": Interleave(columns * itemsize(dtype))}
 
 
 def weights(rt: Runtime, k: int, n: int, dtype: str, name: str) -> DeviceTensor:

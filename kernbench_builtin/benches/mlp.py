@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
+from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import product, require_positive
 from kernbench_core.dtypes import numpy_dtype
@@ -85,7 +85,7 @@ def bench(
         launch_columns(rt, x, up, h, tiles, "gelu")
     down = weights(rt, ffn, hidden, dtype, "down")
     y = rt.empty((tokens, hidden), dtype, name="y", placement=by_columns(rt, hidden))
-    launch_columns(rt, h, down, y, tiles)
+    launch_columns(rt, gather(rt, h, "h in each cube"), down, y, tiles)
     rt.copy_to_host(y)
     rt.check(y, lambda: product(_middle(x, gate, up, dtype), down.numpy(), dtype))
 
