@@ -87,6 +87,7 @@ class FakeEngine:
         self.functions = options["functions"]
         self.op_log, self.store = FakeLog(), SimpleNamespace()
         self.expectations: list[Any] = []
+        self.rows: list[Any] = []
         self.ctx = SimpleNamespace(tcm_recorder=None, hazards=SimpleNamespace(found=tuple))
         engines.append(self)
 
