@@ -8,7 +8,6 @@ from kernbench_core.dtypes import itemsize, numpy_dtype
 from kernbench_core.placement import Interleave, Placement, Shard
 from kernbench_core.runtime import DeviceTensor, Runtime
 
-
 _GATHERED_BYTES = 256 << 10
 """What a PE copies at a time when it gathers, unless one row is more."""
 

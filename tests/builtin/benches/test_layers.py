@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernbench_builtin.benches._layers import by_columns, gather
 from kernbench_builtin.benches._models import MODELS
 from kernbench_builtin.benches.mlp import gelu, swiglu
 from kernbench_core.errors import UsageError
@@ -65,3 +66,17 @@ def test_sizes_must_be_positive(run) -> None:
 @pytest.mark.parametrize("model", ["llama3-8b", "mixtral-8x7b"])
 def test_models(run, model) -> None:
     assert run("qkv-gemm", "default", model=model, tokens=16).verified
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(20, 64), (3, 128), (1, 70)])
+def test_every_cube_gets_a_copy_of_what_is_gathered(run, rows, columns) -> None:
+    """All eight copies are compared."""
+
+    def bench(rt) -> None:
+        x = rt.tensor((rows, columns), "f16", name="x", placement=by_columns(rt, columns))
+        y = gather(rt, x, "y")
+        assert y.replicas == 8
+        rt.check(y, x.numpy())
+
+    result = run(bench, "default")
+    assert result.verified and result.max_abs_error == 0
