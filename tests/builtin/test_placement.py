@@ -281,12 +281,13 @@ def test_a_freed_shard_faults_with_the_kernel_line() -> None:
         run(bench)
     first, second = str(caught.value).split("\n")
     # x took 2 pages behind the 2 of "below", and its shard the next
-    assert first == (
-        f"virtual address {kept[0].tensor.va:#x} must be mapped, and is 8192 B past the end of tensor 'below'; was the "
-        "tensor that lived there freed?"
-    )
     line = use.__code__.co_firstlineno + 1
-    assert second.startswith(f"  at {__file__}:{line}, in kernel 'use', program (0, 0, 0), on sip0.cube0.pe0 at ")
+    assert first == (
+        f"tl.load at {__file__}:{line} must reach memory that is mapped, and element [0, 0] of tensor "
+        f"'x on sip0.cube0.pe0' is not: virtual address {kept[0].tensor.va:#x} must be mapped, and is 8192 B past the "
+        "end of tensor 'below'; was the tensor that lived there freed? Free a tensor after its last use."
+    )
+    assert second.startswith("  in kernel 'use', program (0, 0, 0), on sip0.cube0.pe0 at ")
 
 
 def test_misaligned_and_outside_accesses_name_the_tensor_and_the_line() -> None:
