@@ -178,7 +178,7 @@ class Prober:
         ordered = sorted(memories, key=lambda memory: self._distance(self._dma(site), memory))
         near, far = ordered[0], ordered[-1]
         if self._distance(self._dma(site), near) == self._distance(self._dma(site), far):
-            yield name.format("other" if len(ordered) == 1 else "nearest"), near
+            yield name.format("other"), near
             return
         yield name.format("nearest"), near
         yield name.format("farthest"), far

@@ -51,6 +51,13 @@ def test_cases_are_those_that_the_machine_has(prober: Probers) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("topology", ["switch", "fully_connected"])
+def test_packages_that_are_all_as_far_are_one_case_and_swept(prober: Probers, topology: str) -> None:
+    names = [case.name for case in prober("tiny", "system.sips=3", f"system.network.topology={topology}").cases()]
+    assert [name for name in names if "SIP" in name] == ["load other SIP", "store other SIP"]
+    assert probe_paths._IN_SWEEP.fullmatch("load other SIP")
+
+
 def test_near_and_far_are_so_by_networkx(prober: Probers) -> None:
     probing = prober("full")
     oracle, dma = Oracle(probing.graph), "sip0.cube0.pe0.pe_dma"
