@@ -68,8 +68,20 @@ class _Filling:
         return chunk
 
     def _hold(self, piece: Region) -> None:
-        self.held.append(piece)
+        """Hold a piece; a single row that continues the rows before it becomes one of them.
+
+        A tile over many shards comes row by row, shard after shard: what lies in one memory is regular again.
+        """
         self.room -= piece.nbytes
+        held = self.held
+        if held and piece.rows == 1:
+            last = held[-1]
+            pitch = last.pitch if last.rows > 1 else piece.base - last.base
+            continues = last.row_bytes == piece.row_bytes and piece.base == last.base + last.rows * pitch
+            if continues and pitch >= piece.row_bytes:
+                held[-1] = Region(last.base, last.row_bytes, last.rows + 1, pitch)
+                return
+        held.append(piece)
 
 
 def _pieces(region: Region, most: int) -> Iterator[Region]:

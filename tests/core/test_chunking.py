@@ -105,8 +105,8 @@ def test_a_contiguous_transfer_has_as_few_chunks_as_its_size_allows() -> None:
 def test_rows_of_one_memory_are_gathered_though_rows_of_another_lie_between() -> None:
     apart = [Region(0, 8), Region(SLICE, 8), Region(64, 8), Region(SLICE + 64, 8), Region(128, 8)]
     assert cut(apart, 4096) == [
-        Chunk("m0", (Region(0, 8), Region(64, 8), Region(128, 8)), 24),
-        Chunk("m1", (Region(SLICE, 8), Region(SLICE + 64, 8)), 16),
+        Chunk("m0", (Region(0, 8, 3, 64),), 24),
+        Chunk("m1", (Region(SLICE, 8, 2, 64),), 16),
     ]
     assert [(chunk.node, chunk.nbytes) for chunk in cut(apart, 16)] == [("m0", 16), ("m1", 16), ("m0", 8)]
 
@@ -114,4 +114,15 @@ def test_rows_of_one_memory_are_gathered_though_rows_of_another_lie_between() ->
 def test_regions_without_bytes_make_no_chunks() -> None:
     assert cut([], 4096) == []
     assert cut([Region(0, 0), Region(SLICE, 0, 3, 8)], 4096) == []
-    assert cut([Region(0, 8), Region(SLICE, 0), Region(8, 8)], 4096) == [Chunk("m0", (Region(0, 8), Region(8, 8)), 16)]
+    assert cut([Region(0, 8), Region(SLICE, 0), Region(8, 8)], 4096) == [Chunk("m0", (Region(0, 8, 2, 8),), 16)]
+
+
+def test_a_tile_over_column_shards_is_regular_again_in_each_memory() -> None:
+    """Rows that come shard after shard are one strided, or contiguous, region of each; overlaps stay apart."""
+    for pitch in (64, 100):
+        rows = [Region(shard * SLICE + row * pitch, 64) for row in range(32) for shard in range(4)]
+        expected = [Chunk(f"m{shard}", (Region(shard * SLICE, 64, 32, pitch),), 2048) for shard in range(4)]
+        assert cut(rows, 4096) == expected
+        assert expected[0].regions[0].contiguous is (pitch == 64)
+    uneven = [Region(0, 64), Region(200, 64), Region(300, 64), Region(332, 64)]
+    assert cut(uneven, 4096) == [Chunk("m0", (Region(0, 64, 2, 200), *uneven[2:]), 256)]
