@@ -1,4 +1,4 @@
-"""tools/bench_gemm.py runs, and its small products are within reason."""
+"""tools/bench_gemm.py and the large jobs of tools/bench_engine.py run, and small ones are within reason."""
 
 from __future__ import annotations
 
@@ -20,3 +20,16 @@ def test_the_quick_measurement() -> None:
     assert found["ok"] is True
     assert 1.0 <= measured["events per hop"] < 1.1
     assert measured["phase 2's memory, in plain computations"] < 1.5
+
+
+@pytest.mark.slow
+def test_the_large_jobs_made_small() -> None:
+    tool = str(TOOL.with_name("bench_engine.py"))
+    done = subprocess.run(
+        [sys.executable, tool, "--large", "--quick", "--json"], check=True, capture_output=True, text=True
+    )
+    measured = {result["name"]: result for result in json.loads(done.stdout)["results"]}
+    for job in ("attention of 2048 tokens", "gemm-composite 4096"):
+        assert measured[f"{job}: peak memory"]["limit"] == 2048
+        assert measured[f"{job}: processor time"]["limit"] == 120
+        assert 0 < measured[f"{job}: events"]["value"] < 2
