@@ -22,6 +22,9 @@ BENCHES = {
     "vector-add": {"n": 3000, "block": 256},
     "gemm": {"M": 30, "N": 40, "K": 50, "tile_k": 16},
     "gemm-composite": {"M": 30, "N": 40, "K": 50, "tile_k": 16},
+    "gemm-sweep": {"shapes": "30x40x50", "tiles": "16,32", "pin": "none,b"},
+    "attention": {"heads": 4, "kv_heads": 2, "head_dim": 8, "tokens": 40, "tile_q": 8, "tile_k": 16},
+    "mlp": {"hidden": 24, "ffn": 40, "tokens": 6},
     "softmax": {"rows": 10, "cols": 30},
     "sparse-gemm": {"M": 32, "N": 40, "K": 64, "tile_k": 8},
 }
