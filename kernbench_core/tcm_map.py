@@ -144,13 +144,13 @@ def lines(found: TcmMap, width: int = 80) -> list[str]:
     if not found.uses:
         return ["TCM: no kernel ran"]
     top, *others = found.uses
+    if not top.peak_bytes:
+        return ["TCM: no kernel held a tensor in a scratchpad (tiles of composites are staged in room of their own)"]
     out = [
         f"TCM of {top.pe}: at most {format_bytes(top.peak_bytes)} of {format_bytes(top.size)} "
         f"({top.peak_bytes / top.size:.1%}), first at {format_time(top.peak_ns)}"
     ]
-    if top.peak_bytes:
-        out += [*_chart(top, found.total_ns, width), *_table(top, width)]
-    return [*out, *_others(others)]
+    return [*out, *_chart(top, found.total_ns, width), *_table(top, width), *_others(others)]
 
 
 def _chart(use: TcmUse, total_ns: float, width: int) -> list[str]:

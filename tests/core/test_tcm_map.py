@@ -111,3 +111,11 @@ def test_columns_show_the_most_of_their_stretch(steps: list[tuple[int, int]], co
             want[column] = max(want[column], used)
         before = used
     assert most == want
+
+
+def test_scratchpads_that_held_nothing_are_one_line() -> None:
+    """A kernel of composites alone holds no tensor; what they are staged in is not what the map counts."""
+    nothing = TcmUse("sip0.cube0.pe0", 1 << 16, 0, 0.0, (), ())
+    assert lines(TcmMap((nothing, nothing), 100.0)) == [
+        "TCM: no kernel held a tensor in a scratchpad (tiles of composites are staged in room of their own)"
+    ]
