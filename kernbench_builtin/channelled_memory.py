@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from kernbench_core.component import ComponentBase
@@ -14,6 +16,8 @@ from kernbench_core.wire import Wire
 
 Shares = tuple[tuple[int, int], ...]
 
+#: Chunks of several regions whose shares are remembered.
+MOST_KNOWN = 1024
 #: Digits of the address above the channel that a hash of channels takes in.
 HASH_DIGITS = 4
 
@@ -52,17 +56,18 @@ class ChannelledMemory(ComponentBase):
             self.env.call_at(tail, msg, self.on_internal)
             return
         msg.shares = shares
-        first = last = self.channel_wires[shares[0][0]]
-        first_head = last_tail = own = 0.0
-        for index, (channel, nbytes) in enumerate(shares):
-            wire = self.channel_wires[channel]
+        wires = self.channel_wires
+        first = last = wires[shares[0][0]]
+        first_head, last_tail, last_bytes = math.inf, -math.inf, 0
+        for channel, nbytes in shares:
+            wire = wires[channel]
             head_out, tail_out = wire.book(nbytes, head, tail)
-            if index == 0 or head_out < first_head:
+            if head_out < first_head:
                 first, first_head = wire, head_out
-            if index == 0 or tail_out > last_tail:
-                last, last_tail, own = wire, tail_out, wire.duration(nbytes) - (tail - head)
+            if tail_out > last_tail:
+                last, last_tail, last_bytes = wire, tail_out, nbytes
         msg.propagation += last.latency
-        last.charge(msg, own, last_tail - last.latency - tail)
+        last.charge(msg, last.duration(last_bytes) - (tail - head), last_tail - last.latency - tail)
         msg.head, msg.tail = first_head, last_tail
         if msg.op == "write":
             last.deliver(msg, last_tail)
@@ -106,11 +111,13 @@ class Interleaving:
         self._block = block
         self._burst = burst
         self._known: dict[tuple[int, int, int, int], Shares] = {}
+        self._of_several = lru_cache(MOST_KNOWN)(self._sum)
 
     def shares(self, regions: tuple[Region, ...]) -> Shares:
         """Return (channel, bytes) for every channel that holds bytes of `regions`."""
-        if len(regions) == 1:
-            return self._of_region(regions[0])
+        return self._of_region(regions[0]) if len(regions) == 1 else self._of_several(regions)
+
+    def _sum(self, regions: tuple[Region, ...]) -> Shares:
         total: dict[int, int] = {}
         for region in regions:
             for channel, nbytes in self._of_region(region):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
-from kernbench_core.chunking import Chunk, chunks
+from kernbench_core.chunking import Chunk
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
 from kernbench_core.graph import Node
@@ -54,6 +55,7 @@ A descriptor ends with its last chunk.
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
         self.run_style = True
         self._active: dict[_ChunkMsg, None] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
         self._mmu: Any = None
         self._tcm: Any = None
         self._prefix = pe_prefix(self.id) or ""
@@ -83,11 +85,11 @@ A descriptor ends with its last chunk.
         if isinstance(msg, Transaction):
             if msg.hop + 1 < len(msg.path):
                 self.served += 1
-                self.emit(msg, self.env.now, msg.tail)
+                self.emit(msg, self.env._now, msg.tail)
             else:
                 self._take_answer(msg)
             return
-        pieces: list[Chunk | None] = list(chunks(msg.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
+        pieces: Sequence[Chunk | None] = self.ctx.cut(msg.regions)
         job = _Job(msg, len(pieces) or 1)
         channel = self._channels[msg.dma_op]
         for piece in pieces or [None]:
@@ -101,7 +103,7 @@ A descriptor ends with its last chunk.
     def _serve(self, channel: _Channel) -> None:
         """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
         while channel.queue and channel.free:
-            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self.env.now))
+            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self.env._now))
 
     def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
         chunk_msg.taken = taken
@@ -127,7 +129,7 @@ A descriptor ends with its last chunk.
 
     def _set_up(self, chunk_msg: _ChunkMsg) -> None:
         """Send a read; fetch what a write sends from the scratchpad."""
-        now = self.env.now
+        now = self.env._now
         if self._tcm is None or chunk_msg.job.msg.dma_op == "read":
             self._send(chunk_msg, now, now)
             return
@@ -144,7 +146,9 @@ A descriptor ends with its last chunk.
     def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
         chunk = chunk_msg.chunk
         assert chunk is not None
-        path = self.ctx.memory_path(self.id, chunk.node)
+        path = self._paths.get(chunk.node)
+        if path is None:
+            path = self._paths[chunk.node] = self.ctx.memory_path(self.id, chunk.node)
         op = chunk_msg.job.msg.dma_op
         sent = chunk_msg.sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
         sent.born = head
@@ -155,14 +159,14 @@ A descriptor ends with its last chunk.
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         self.ctx.note_round_trip(sent)
-        end = self.env.now
+        end = self.env._now
         if self._tcm is not None and sent.op == "read":
             head, tail = self.out_ports[self._tcm.id].book(sent.total, sent.head, end)
             _, end = self._tcm.book_access("write", sent.total, head, tail)
         self._end(chunk_msg, end)
 
     def _empty(self, chunk_msg: _ChunkMsg) -> None:
-        self._end(chunk_msg, self.env.now)
+        self._end(chunk_msg, self.env._now)
 
     def _end(self, chunk_msg: _ChunkMsg, end: float) -> None:
         """Give the chunk's place to the next one at `end` ns, and end its descriptor if it was the last one."""
@@ -176,14 +180,14 @@ A descriptor ends with its last chunk.
         job.waiting -= 1
         if job.waiting:
             return
-        if job.ends > self.env.now:
+        if job.ends > self.env._now:
             self.env.call_at(job.ends, chunk_msg, self._finish)
         else:
             self._finish(chunk_msg)
 
     def _finish(self, chunk_msg: _ChunkMsg) -> None:
         """Answer a descriptor, or send a tile on."""
-        job, now = chunk_msg.job, self.env.now
+        job, now = chunk_msg.job, self.env._now
         asked = job.msg
         asked.queueing += job.began - asked.tail
         asked.service += now - job.began
@@ -245,7 +249,7 @@ class _ChunkMsg(MsgBase):
         self.chunk = chunk
         self.sent: Transaction | None = None
         self.taken = 0.0
-        self.head = self.tail = self.born = dma.env.now
+        self.head = self.tail = self.born = dma.env._now
 
     @property
     def origin(self) -> MsgBase:

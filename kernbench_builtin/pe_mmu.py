@@ -21,6 +21,10 @@ from kernbench_core.units import grid_ceil
 Page = tuple[int, int, int]
 
 
+#: A block that holds nothing, for memory that no tensor lies in: its start, its end, its number.
+NO_BLOCK = (0, 0, -1)
+
+
 class PeMmu(ComponentBase):
     """Charge the translation of the pages that a transfer touches.
 
@@ -89,22 +93,30 @@ time for each of its ranges.
         began = at = ready = self.env.now if at_ns is None else at_ns
         for page in self.pages(regions):
             at += self._tlb_overhead
-            ready = max(ready, at, self._look_up(page, at))
+            known = self._look_up(page, at)
+            if known < at:
+                known = at
+            if known > ready:
+                ready = known
         return ready - began
 
     def pages(self, regions: Iterable[Region]) -> tuple[Page, ...]:
         """Return the pages of physical `regions`, each once, in the order in which they are touched."""
         small = self.page_bytes = self.page_bytes or self.ctx.page_bytes
         found: dict[Page, None] = {}
+        page: Page = (0, 0, -1)
+        block = NO_BLOCK
         for region in regions:
-            block = self._memory.block_at(region.base) if self._memory is not None else None
+            base = region.base
+            if block[0] <= base < block[1]:
+                if region.rows == 1 and page[0] <= base and base + region.row_bytes <= page[0] + page[1]:
+                    # most rows of a tile lie in the page of the one before
+                    continue
+            else:
+                block = (self._memory.block_at(base) if self._memory is not None else None) or NO_BLOCK
             for start, end in _runs(region, small):
-                if block is None or block[1] - block[0] < self._large:
-                    number = -1 if block is None else block[2]
-                    for first in range(start // small * small, end, small):
-                        found[first, small, number] = None
-                else:
-                    found.update(self._of_both_sizes(start, end, block))
+                for page in self._pages_of(start, end, block):
+                    found[page] = None
         return tuple(found)
 
     def invalidate(self, start: int, nbytes: int) -> int:
@@ -143,7 +155,7 @@ time for each of its ranges.
         entries[page] = known
         return known
 
-    def _of_both_sizes(self, start: int, end: int, block: tuple[int, int, int]) -> Iterator[tuple[Page, None]]:
+    def _pages_of(self, start: int, end: int, block: tuple[int, int, int]) -> Iterator[Page]:
         """Yield the pages of `[start, end)`: large ones where they lie wholly in the allocated block."""
         large, small = self._large, self.page_bytes
         first, last, number = block
@@ -151,7 +163,7 @@ time for each of its ranges.
             page = start // large * large
             size = large if first <= page and page + large <= last else small
             page = start // size * size
-            yield (page, size, number), None
+            yield page, size, number
             start = page + size
 
 

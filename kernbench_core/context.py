@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.chunking import Chunk, chunks
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
 from kernbench_core.regions import Region
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from kernbench_core.routing import PathRouter
     from kernbench_core.store import MemoryStore
     from kernbench_core.tcm_map import TcmRecorder
+
+
+#: Transfers whose chunks are remembered.
+MOST_CUT = 1024
 
 
 @attrs.frozen
@@ -63,6 +69,7 @@ class RunContext:
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
         self.moved_bytes: dict[str, int] = {}
         self._next_edge = 1
+        self._chunks = lru_cache(MOST_CUT)(self._cut)
         #: What notes the use of the scratchpads, if that was asked for.
         self.tcm_recorder: TcmRecorder | None = None
 
@@ -125,6 +132,13 @@ class RunContext:
     def memory_path(self, source: str, memory: str) -> tuple[str, ...]:
         """Return the node ids from `source` to a memory node, by the paths that memory traffic may take."""
         return self.router.find_memory_path(source, memory)
+
+    def cut(self, regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
+        """Return the chunks of a transfer of physical `regions`; tiles are read again and again, so it remembers."""
+        return self._chunks(regions)
+
+    def _cut(self, regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
+        return tuple(chunks(regions, self.chunk_bytes, self.resolver.resolve))
 
     @property
     def chunk_bytes(self) -> int:

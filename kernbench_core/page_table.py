@@ -9,6 +9,9 @@ from kernbench_core.errors import PageFaultError
 from kernbench_core.placement import Layout
 from kernbench_core.regions import Region
 
+#: Translations that a mapping remembers; a tile of many rows may take 10 KB.
+MOST_KNOWN = 1024
+
 Nearest = Callable[[int | None, int], int]
 """Give the physical start of the copy of a cell that a PE (None: the host) reaches soonest: (PE index, cell)."""
 
@@ -19,7 +22,7 @@ class Mapping:
     `starts` are the physical starts of the cells; with copies, `nearest` chooses one for the PE that asks.
     """
 
-    __slots__ = ("_chosen", "_nearest", "_starts", "_steps", "_unit", "end", "layout", "tensor", "va")
+    __slots__ = ("_chosen", "_known", "_nearest", "_starts", "_steps", "_unit", "end", "layout", "tensor", "va")
 
     def __init__(
         self, va: int, layout: Layout, starts: Sequence[int], tensor: str, nearest: Nearest | None = None
@@ -31,17 +34,29 @@ class Mapping:
         self._starts = tuple(starts)
         self._nearest = nearest
         self._chosen: dict[tuple[int | None, int], int] = {}
+        # tiles are read again and again; what a region in several places becomes depends on the PE only with copies
+        self._known: dict[tuple[Region, int | None], tuple[Region, ...]] = {}
         self._unit = layout.digits[-1].extent
         # (bytes the digit is worth, bytes it ranges over, bytes inside the cell), most significant first
         self._steps = tuple((d.weight, d.weight * d.extent, d.local) for d in layout.digits if d.local)
 
-    def translate(self, region: Region, pe: int | None) -> list[Region]:
+    def translate(self, region: Region, pe: int | None) -> tuple[Region, ...]:
         """Give the physical regions of a virtual one that lies inside the mapping, in the order of its bytes."""
+        offset, pitch = region.base - self.va, region.pitch
+        if pitch >= 0 and offset % self._unit + (region.rows - 1) * pitch + region.row_bytes <= self._unit:
+            return (Region(self._physical(offset, pe), region.row_bytes, region.rows, pitch),)
+        key = region, None if self._nearest is None else pe
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = tuple(self._pieces(region, pe))
+        return found
+
+    def _pieces(self, region: Region, pe: int | None) -> list[Region]:
+        """Translate rows together as far as they lie at one pitch in one cell."""
         offset, width, rows, pitch = region.base - self.va, region.row_bytes, region.rows, region.pitch
         unit = self._unit
-        column = offset % unit
-        if pitch >= 0 and column + (rows - 1) * pitch + width <= unit:
-            return [Region(self._physical(offset, pe), width, rows, pitch)]
         if pitch == width and rows > 1:
             width, rows, pitch = width * rows, 1, 0
         found: list[Region] = []
