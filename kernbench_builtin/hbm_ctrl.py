@@ -87,4 +87,5 @@ tools/derive_hbm.py (efficiency, factors).
             burst_bytes=p["burst_bytes"],
             span_bytes=1 << 28,
             sustained=p["efficiency"],
+            shares=self._interleaving.shares,
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import attrs
+
+from kernbench_core.regions import Region
 
 
 @attrs.frozen
@@ -26,7 +28,8 @@ class DramGeometry:
     channel and `span_bytes` are addressed. A model without rows has `banks` 0 and neither `address` nor `locate`:
     `address(place)` is the byte address of a burst, `locate(address)` its inverse. `timing` holds times in ns, by the
     names of data sheets (tRC, tFAW, …) and tBL, the time of a burst on the data bus. `sustained` is the fraction of
-    the peak that a model without rows promises for any pattern. `outcomes()` says how many bursts so far found their
+    the peak that a model without rows promises for any pattern, of the channels that are used: `shares(regions)` gives
+    the bytes that each channel moves for a request. `outcomes()` says how many bursts so far found their
     row open, their bank closed, and another row open. Banks of a group follow each other.
     """
 
@@ -42,6 +45,7 @@ class DramGeometry:
     sustained: float = 1.0
     address: Callable[[DramPlace], int] | None = None
     locate: Callable[[int], DramPlace] | None = None
+    shares: Callable[[tuple[Region, ...]], Iterable[tuple[int, int]]] | None = None
     outcomes: Callable[[], tuple[int, int, int]] | None = None
 
     @property

@@ -144,6 +144,11 @@ class DramProbe:
                 f"--chunk must be whole bursts of {g.burst_bytes} B in a row of {format_bytes(g.row_bytes)} for "
                 f"pattern onebank, not {format_bytes(case.chunk)}."
             )
+        if case.pattern == "stride" and case.stride > g.span_bytes // 2:
+            raise UsageError(
+                f"--stride must be at most {format_bytes(g.span_bytes // 2)}, half of what the controller is driven "
+                f"over, not {format_bytes(case.stride)}."
+            )
         if case.chunk > g.span_bytes // 16:
             raise UsageError(
                 f"--chunk must be at most {format_bytes(g.span_bytes // 16)}, not {format_bytes(case.chunk)}."
@@ -176,7 +181,7 @@ class DramProbe:
         """Return what a saturated controller should reach, or None where turning the bus around decides."""
         g = self.geometry
         if g.locate is None:
-            return ClosedForm(g.sustained, "efficiency x peak")
+            return self._rowless(case)
         if 0.0 < case.read_ratio < 1.0:
             return None
         t = g.timing
@@ -195,6 +200,22 @@ class DramProbe:
         rule = max(times, key=lambda name: times[name])
         rest = f", less refresh {lost:.1%}" if lost else ""
         return ClosedForm(uses.bursts * t["tBL"] / times[rule] * (1 - lost) * uses.useful, rule + rest)
+
+    def _rowless(self, case: DramCase) -> ClosedForm:
+        """Return the promise of a model without rows, for the channels that a case uses, in whole bursts."""
+        g, moved = self.geometry, dict[int, int]()
+        if g.shares is None:
+            return ClosedForm(g.sustained, "efficiency x peak")
+        for _, regions in self.workload(case):
+            for channel, nbytes in g.shares(regions):
+                moved[channel] = moved.get(channel, 0) + nbytes
+        useful = case.requests * case.chunk / sum(moved.values())
+        rule = "efficiency x peak"
+        if len(moved) < g.channels:
+            rule += f", {len(moved)} of {g.channels} channels"
+        if useful < 1.0:
+            rule += f", {useful:.0%} of the bursts' bytes"
+        return ClosedForm(g.sustained * useful * len(moved) / g.channels, rule)
 
     # The machine ----------------------------------------------------------------------------------
 

@@ -79,6 +79,25 @@ def test_latency_rises_with_load_and_throughput_follows_what_is_offered(probe: M
         assert point.achieved / 32 * point.mean_ns == pytest.approx(point.outstanding, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("case", "share", "rule"),
+    [
+        (DramCase("stride", 32, 2000, stride=1024), 0.923 / 4, "efficiency x peak, 1 of 4 channels"),
+        (DramCase("stride", 256, 2000, stride=512), 0.923 / 2, "efficiency x peak, 2 of 4 channels"),
+        (DramCase("stride", 48, 8000, stride=256), 0.923 * 0.75, "efficiency x peak, 75% of the bursts' bytes"),
+        (DramCase("sequential", 4096, 200), 0.923, "efficiency x peak"),
+    ],
+)
+def test_the_fast_model_promises_only_the_channels_and_bursts_that_are_used(
+    probe: MakeProbe, case: DramCase, share: float, rule: str
+) -> None:
+    driven = probe("builtin.hbm_ctrl")
+    form = driven.closed_form(case)
+    assert form is not None
+    assert (form.share, form.rule) == (pytest.approx(share), rule)
+    assert driven.closed_loop(case, 256).share == pytest.approx(share, rel=0.03)
+
+
 def test_turning_the_bus_around_costs_what_no_closed_form_tells(probe: MakeProbe) -> None:
     driven = probe()
     mixed, reads = DramCase("sequential", 4096, 1024, 0.5), DramCase("sequential", 4096, 1024)
@@ -190,6 +209,11 @@ def test_the_table_shows_rates_latencies_hits_and_the_rule(
         (["--read-ratio", "half"], "--read-ratio must be a number, not 'half'."),
         (["--chunk", "64"], "--chunk must be a positive size, not '64'. Did you mean '64 B'?"),
         (["--chunk", "1 GiB"], "--chunk must be at most 16 MiB, not 1 GiB."),
+        (["--chunk", "0"], "--chunk must be a positive size, not '0'."),
+        (
+            ["--pattern", "stride", "--stride", "1 GiB"],
+            "--stride must be at most 128 MiB, half of what the controller is driven over, not 1 GiB.",
+        ),
         (["--requests", "0"], "--requests must be an integer from 1 to 1000000, not '0'."),
         (["--outstanding", "4,x"], "--outstanding must be an integer from 1 to 65536, not 'x'."),
         (["--load", "0"], "--load must be parts of the peak above 0 and at most 10, such as 0.2,0.5,0.8, not '0'."),
