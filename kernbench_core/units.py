@@ -142,7 +142,7 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
         return None, ""
     factor = kind.units.get(unit or "")
     if factor is None:
-        return None, f" Did you mean '{digits} {_closest_unit(unit, kind)}'?"
+        return None, f" Did you mean '{digits} {_closest_unit(unit, kind)}'?" if Fraction(digits) else ""
     number = Fraction(digits) * factor
     return (number, "") if abs(number) < LARGEST else (None, " That is too large to be meant.")
 
