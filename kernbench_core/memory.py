@@ -30,6 +30,9 @@ VIRTUAL_BASE = 1 << 32
 VIRTUAL_BYTES = 1 << 62
 """Bytes of virtual addresses that one run can use up: they are never given out twice."""
 
+#: Tensors that the sentence about a full slice lists.
+_MOST_LISTED = 12
+
 
 @frozen
 class Segment:
@@ -245,7 +248,8 @@ class DeviceMemory:
 
     def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[Segment, ...]:
         """Reserve every PE's cell; nothing is kept when one does not fit."""
-        owner = f"{name}, made at {describe_site(call_site())}"
+        copies = f" in {layout.replicas} copies" if layout.replicas > 1 else ""
+        owner = f"{name}{copies}, made at {describe_site(call_site())}"
         first = [layout.regions(cell)[0].base if layout.size(cell) else 0 for cell in range(layout.cells)]
         segments: list[Segment] = []
         try:
@@ -308,5 +312,12 @@ class DeviceMemory:
 
 
 def _listing(fit: FirstFit) -> str:
-    rows = [f"  {block.address:#x}  {block.nbytes:>12} B  {block.owner}" for block in fit.table()]
-    return "\n".join([" Allocated there:", *rows]) if rows else ""
+    """List what is allocated in a slice, the largest blocks first; many small ones are summed up."""
+    blocks = sorted(fit.table(), key=lambda block: (-block.nbytes, block.address))
+    if not blocks:
+        return ""
+    rows = [f"  {block.address:#x}  {format_bytes(block.nbytes):>9}  {block.owner}" for block in blocks[:_MOST_LISTED]]
+    rest = blocks[_MOST_LISTED:]
+    if rest:
+        rows.append(f"  and {len(rest)} more, {format_bytes(sum(block.nbytes for block in rest))} together")
+    return "\n".join([" Allocated there:", *rows])

@@ -337,4 +337,4 @@ def test_a_full_memory_says_what_is_there_and_who_made_it() -> None:
         "the HBM slice of sip0.cube0.pe0 must have 4 MiB free for tensor 'more', and has 2 MiB of 6 MiB (largest hole "
         "2 MiB); free a tensor or place it on more PEs. Allocated there:"
     )
-    assert second.endswith(f"  4194304 B  weights, made at {__file__}:{lines[0]}")
+    assert second.endswith(f"      4 MiB  weights in 4 copies, made at {__file__}:{lines[0]}")

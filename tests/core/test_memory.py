@@ -53,7 +53,7 @@ def test_a_full_slice_says_what_is_allocated_there() -> None:
     assert str(caught.value) == (
         "the HBM slice of sip0.cube0.pe0 must have 16 KiB free for tensor 'activations', and has 8 KiB of 16 KiB "
         "(largest hole 8 KiB); free a tensor or place it on more PEs. Allocated there:\n"
-        f"  {held.segments[0].pa:#x}          8192 B  weights, made at {__file__}:{born}"
+        f"  {held.segments[0].pa:#x}      8 KiB  weights, made at {__file__}:{born}"
     )
     assert memory.free_bytes(site) == before
     memory.free(held)
@@ -67,6 +67,22 @@ def test_a_full_slice_says_what_is_allocated_there() -> None:
     )
     with pytest.raises(PageFaultError):
         memory.translate((Region(held.va, 4),))
+
+
+def test_a_slice_full_of_many_tensors_lists_the_largest() -> None:
+    """The twelve largest blocks, and one line for all the others."""
+    memory = Rig(pes=1, hbm=1 << 20).ctx.memory
+    site = design(1).pes[0]
+    for number in range(14):
+        memory.allocate((1024,), "f32", f"small{number}", (site,))
+    memory.allocate((8192,), "f32", "large", (site,))
+    with pytest.raises(KernelError) as caught:
+        memory.allocate((1 << 20,), "f32", "huge", (site,))
+    first, *rows = str(caught.value).split("\n")
+    assert first.endswith("Allocated there:")
+    assert "     32 KiB  large, made at " in rows[0]
+    assert [row.split()[3] for row in rows[1:12]] == [f"small{number}," for number in range(11)]
+    assert rows[12:] == ["  and 3 more, 12 KiB together"]
 
 
 def test_tensors_do_not_share_pages_or_addresses() -> None:
