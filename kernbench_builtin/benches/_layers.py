@@ -8,6 +8,9 @@ from kernbench_core.dtypes import itemsize, numpy_dtype
 from kernbench_core.placement import Interleave, Placement, Shard
 from kernbench_core.runtime import DeviceTensor, Runtime
 
+IN_EACH_CUBE: dict[str, Placement] = {"pe": Interleave(256)}
+"""The placement of small vectors that every PE reads: a copy in each cube, dealt over its slices in short runs."""
+
 _GATHERED_BYTES = 256 << 10
 """What a PE copies at a time when it gathers, unless one row is more."""
 

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import require_positive
 from kernbench_core.runtime import Runtime
@@ -51,8 +52,8 @@ def bench(
     cols = MODELS[model].hidden if cols is None else cols
     require_positive(tokens=tokens, cols=cols, block=block)
     x = rt.tensor((tokens, cols), dtype, name="x")
-    w = rt.tensor((cols,), dtype, name="w")
-    b = rt.tensor((cols,), dtype, name="b")
+    w = rt.tensor((cols,), dtype, name="w", placement=IN_EACH_CUBE)
+    b = rt.tensor((cols,), dtype, name="b", placement=IN_EACH_CUBE)
     y = rt.empty((tokens, cols), dtype, name="y")
     share = -(-tokens // rt.n_pes)
     rt.launch(layernorm_kernel, x, w, b, y, tokens, cols, share, eps, block)
