@@ -179,17 +179,19 @@ def _table(*titles: str) -> Table:
 
 
 def _transfers(alone: Sequence[Measured]) -> Table:
-    from kernbench_core.units import format_bandwidth, format_time
+    from kernbench_core.units import format_time
 
-    table = _table("transfer", "hops", "bound", "set-up", "simulated", "bandwidth", "binding")
-    for one in alone:
+    lone = [format_time(one.set_up_ns) if one.chunks == 1 else "-" for one in alone]
+    told = any(one.chunks == 1 for one in alone)
+    table = _table("transfer", "hops", "bound", *(["set-up"] if told else []), "simulated", "GB/s", "binding")
+    for one, set_up in zip(alone, lone, strict=True):
         table.add_row(
             one.case.name,
             str(len(one.path) - 1),
             format_time(one.bound_ns),
-            format_time(one.set_up_ns) if one.chunks == 1 else "-",
+            *([set_up] if told else []),
             format_time(one.total_ns),
-            format_bandwidth(one.bandwidth),
+            f"{one.bandwidth:.4g}",
             one.binding.name.replace("->", " -> "),
         )
     return table

@@ -283,6 +283,15 @@ class TestCommand:
         told = capsys.readouterr().out
         assert told.startswith("tiny: lone transfers of 4 KiB\n")
         assert "load own HBM" in told and "GB/s by size" in told and "ns by load, mean / p99" in told
+        assert told.splitlines()[2].split() == ["transfer", "hops", "bound", "set-up", "simulated", "GB/s", "binding"]
+
+    def test_many_chunks_have_no_set_up_and_all_rates_one_unit(self, capsys: pytest.CaptureFixture[str]) -> None:
+        pair = ["--from", "sip7.cube0.hbm_ctrl0", "--to", "sip0.cube0.pe0"]
+        slow = ["--set", "system.sips=9", "--set", "system.network.topology=mesh_2d"]
+        assert main(["probe", "--topology", "tiny", *pair, *slow, "--size", "8 KiB"]) == 0
+        title, row = capsys.readouterr().out.splitlines()[2:4]
+        assert title.split() == ["transfer", "hops", "bound", "simulated", "GB/s", "binding"]
+        assert 0.1 < float(row.split()[-4 if "->" in row else -2]) < 10
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         pair = ["--from", "sip0.cube0.hbm_ctrl1", "--to", "sip0.cube0.pe0", "--size", "64 KiB"]
