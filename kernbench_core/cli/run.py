@@ -185,17 +185,18 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
 
     if options["as_json"]:
         click.echo(json_text(result.to_json()))
-    elif options["quiet"]:
-        print_summary(result, make_console(sys.stdout))
+        return
+    console = make_console(sys.stdout)
+    if options["quiet"]:
+        print_summary(result, console)
     else:
-        console = make_console(sys.stdout)
         print_result(result, console, verbose=options["verbose"])
-        if result.explain is not None:
-            from kernbench_core.explain_report import print_explanation
+    if result.explain is not None:
+        from kernbench_core.explain_report import print_explanation
 
-            print_explanation(result.explain, console, verbose=options["verbose"])
-    if result.tcm_map is not None and not options["as_json"]:
-        print_tcm_map(result.tcm_map, make_console(sys.stdout))
+        print_explanation(result.explain, console, verbose=options["verbose"])
+    if result.tcm_map is not None:
+        print_tcm_map(result.tcm_map, console)
 
 
 def _time(option: str, text: str | None, example: str) -> float | None:

@@ -377,6 +377,14 @@ def test_command_prints_it_within_the_window(
         assert title in added
 
 
+def test_quiet_leaves_out_the_report_and_not_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """With `-q` the explanation follows the one line, as the map of the scratchpads does."""
+    assert main(["run", "softmax", "--topology", "tiny", "-p", "rows=16", "--explain", "-q"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("softmax on tiny: ")
+    assert lines[2].startswith("where the time went")
+
+
 def test_other_memory_models_need_no_change() -> None:
     """With the bank model of the HBM controller, whose requests wait for each other inside it, paths tile too."""
     for setting in ("components.hbm_ctrl.impl=builtin.hbm_ctrl_bank",):
