@@ -187,15 +187,21 @@ class DramProbe:
         t = g.timing
         lost = (t["tRTP"] + t["tRP"] + t["tRFC"] + t["tRCDRD"]) / t["tREFI"]
         uses = _Uses.of(self, case)
-        cycle = t["tRC"]
+        cycles = {
+            "tRC": t["tRC"],
+            "tRAS + tRP": t["tRAS"] + t["tRP"],
+            "tRCD + tRTP + tRP": t["tRCDRD"] + t["tRTP"] + t["tRP"],
+        }
         if not case.read_ratio:
-            cycle = max(cycle, t["tRCDWR"] + t["tCWL"] + t["tBL"] + t["tWR"] + t["tRP"])
+            cycles["tRCD + tCWL + tBL + tWR + tRP"] = t["tRCDWR"] + t["tCWL"] + t["tBL"] + t["tWR"] + t["tRP"]
+            del cycles["tRCD + tRTP + tRP"]
+        slowest = max(cycles, key=lambda name: cycles[name])
         per_activation = max(t["tFAW"] / 4, t["tRRD_S"])
         times = {
             "data bus, tBL a burst": uses.bursts * t["tBL"],
             "bank groups, tCCD_L a burst": uses.bursts_of_group * t["tCCD_L"],
             "activations, max(tFAW / 4, tRRD)": uses.activations * per_activation,
-            "one bank, tRC" if cycle == t["tRC"] else "one bank, tRCD + tCWL + tBL + tWR + tRP": uses.of_bank * cycle,
+            f"one bank, {slowest}": uses.of_bank * cycles[slowest],
         }
         rule = max(times, key=lambda name: times[name])
         rest = f", less refresh {lost:.1%}" if lost else ""

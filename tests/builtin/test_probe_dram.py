@@ -98,6 +98,18 @@ def test_the_fast_model_promises_only_the_channels_and_bursts_that_are_used(
     assert driven.closed_loop(case, 256).share == pytest.approx(share, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("figure", "rule"), [("tRAS=60 ns", "tRAS + tRP"), ("tRCDRD=40 ns", "tRCD + tRTP + tRP"), ("tRC=90 ns", "tRC")]
+)
+def test_one_bank_takes_the_longest_of_its_cycles(probe: MakeProbe, figure: str, rule: str) -> None:
+    name, _, value = figure.partition("=")
+    driven = probe(**{name: value, "tREFI": "0 ns"})
+    case = DramCase("onebank", 32, 400)
+    form = driven.closed_form(case)
+    assert form is not None and form.rule == f"one bank, {rule}"
+    assert driven.closed_loop(case, 8).share == pytest.approx(form.share, rel=0.02)
+
+
 def test_turning_the_bus_around_costs_what_no_closed_form_tells(probe: MakeProbe) -> None:
     driven = probe()
     mixed, reads = DramCase("sequential", 4096, 1024, 0.5), DramCase("sequential", 4096, 1024)
