@@ -129,7 +129,8 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> tuple[str,
         error = np.abs(left - right).astype(np.float64)
         same = (left == right) | (np.isnan(left) & np.isnan(right))
         error[same] = 0.0
-        wrong = ~same if exact else ~(same | (error <= atol + rtol * np.abs(right)))
+        near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))
+        wrong = ~same if exact else ~(same | near)
     tally.worst = max(tally.worst, float(np.nanmax(np.where(np.isnan(error), np.inf, error))))
     count = int(wrong.sum())
     if not count:
