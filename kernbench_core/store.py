@@ -38,6 +38,9 @@ __all__ = ["Entry", "MemoryStore", "Where", "Write", "WriteTicket"]
 
 Where = int | Region | tuple[Region, ...]
 
+_MANY = 16
+"""Parts of an assembly from which on it pays to join those that only stand apart."""
+
 
 class MemoryStore:
     """Map (space, bytes) to values.
@@ -259,6 +262,8 @@ def _show(where: Where) -> str:
 def _as_value(parts: list[Part], shape: Shape, dtype: str) -> Value:
     """Make the plainest value of some parts: the source itself, a view of it, or an assembly."""
     parts = _merged(parts)
+    if len(parts) > _MANY and sum(part.dst.nbytes for part in parts) == prod(shape) * dtypes.itemsize(dtype):
+        parts = _merged_by_source(parts)
     if len(parts) > 1:
         return AssemblyValue(shape, dtype, tuple(parts))
     only = parts[0]
@@ -282,14 +287,30 @@ def _merged(parts: list[Part]) -> list[Part]:
         return parts
     out = [parts[0]]
     for part in parts[1:]:
-        last = out[-1]
-        src = _continued(last.src, part.src) if last.source is part.source else None
-        dst = _continued(last.dst, part.dst) if src is not None else None
-        if src is not None and dst is not None:
-            out[-1] = Part(dst, part.source, src)
-        else:
-            out.append(part)
+        _append(out, part)
     return out
+
+
+def _merged_by_source(parts: list[Part]) -> list[Part]:
+    """Join parts of one source that continue each other, wherever they stand among parts that do not overlap.
+
+    Rows that are dealt to several memories come back from each of them at one step.
+    """
+    by_source: dict[int, list[Part]] = {}
+    for part in parts:
+        _append(by_source.setdefault(id(part.source), []), part)
+    return [part for joined in by_source.values() for part in joined]
+
+
+def _append(parts: list[Part], part: Part) -> None:
+    """Add a part, as more of the last one if it continues that in both source and destination."""
+    last = parts[-1] if parts else None
+    src = _continued(last.src, part.src) if last is not None and last.source is part.source else None
+    dst = _continued(last.dst, part.dst) if last is not None and src is not None else None
+    if src is not None and dst is not None:
+        parts[-1] = Part(dst, part.source, src)
+    else:
+        parts.append(part)
 
 
 def _continued(first: Region, then: Region) -> Region | None:

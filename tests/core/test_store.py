@@ -219,3 +219,30 @@ def test_a_sample_names_the_writers_of_the_bytes_that_it_shows(written, read) ->
         assert set(writers) == {owner[a] for a in where} - {None}
         assert len(set(writers)) == len(writers)
         assert value.array().tolist() == [owner[a][1] if owner[a] else 0 for a in where]
+
+
+def test_rows_dealt_to_several_memories_come_back_from_each_at_one_step() -> None:
+    """64 rows taken in turn from 4 arrays are 4 parts, not 64; the bytes are those of numpy."""
+    store = MemoryStore()
+    arrays = [np.arange(16 * 8, dtype=np.int32).reshape(16, 8) + 1000 * i for i in range(4)]
+    for i, array in enumerate(arrays):
+        store.write("hbm", i << 20, array)
+    rows = tuple(Region((row % 4 << 20) + row // 4 * 32 + 8, 16) for row in range(64))
+    value = store.value("hbm", rows, (64, 4), "int32")
+    assert isinstance(value, AssemblyValue)
+    assert len(value.parts()) == 4
+    np.testing.assert_array_equal(value.array(), np.stack(arrays, axis=1).reshape(64, 8)[:, 2:6])
+
+
+def test_rows_dealt_out_show_what_was_written_over_them_later() -> None:
+    """Parts that hide others stay behind them: some rows, and halves of rows, are overwritten first."""
+    store = MemoryStore()
+    expected = np.arange(64 * 8, dtype=np.int32).reshape(64, 8)
+    for i in range(4):
+        store.write("hbm", i << 20, expected[i::4].copy())
+    for row in (3, 4, 17, 40):
+        new = -np.arange(1, 5, dtype=np.int32) * row
+        store.write("hbm", (row % 4 << 20) + row // 4 * 32 + 8, new)
+        expected[row, 2:6] = new
+    rows = tuple(Region((row % 4 << 20) + row // 4 * 32, 32) for row in range(64))
+    np.testing.assert_array_equal(store.read("hbm", rows, (64, 8), "int32"), expected)
