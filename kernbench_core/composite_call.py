@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -12,6 +12,7 @@ from kernbench_core.commands import Operand
 from kernbench_core.composite import CompositeCmd, EpilogueSpec, Layout, Work
 from kernbench_core.compute import Scope
 from kernbench_core.compute_math import FLOAT_UNARY, UNARY
+from kernbench_core.dtypes import is_float, promote
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.language_math import MathLanguage
 from kernbench_core.pointers import Pointer, Ref, direct_transfer, make_ref
@@ -102,7 +103,8 @@ class CompositeLanguage(MathLanguage):
         layouts["out"] = self._layout(target, None)
         k = 0 if op == "math" else sources["a"].shape[1]
         self._check_tiles(tile_m=tile_m, tile_k=tile_k, tile_n=tile_n)
-        specs, blocks = self._epilogue(epilogue, shape, max(1, -(-k // tile_k)))
+        whole = _dtype_of_integers(thing.dtype for thing in sources.values())
+        specs, blocks = self._epilogue(epilogue, shape, max(1, -(-k // tile_k)), whole)
         layouts |= {spec.source: spec.layout for spec in specs if spec.layout is not None}
         work = Work(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
         held = (*(tensor.block for tensor in tensors), *blocks)
@@ -192,9 +194,12 @@ class CompositeLanguage(MathLanguage):
         return Layout.of_operand(pinned)
 
     def _epilogue(
-        self, steps: Sequence[Any], shape: tuple[int, int], k_tiles: int
+        self, steps: Sequence[Any], shape: tuple[int, int], k_tiles: int, integers: str
     ) -> tuple[tuple[EpilogueSpec, ...], tuple[TcmBlock, ...]]:
-        """Check the steps of an epilogue; give them, and the scratchpad blocks that they read."""
+        """Check the steps of an epilogue; give them, and the scratchpad blocks that they read.
+
+        Whole numbers among their operands become `integers`, others f32.
+        """
         found, blocks = [], []
         for number, given in enumerate(steps):
             step = given if isinstance(given, Step) else Step(*((given,) if isinstance(given, str) else given))
@@ -206,7 +211,8 @@ class CompositeLanguage(MathLanguage):
                 found.append(EpilogueSpec(step.kind, Scope(step.scope), (), step.per_tile, name, layout))
                 continue
             if step.operand is not None:
-                kind = step.operand.dtype if isinstance(step.operand, Tensor) else "f32"
+                number = integers if isinstance(step.operand, int) else "f32"
+                kind = step.operand.dtype if isinstance(step.operand, Tensor) else number
                 operands = (self.operand(step.operand, kind, "composite"),)
             if isinstance(step.operand, Tensor):
                 blocks.append(step.operand.block)
@@ -261,6 +267,12 @@ class CompositeLanguage(MathLanguage):
         if len(tail) > len(shape) or any(e not in (1, whole) for e, whole in zip(tail, shape, strict=True)):
             what = "an operand whose part for each k tile" if step.per_tile else "an operand that"
             raise ShapeError(f"{here} must have {what} broadcasts to {shape}, not {given}; reshape it.")
+
+
+def _dtype_of_integers(inputs: Iterable[str]) -> str:
+    """Give the dtype of a whole number in an epilogue: that of the sums where inputs are integers, which stay exact."""
+    dtypes = [*inputs, "int32"]
+    return "f32" if any(map(is_float, dtypes)) else promote(dtypes)
 
 
 def _as_row(thing: Any, op: str) -> Any:

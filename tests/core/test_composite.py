@@ -419,3 +419,32 @@ def test_operands_that_do_not_fit_are_refused(case: str) -> None:
         run(kernel)
     said = str(caught.value).partition("\n")[0]
     assert said == f"tl.composite at {__file__}:{body.__code__.co_firstlineno}{text}"
+
+
+@pytest.mark.parametrize("scope", ["output_tile", "k_tile"])
+def test_an_integer_in_an_epilogue_leaves_sums_of_integers_exact(scope: str) -> None:
+    """Sums past 2**24 are exact in int32 and not in f32: a whole number does not make floats of them."""
+    deep = np.full((2, 4096), 127, np.int8)
+
+    def kernel(a: Any, b: Any, c: Any, tl: Any) -> None:
+        steps = [("add", 1, scope), ("mul", 3), "relu"]
+        left, right = tl.ref(a, (2, 4096)), tl.ref(b, (4096, 2))
+        tl.composite("gemm", left, right, c, epilogue=steps, tile_k=4096, wait=True)
+
+    rig = Rig()
+    c = rig.empty((2, 2), "int32")
+    rig.run(kernel, rig.tensor(deep), rig.tensor(np.ascontiguousarray(deep.T)), c)
+    np.testing.assert_array_equal(rig.numpy(c), np.full((2, 2), (127 * 127 * 4096 + 1) * 3, np.int32))
+
+
+def test_an_integer_in_an_epilogue_of_a_math_composite() -> None:
+    """The sum of two large integers and a small one is exact."""
+    x = np.full((2, 2), 1 << 28, np.int32)
+
+    def kernel(a: Any, c: Any, tl: Any) -> None:
+        tl.composite("math", tl.ref(a, (2, 2)), tl.ref(a, (2, 2)), c, math_op="add", epilogue=[("sub", 1)], wait=True)
+
+    rig = Rig()
+    c = rig.empty((2, 2), "int32")
+    rig.run(kernel, rig.tensor(x), c)
+    np.testing.assert_array_equal(rig.numpy(c), np.full((2, 2), (1 << 29) - 1, np.int32))
