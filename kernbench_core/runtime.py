@@ -129,7 +129,8 @@ class Runtime:
         """Place an array, or random numbers of a shape, in device memory, and take the time of the copy.
 
         `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
-        (normal floats, ints from -8 to 7). `dtype` is a name like "f16"; default the array's own, or f32.
+        (normal floats, ints from -8 to 7, unsigned ones from 0 to 15). `dtype` is a name like "f16"; default the
+        array's own, or f32.
         Every copy of a replicated tensor is written, and takes its time. For `placement` and `device` see `empty`.
         """
         self._require_host("rt.tensor")
@@ -383,13 +384,18 @@ def _check_shape(shape: Sequence[object], name: str | None) -> None:
 
 def _as_shape(source: object) -> tuple[int, ...] | None:
     """Return `source` where it is a shape: a tuple of ints."""
-    if isinstance(source, tuple) and all(isinstance(extent, int) for extent in source):
-        return source
+    if isinstance(source, tuple) and all(_is_int(extent) for extent in source):
+        return tuple(int(extent) for extent in source)
     return None
+
+
+def _is_int(thing: object) -> bool:
+    return isinstance(thing, int | np.integer) and not isinstance(thing, bool)
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     kind = numpy_dtype(dtype)
-    if dtype.startswith(("int", "bool")):
-        return rng.integers(-8, 8, shape).astype(kind)
+    if kind.kind in "iub":
+        least = 0 if kind.kind == "u" else -8
+        return rng.integers(least, least + 16, shape).astype(kind)
     return rng.standard_normal(shape, np.float32).astype(kind)

@@ -126,6 +126,25 @@ def test_random_inputs_follow_the_seed() -> None:
     assert not np.array_equal(drawn[0][0], drawn[1][0])
 
 
+@pytest.mark.parametrize(("dtype", "low", "high"), [("int8", -8, 7), ("uint8", 0, 15), ("uint32", 0, 15)])
+def test_random_integers_are_small_and_of_every_value(dtype: str, low: int, high: int) -> None:
+    """Signed ones are from -8 to 7, unsigned ones from 0 to 15; never a float that was cut off."""
+    drawn: list[np.ndarray] = []
+    run(lambda rt: drawn.append(rt.tensor((4096,), dtype).numpy()))
+    assert sorted(set(drawn[0].tolist())) == [*range(low, high + 1)]
+
+
+def test_a_tuple_of_numpy_integers_is_a_shape_too() -> None:
+    """Sizes that were worked out with numpy are sizes; an array of numbers is content."""
+    shapes: list[Any] = []
+
+    def bench(rt: Any) -> None:
+        shapes.extend(rt.tensor(source).shape for source in ((np.int64(4), 3), [4, 3], np.array([4, 3])))
+
+    run(bench)
+    assert shapes == [(4, 3), (2,), (2,)]
+
+
 def test_copies_take_time_both_ways_and_reading_data_takes_none() -> None:
     """n bytes cost at least n over the PCIe link's rate, each way; the way back is a round trip and not shorter."""
     spent: list[float] = []
@@ -193,8 +212,8 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
         (
             lambda rt: rt.tensor(np.zeros(4, np.float32), placement="rows"),
             UsageError,
-            "tensor 'tensor1': placement must be Shard(dim), Replicate() or Interleave(nbytes), a tuple of one for each "
-            "of sip, cube, pe, or a mapping from these names, not 'rows'; correct it.",
+            "tensor 'tensor1': placement must be Shard(dim), Replicate() or Interleave(nbytes), a tuple of one for "
+            "each of sip, cube, pe, or a mapping from these names, not 'rows'; correct it.",
         ),
         (
             lambda rt: rt.check(rt.zeros((4,), name="z"), np.zeros(5)),
