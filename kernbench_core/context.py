@@ -62,7 +62,7 @@ class RunContext:
         self.components: dict[str, ComponentBase] = {}
         self.wires: list[Wire] = []
         self.launches: list[Launch] = []
-        #: (source, destination, op, bytes, channel shares) -> the quickest round trip, for the bound check.
+        #: (source, destination, op, bytes, largest channel share) -> the quickest round trip, for the bound check.
         self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
         self.issued = 0
         self.completed = 0
@@ -156,7 +156,12 @@ class RunContext:
         elapsed = transaction.tail - transaction.born
         path = transaction.path
         self.moved_bytes[path[0]] = self.moved_bytes.get(path[0], 0) + transaction.moved_bytes
-        key = (path[-1], path[0], transaction.op, transaction.moved_bytes, transaction.shares)
+        # of the shares only the largest: gathers spread over channels in ever new ways, and the entries must not pile up
+        most = 0
+        for _, nbytes in transaction.shares:
+            if nbytes > most:
+                most = nbytes
+        key = (path[-1], path[0], transaction.op, transaction.moved_bytes, most)
         entry = self.round_trips.get(key)
         if entry is None or elapsed < entry.least_ns:
             out, op = path[::-1], transaction.op

@@ -47,6 +47,19 @@ def test_quickest_round_trip_of_each_kind_is_kept() -> None:
     assert ctx.completed == 3
 
 
+def test_round_trips_are_as_many_as_bounds_and_not_as_shares() -> None:
+    """Gathers spread over channels in ever new ways: what decides the bound, the largest share, is what counts."""
+    ctx = make_context()
+    for first in range(1, 64):
+        sent = Transaction("read", (Region(first, 128),), 128, ("a", "b", "m"), nothing)
+        sent.turn_around()
+        sent.shares = ((0, first), (1, 64), (2, 64 - first))
+        sent.born, sent.tail = 0.0, 1000.0 - first
+        ctx.note_round_trip(sent)
+    (trip,) = ctx.round_trips.values()
+    assert (trip.least_ns, trip.regions[0].base) == (937.0, 63)
+
+
 def test_graph_made_by_hand_has_no_design() -> None:
     """Asking for the design of a hand-made graph is a sentence."""
     with pytest.raises(ConfigError) as caught:
