@@ -384,9 +384,7 @@ def _check_shape(shape: Sequence[object], name: str | None) -> None:
 
 def _as_shape(source: object) -> tuple[int, ...] | None:
     """Return `source` where it is a shape: a tuple of ints."""
-    if isinstance(source, tuple) and all(_is_int(extent) for extent in source):
-        return tuple(int(extent) for extent in source)
-    return None
+    return tuple(map(int, source)) if isinstance(source, tuple) and all(map(_is_int, source)) else None
 
 
 def _is_int(thing: object) -> bool:
