@@ -211,8 +211,8 @@ class CompositeLanguage(MathLanguage):
                 found.append(EpilogueSpec(step.kind, Scope(step.scope), (), step.per_tile, name, layout))
                 continue
             if step.operand is not None:
-                number = integers if isinstance(step.operand, int) else "f32"
-                kind = step.operand.dtype if isinstance(step.operand, Tensor) else number
+                plain = integers if isinstance(step.operand, int) else "f32"
+                kind = step.operand.dtype if isinstance(step.operand, Tensor) else plain
                 operands = (self.operand(step.operand, kind, "composite"),)
             if isinstance(step.operand, Tensor):
                 blocks.append(step.operand.block)

@@ -156,7 +156,7 @@ class RunContext:
         elapsed = transaction.tail - transaction.born
         path = transaction.path
         self.moved_bytes[path[0]] = self.moved_bytes.get(path[0], 0) + transaction.moved_bytes
-        # of the shares only the largest: gathers spread over channels in ever new ways, and the entries must not pile up
+        # of the shares only the largest: gathers spread over channels in ever new ways, and entries must not pile up
         most = 0
         for _, nbytes in transaction.shares:
             if nbytes > most:
