@@ -97,6 +97,8 @@ class Dispatcher:
         if not handles:
             if self._in_flight:
                 self.wait_for(tuple(self._in_flight))
+            if self._state.store.hazards is not None:
+                self._state.store.hazards.waited_for_all(self._state.pe)
             return
         for handle in handles:
             if not isinstance(handle, Handle):

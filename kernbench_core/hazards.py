@@ -128,7 +128,7 @@ class Use:
         clock: Clock,
         now: float,
     ) -> None:
-        self.op_id: OpId | None = command.op_id
+        self.op_id = command.op_id
         self.call = command.call
         self.site = command.site
         self.tensor = tensor
@@ -176,7 +176,7 @@ class _Pair:
 
 @define(eq=False)
 class _Pe:
-    """The clock of a PE, its own epoch, uses that its kernel has not waited for, and loose uses of its scratchpad."""
+    """The clock of a PE, its own epoch, writes that its kernel has not waited for, and loose uses of its scratchpad."""
 
     clock: Clock
     epoch: int = 1
@@ -220,10 +220,7 @@ class Hazards:
 
     def ended(self, launch: Launch, pe: int) -> None:
         """Note that a PE has ended its programs of a launch; all of its commands are complete."""
-        state = self._pe(pe)
-        for use in state.unwaited:
-            use.epoch = state.epoch
-        state.unwaited.clear()
+        self.waited_for_all(pe)
         released = self._release(pe)
         known = self._launches.get(launch)
         if known is not None:
@@ -257,6 +254,13 @@ class Hazards:
                 if use in state.unwaited:
                     del state.unwaited[use]
                     use.epoch = state.epoch
+
+    def waited_for_all(self, pe: int) -> None:
+        """Note that a PE's kernel has waited for everything that it had in flight."""
+        state = self._pe(pe)
+        for use in state.unwaited:
+            use.epoch = state.epoch
+        state.unwaited.clear()
 
     def _learn(self, state: _Pe, clock: Clock) -> None:
         if clock is not self._nothing:
@@ -308,13 +312,13 @@ class Hazards:
         state = self._pe(command.op_id[0])
         for use in command.uses:
             use.landed = now
-            if command.blocking:
-                use.epoch = state.epoch
-            else:
-                state.unwaited[use] = None
             if use.tensor is None:
                 state.loose.pop(use, None)
                 continue
+            if command.blocking:
+                use.epoch = state.epoch
+            elif use.writes:  # nobody asks for a read again that has landed
+                state.unwaited[use] = None
             watch = self._watches.get(use.tensor.whole)
             if watch is not None:
                 (watch.writes if use.writes else watch.reads).pop(use, None)
@@ -391,7 +395,6 @@ class Hazards:
 
 
 def _pe_of(use: Use) -> int:
-    assert use.op_id is not None
     return use.op_id[0]
 
 

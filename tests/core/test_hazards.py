@@ -255,6 +255,30 @@ def test_an_edge_orders_what_the_sender_has_waited_for(waits: bool) -> None:
     assert [hazard.kind for hazard in rig.found()] == ([] if waits else ["unordered_writes"])
 
 
+def test_waiting_for_everything_covers_what_was_complete_long_before() -> None:
+    """tl.wait() without handles orders every command before it, also those that the kernel no longer keeps."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        hazards = tl._state.store.hazards
+        if tl.program_id(0) == 0:
+            for row in range(80):
+                tl.composite("math", tl.ref(x + 16 * row, (1, 16)), out=x + 16 * row, math_op="exp")
+                for _ in range(20):
+                    tl.zeros((1,), "f32")
+            assert len(tl.in_flight) < 70
+            tl.wait()
+            hazards.publish((0, 10**6))
+            return
+        for _ in range(2500):
+            tl.zeros((1,), "f32")
+        hazards.order((0, 10**6), 1)
+        tl.store(x, tl.zeros((1, 16), "f32"))
+
+    rig = Watched()
+    rig.launch_all((kernel, {"x": rig.tensor(np.zeros((80, 16), np.float32))}))
+    assert rig.found() == ()
+
+
 def test_edges_are_handed_on() -> None:
     """PE 0 to PE 1 to PE 2 orders PE 0 before PE 2; without the middle, nothing does."""
     for middle in (True, False):
