@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
 from kernbench_core.dtypes import NAMES, itemsize
+from kernbench_core.elements import index_at
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
 from kernbench_core.memory import TensorAllocation
@@ -265,13 +266,7 @@ def _masked(pointer: Pointer, offset: IndexTensor, mask: NDArray[np.bool_], op: 
 
 def _out_of_bounds(tensor: TensorAllocation, address: int, op: str) -> OutOfBoundsError:
     """Spell the error with the element's index in the tensor, its first coordinate unbounded."""
-    element = (address - tensor.va) // itemsize(tensor.dtype)
-    index = []
-    for extent in reversed(tensor.shape[1:]):
-        index.append(element % extent)
-        element //= extent
-    index.append(element)
     return OutOfBoundsError(
         f"{op} at {describe_site(call_site())} must stay inside tensor {tensor.name!r} of shape {tensor.shape}, and "
-        f"reaches element {index[::-1]}; correct the index arithmetic, or mask it off."
+        f"reaches element {list(index_at(tensor, address))}; correct the index arithmetic, or mask it off."
     )
