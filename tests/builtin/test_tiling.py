@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from enum import Enum
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -263,10 +261,3 @@ def test_a_size_below_one_is_refused(shape: tuple[int, ...], sentence: str) -> N
     with pytest.raises(ShapeError) as raised:
         generate_gemm_plan(*shape, pe_prefix=P)  # type: ignore[misc]
     assert str(raised.value) == sentence
-
-
-def test_the_pages_example_runs() -> None:
-    """The plan shown in the documentation is the plan that is made."""
-    page = (Path(__file__).parents[2] / "docs" / "pe_pipeline.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(example, "pe_pipeline.md", "exec"), {})
