@@ -6,7 +6,7 @@ is free.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -70,6 +70,16 @@ class ShapeLanguage(Dispatcher):
             )
         return axis % len(shape)
 
+    def _tensor(self, x: Any, op: str) -> Any:
+        """Return `x`, a tensor of data or of indices; raise a sentence for anything else."""
+        self.check_operand(x, op)
+        if isinstance(x, Tensor | IndexTensor):
+            return x
+        raise ShapeError(
+            f"tl.{op} at {describe_site(call_site())} must be given a tensor, not the number {x}; make one with "
+            "tl.full."
+        )
+
     def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
         """Convert to `dtype`, rounding to nearest once; free when it has that dtype already.
 
@@ -109,10 +119,12 @@ class ShapeLanguage(Dispatcher):
 
     def zeros_like(self, input: Any) -> Tensor:
         """Make zeros of the shape and dtype of `input`."""
-        return self.full(shape_of(input), 0, input.dtype)
+        like = self._tensor(input, "zeros_like")
+        return self.full(like.shape, 0, like.dtype)
 
     def reshape(self, x: Any, *shape: Any) -> Any:
         """Give the elements in row-major order under another shape; free."""
+        self._tensor(x, "reshape")
         wanted = _extents(shape)
         size = prod(shape_of(x))
         if wanted.count(-1) == 1:
@@ -154,7 +166,12 @@ class ShapeLanguage(Dispatcher):
 
     def trans(self, x: Any, *order: Any) -> Any:
         """Reorder dimensions (the last two swap by default); a timed math command."""
-        rank = len(shape_of(x))
+        rank = len(self._tensor(x, "trans").shape)
+        if rank < 2 and not order:
+            raise ShapeError(
+                f"tl.trans at {describe_site(call_site())} must be given an order of the dimensions of shape "
+                f"{x.shape}, as there are no two to swap; use tl.reshape for a column."
+            )
         wanted = _extents(order) if order else (*range(rank - 2), rank - 1, rank - 2)
         if sorted(wanted) != list(range(rank)):
             raise ShapeError(
@@ -180,9 +197,9 @@ class ShapeLanguage(Dispatcher):
 
     def cat(self, left: Any, right: Any, can_reorder: bool = False, dim: int = 0) -> Any:
         """Join two tensors along `dim`; a timed math command. The order is always kept."""
+        a, b = (self._tensor(x, "cat").shape for x in (left, right))
         if free_of_memory(left, right):
             return compute_now("cat", (left, right), axis=dim)
-        a, b = shape_of(left), shape_of(right)
         axis = self._axis(dim, a, "cat")
         if len(a) != len(b) or any(x != y for i, (x, y) in enumerate(zip(a, b, strict=True)) if i != axis):
             raise ShapeError(
@@ -261,5 +278,5 @@ class ShapeLanguage(Dispatcher):
 
 def _extents(shape: Sequence[Any]) -> tuple[int, ...]:
     """Read a shape given as one sequence or as several numbers."""
-    given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    given = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
     return tuple(int(extent) for extent in given)

@@ -174,6 +174,43 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
         ShapeError,
         "tl.sum at LINE must have an axis of shape (6, 8), not 2; use one from -2 to 1.",
     ),
+    "reshape of a number": (
+        lambda f, tl: tl.reshape(3, (1,)),
+        ShapeError,
+        "tl.reshape at LINE must be given a tensor, not the number 3; make one with tl.full.",
+    ),
+    "expand_dims of a number": (
+        lambda f, tl: tl.expand_dims(2.5, 0),
+        ShapeError,
+        "tl.reshape at LINE must be given a tensor, not the number 2.5; make one with tl.full.",
+    ),
+    "trans of a number": (
+        lambda f, tl: tl.trans(3),
+        ShapeError,
+        "tl.trans at LINE must be given a tensor, not the number 3; make one with tl.full.",
+    ),
+    "cat of a number": (
+        lambda f, tl: tl.cat(3, tl.arange(0, 2)),
+        ShapeError,
+        "tl.cat at LINE must be given a tensor, not the number 3; make one with tl.full.",
+    ),
+    "zeros_like of a number": (
+        lambda f, tl: tl.zeros_like(3),
+        ShapeError,
+        "tl.zeros_like at LINE must be given a tensor, not the number 3; make one with tl.full.",
+    ),
+    "trans of a vector": (
+        lambda f, tl: tl.trans(f.reshape(48)),
+        ShapeError,
+        "tl.trans at LINE must be given an order of the dimensions of shape (48,), as there are no two to swap; use "
+        "tl.reshape for a column.",
+    ),
+    "reshape of a text": (
+        lambda f, tl: tl.reshape("x", (1,)),
+        ShapeError,
+        "tl.reshape at LINE must be given tensors and numbers, not str 'x'; load it, or make it with tl.arange or "
+        "tl.full.",
+    ),
     "order": (
         lambda f, tl: tl.trans(f, 0, 0),
         ShapeError,
