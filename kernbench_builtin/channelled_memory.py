@@ -16,8 +16,10 @@ from kernbench_core.wire import Wire
 
 Shares = tuple[tuple[int, int], ...]
 
-#: Chunks of several regions whose shares are remembered.
+#: Regions, and chunks of several, whose shares are remembered.
 MOST_KNOWN = 1024
+#: Regions of a chunk that is: gathers have more, and hardly come twice.
+FEW_REGIONS = 32
 #: Digits of the address above the channel that a hash of channels takes in.
 HASH_DIGITS = 4
 
@@ -110,12 +112,15 @@ class Interleaving:
         self._channels = channels
         self._block = block
         self._burst = burst
-        self._known: dict[tuple[int, int, int, int], Shares] = {}
-        self._of_several = lru_cache(MOST_KNOWN)(self._sum)
+        self._of_one = lru_cache(MOST_KNOWN)(self._count)
+        self._of_few = lru_cache(MOST_KNOWN)(self._sum)
 
     def shares(self, regions: tuple[Region, ...]) -> Shares:
         """Return (channel, bytes) for every channel that holds bytes of `regions`."""
-        return self._of_region(regions[0]) if len(regions) == 1 else self._of_several(regions)
+        number = len(regions)
+        if number == 1:
+            return self._of_region(regions[0])
+        return self._of_few(regions) if number <= FEW_REGIONS else self._sum(regions)
 
     def _sum(self, regions: tuple[Region, ...]) -> Shares:
         total: dict[int, int] = {}
@@ -125,21 +130,16 @@ class Interleaving:
         return tuple(sorted(total.items()))
 
     def _of_region(self, region: Region) -> Shares:
-        base = region.base % self._period
-        key = (base, region.row_bytes, region.rows, region.pitch)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._count(base, region)
-        return known
+        return self._of_one(region.base % self._period, region.row_bytes, region.rows, region.pitch)
 
-    def _count(self, base: int, region: Region) -> Shares:
+    def _count(self, base: int, row_bytes: int, rows: int, pitch: int) -> Shares:
         total: dict[int, int] = {}
         moved_to = 0
-        for row in range(region.rows):
-            first = base + row * region.pitch
+        for row in range(rows):
+            first = base + row * pitch
             at = first // self._burst * self._burst
-            end = -(-(first + region.row_bytes) // self._burst) * self._burst
-            if region.pitch > 0:
+            end = -(-(first + row_bytes) // self._burst) * self._burst
+            if pitch > 0:
                 at = max(at, moved_to)
             moved_to = max(moved_to, end)
             self._add_run(at, end, total)

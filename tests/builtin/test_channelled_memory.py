@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -105,3 +106,21 @@ def test_equal_regions_are_counted_once_and_keep_their_shares() -> None:
     strided = Region(1 << 40, 96, 7, 200)
     assert deal.shares((strided,)) == deal.shares((strided.shifted(4 * 64 * 11),)) == deal.shares((strided,))
     assert deal.shares((strided,)) != deal.shares((strided.shifted(64),))
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+def test_what_is_remembered_does_not_grow_with_what_is_asked(rows: int) -> None:
+    """Gathers make ever new regions: the second half of many takes no more room than the first."""
+    deal = Interleaving(channels=4, block=256, burst=32, hash_channels=True)
+
+    def ask(first: int) -> int:
+        for at in range(first, first + 6000 // rows):
+            deal.shares(tuple(Region(at * 4096, 4, 2, 4096 * at * rows + 8 * row + 16) for row in range(rows)))
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        half, whole = ask(0), ask(100000)
+    finally:
+        tracemalloc.stop()
+    assert whole - half < 0.2 * half
