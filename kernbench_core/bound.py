@@ -38,14 +38,6 @@ def formula_latency(graph: Graph, components: Mapping[str, ComponentBase], trans
     return walk.total
 
 
-def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> float:
-    """Return the least time in ns from `msg` entering its first wire to the end of its last node's overhead."""
-    walk = _Walk()
-    walk.along(graph, components, msg)
-    walk.end_leg()
-    return walk.total
-
-
 class _Walk:
     """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends."""
 

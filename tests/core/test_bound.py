@@ -11,13 +11,13 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from kernbench_core.bound import formula_latency, one_way_latency
+from kernbench_core.bound import formula_latency
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import Edge
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.regions import Region
-from kernbench_core.testing import Machine, Probe, edge, place
+from kernbench_core.testing import Machine, Probe, edge, line, place
 from tests.core.toy_machine import ToyForward, ToyMemory
 
 SOURCES, MEMORIES = ("s0", "s1", "s2"), ("m0", "m1")
@@ -152,8 +152,8 @@ def test_channels_of_unequal_latency_are_not_overestimated() -> None:
     assert sent.elapsed >= bound
 
 
-def test_one_way_ends_with_the_overhead_of_the_last_node() -> None:
-    """A launch's way: wires, latencies and overheads up to and with the last node; a run adds what it says."""
+def test_a_run_on_the_way_adds_what_it_says() -> None:
+    """A lone chunk through a node that runs takes its bound where the node says how long it takes, each way."""
 
     class Runs(ComponentBase):
         def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
@@ -162,11 +162,12 @@ def test_one_way_ends_with_the_overhead_of_the_last_node() -> None:
         def min_service_ns(self, msg: MsgBase) -> float:
             return 50.0
 
-    edges = [edge("a", "b", bandwidth=8, latency=2), edge("b", "c", bandwidth=4, latency=3), edge("c", "d", latency=1)]
-    machine = Machine({"a": Probe, "b": place(ToyForward, overhead="5 ns"), "c": Runs, "d": Probe}, edges)
-    ctx = machine.ctx
-    assert one_way_latency(ctx.graph, ctx.components, MsgBase(64, ("a", "b", "c"))) == 2 + 5 + 3 + 16 + 50
-    sent = machine.send(("a", "b", "c", "d"), 0.0, 64)
+    edges = [*line("a", "b", "c", bandwidth=8, latency=2), *line("c", "m", bandwidth=4, latency=3)]
+    nodes = {"a": Probe, "b": place(ToyForward, overhead="5 ns"), "c": Runs, "m": ToyMemory}
+    machine = Machine(nodes, edges)
+    sent, copy = (Transaction("read", (Region(0, 64),), 64, ("a", "b", "c", "m"), nothing) for _ in range(2))
+    bound = formula_latency(machine.ctx.graph, machine.ctx.components, copy)
+    machine.send(sent.path, 0.0, msg=sent)
     machine.run()
-    assert sent.elapsed == 2 + 5 + 3 + 16 + 50 + float(grid(0.64)) + 1
+    assert sent.elapsed == bound > 2 * (5 + 50) + 64 / 4 + 64 / 8
     assert ComponentBase.min_service_ns(machine.component("c"), sent) == 0.0
