@@ -18,7 +18,8 @@ def test_the_quick_measurement() -> None:
     found = json.loads(done.stdout)
     measured = {result["name"]: result["value"] for result in found["results"]}
     assert found["ok"] is True
-    assert 1.0 <= measured["events per hop"] < 1.1
+    # the paths of its blocks are short, so that events other than hops weigh more than in a chain of nodes
+    assert 1.0 <= measured["events per hop"] < 1.15
     assert measured["phase 2's memory, in plain computations"] < 1.5
 
 
