@@ -11,8 +11,8 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import KernelCommand, MemoryUse, Operand, gemm_params, math_inputs
 from kernbench_core.compute import Scope
 from kernbench_core.dtypes import itemsize
-from kernbench_core.elements import missing_element
-from kernbench_core.errors import UninitializedReadError
+from kernbench_core.elements import missing_element, unmapped_element
+from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.pointers import Ref
@@ -180,7 +180,13 @@ class CompositeCmd(KernelCommand):
         """Give the physical regions of a whole operand, translated once."""
         found = self._translated.get(name)
         if found is None:
-            found = self._translated[name] = self.layouts[name].regions()
+            layout = self.layouts[name]
+            try:
+                found = self._translated[name] = layout.regions()
+            except PageFaultError as error:
+                assert layout.tensor is not None
+                here = f"tl.composite at {describe_site(self.site)}"
+                raise PageFaultError(unmapped_element(here, layout.tensor, layout.base, error)) from None
         return found
 
     def _input(self, name: str, store: MemoryStore) -> Access:

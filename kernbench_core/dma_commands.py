@@ -8,7 +8,7 @@ from typing import ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, MemoryUse, Operand, OpId, math_inputs
 from kernbench_core.dtypes import itemsize
-from kernbench_core.elements import index_at, missing_element
+from kernbench_core.elements import missing_element, unmapped_element
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.oplog import Access, OpDescription
@@ -49,11 +49,8 @@ class DmaCommand(KernelCommand):
         try:
             regions = memory.translate(transfer.regions, op_id[0])
         except PageFaultError as error:
-            which = list(index_at(tensor, transfer.regions[0].base))
-            raise PageFaultError(
-                f"{call} at {describe_site(site)} must reach memory that is mapped, and element {which} of tensor "
-                f"{tensor.name!r} is not: {error} Free a tensor after its last use."
-            ) from None
+            here = f"{call} at {describe_site(site)}"
+            raise PageFaultError(unmapped_element(here, tensor, transfer.regions[0].base, error)) from None
         super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
         self.tensor = tensor
         self._virtual = transfer.regions

@@ -37,6 +37,14 @@ def missing_element(
     return f"element {list(index_at(tensor, virtual_at(virtual, position)))} of tensor {tensor.name!r}"
 
 
+def unmapped_element(call: str, tensor: TensorAllocation, va: int, fault: object) -> str:
+    """Say that `call`, given with its line, reaches the element at `va`, which is not mapped, as `fault` says."""
+    return (
+        f"{call} must reach memory that is mapped, and element {list(index_at(tensor, va))} of tensor "
+        f"{tensor.name!r} is not: {fault} Free a tensor after its last use."
+    )
+
+
 def first_common(physical: Iterable[Region], others: Sequence[Region]) -> tuple[int, int] | None:
     """Return where the linear bytes of `physical` first meet `others`, and how many they share in all; None: nowhere.
 

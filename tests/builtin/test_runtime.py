@@ -313,6 +313,32 @@ def test_a_pointer_kept_by_a_kernel_faults_after_the_free() -> None:
         run(bench)
 
 
+def test_a_composite_of_a_freed_tensor_says_which_call_and_tensor() -> None:
+    """The fault names the call, its line, the element and the tensor, as that of a load does."""
+    kept: list[Any] = []
+
+    def keep(x: Any, tl: Any) -> None:
+        kept.append(tl.ref(x, (2, 2)))
+
+    def use(c: Any, tl: Any) -> None:
+        tl.composite("gemm", kept[0], kept[0], c, wait=True)
+
+    def bench(rt: Any) -> None:
+        a = rt.tensor(np.ones((2, 2), np.float32), name="a")
+        rt.launch(keep, a, grid=(1,))
+        rt.free(a)
+        rt.launch(use, rt.empty((2, 2)), grid=(1,))
+
+    with pytest.raises(PageFaultError) as caught:
+        run(bench)
+    here = f"{__file__}:{use.__code__.co_firstlineno + 1}"
+    assert str(caught.value).partition("\n")[0] == (
+        f"tl.composite at {here} must reach memory that is mapped, and element [0, 0] of tensor 'a' is not: virtual "
+        "address 0x100000000 must be mapped, and no tensor lies at or below it; was the tensor freed? Free a tensor "
+        "after its last use."
+    )
+
+
 def test_a_tensor_of_another_run_is_refused() -> None:
     """Its addresses mean something else here."""
     tensors: list[Any] = []
