@@ -1,8 +1,8 @@
 """Quantities with units: the one place where text becomes nanoseconds, bytes and bytes per nanosecond, and back.
 
 Inside kernbench a time is float nanoseconds, a bandwidth float bytes per nanosecond (= GB/s), a size integer bytes,
-a length float millimetres, a frequency float gigahertz (= cycles per nanosecond), a transfer rate float GT/s. Outside, every one is text that
-carries its unit.
+a length float millimetres, a frequency float gigahertz (= cycles per nanosecond), a transfer rate float GT/s.
+Outside, every one is text that carries its unit.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ _QUANTITY = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(
 def parse_quantity(value: object, dimension: str, *, positive: bool = False, minimum: float | None = None) -> Any:
     """Turn a configuration value into kernbench's own unit for its dimension.
 
-    Returns float for time (ns), bandwidth (B/ns), length (mm), time_per_length (ns/mm), frequency (GHz), transfer_rate (GT/s) and float;
-    int for size (bytes) and int; bool and str as they are.
+    Returns float for time (ns), bandwidth (B/ns), length (mm), time_per_length (ns/mm), frequency (GHz), transfer_rate
+    (GT/s) and float; int for size (bytes) and int; bool and str as they are.
 
     Raises:
         ValueError: the value does not fit; the text starts with "must be" and may end with "Did you mean …?".
