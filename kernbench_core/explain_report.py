@@ -312,8 +312,8 @@ def _achieved(launches: Sequence[LaunchExplanation], width: int, verbose: bool) 
         yield Group(
             table,
             Text(
-                f"  roofline: {intensity}; {_flops(point.achieved)} of {_flops(point.attainable)} attainable "
-                f"({point.share:.1%}), bound by {point.bound}"
+                f"  roofline: {intensity}; {_flops(point.achieved)} of the {_flops(point.attainable)} that "
+                f"{'HBM allows' if point.bound == 'memory' else 'the units allow'} ({point.share:.1%})"
             ),
         )
 

@@ -101,7 +101,7 @@ gemm_kernel, achieved       units        rate           peak  of peak
   pe_gemm                       2   8 TFLOP/s  16.38 TFLOP/s    48.8%
     sip0.cube0.pe0.pe_gemm          6 TFLOP/s  8.192 TFLOP/s    73.2%
   hbm_ctrl                      1  16.38 GB/s     102.4 GB/s    16.0%
-  roofline: 488 FLOP/B; 8 TFLOP/s of 16.38 TFLOP/s attainable (48.8%), bound by compute"""
+  roofline: 488 FLOP/B; 8 TFLOP/s of the 16.38 TFLOP/s that the units allow (48.8%)"""
     )
 
 
