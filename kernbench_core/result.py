@@ -13,7 +13,7 @@ from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.explain import Explanation
-    from kernbench_core.hazards import Hazard
+    from kernbench_core.hazard import Hazard
     from kernbench_core.oplog import OpLog
     from kernbench_core.rows import Row
     from kernbench_core.store import MemoryStore

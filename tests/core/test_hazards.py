@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.commands import MathCmd, Operand
-from kernbench_core.hazards import Hazard, Hazards
+from kernbench_core.hazard import Hazard
+from kernbench_core.hazards import Hazards
 from kernbench_core.messages import Launch
 from kernbench_core.values import ResultValue
 from tests.core.kernel_rig import Rig

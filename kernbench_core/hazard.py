@@ -1,0 +1,84 @@
+"""What a hazard is, and how it reads: two uses of the same memory that nothing orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Final
+
+from attrs import evolve, frozen
+
+from kernbench_core.elements import spell_index
+from kernbench_core.units import format_bytes, format_time
+from kernbench_core.values import OpId
+
+READ_IN_FLIGHT: Final = "read_in_flight"
+"""A PE reads bytes while another PE's write of them is on its way."""
+
+UNORDERED_WRITES: Final = "unordered_writes"
+"""Two PEs write the same bytes, and nothing says who is last."""
+
+RECYCLED_TCM: Final = "recycled_tcm"
+"""A range of a scratchpad is handed out again while a command that does not hold it still uses it."""
+
+
+@frozen
+class HazardUse:
+    """One side of a hazard: the op (None for an allocation), the call, the PE, the kernel line, and its times in ns.
+
+    `landed_ns` is None where the run ended before, and for an allocation.
+    """
+
+    op_id: OpId | None
+    call: str
+    pe: str
+    line: str
+    issued_ns: float
+    landed_ns: float | None
+
+    def __str__(self) -> str:
+        until = "" if self.landed_ns is None else f" to {format_time(self.landed_ns)}"
+        return f"{self.call} at {self.line} on {self.pe}, {format_time(self.issued_ns)}{until}"
+
+
+@frozen
+class Hazard:
+    """Two uses of the same memory that nothing orders; `count` such pairs of these two lines were found.
+
+    `name` is the tensor, or the scratchpad. `index` is the first element that both use (None in a scratchpad), `byte`
+    its offset in the tensor or scratchpad, `nbytes` how much both use. They and the uses are those of the first pair.
+    """
+
+    kind: str
+    name: str
+    index: tuple[int, ...] | None
+    byte: int
+    nbytes: int
+    first: HazardUse
+    second: HazardUse
+    count: int
+
+    @property
+    def place(self) -> str:
+        """What both use: the first element, or the offset in a scratchpad."""
+        if self.index is None:
+            return f"{self.name} at offset {self.byte:#x}"
+        return spell_index(self.name, self.index)
+
+    def __str__(self) -> str:
+        times = "" if self.count == 1 else f", {self.count} such pairs"
+        return f"{_WORDS[self.kind]}: {self.place}, {format_bytes(self.nbytes)}{times}"
+
+    def lines(self, *, folders: bool = True) -> tuple[str, ...]:
+        """Say what it is, then each side on a line of its own; without `folders`, files by their names alone."""
+        first, second = (
+            side if folders else evolve(side, line=PurePath(side.line).name) for side in (self.first, self.second)
+        )
+        return str(self), f"  {first}", f"  {second}"
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    READ_IN_FLIGHT: "read while another PE's write is in flight",
+    UNORDERED_WRITES: "unordered writes",
+    RECYCLED_TCM: "TCM range used after it was handed out again",
+}
