@@ -210,9 +210,9 @@ class CauseRecorder:
             return own
         sender = self._components.get(source)
         if sender is not None:
-            for entry in sender._serving:
-                if entry is not None and entry[1] == parent.time:
-                    own = owner_of(entry[0]) or own
+            for served, since in sender.serving:
+                if since == parent.time:
+                    own = owner_of(served) or own
         return own or parent.owner
 
     def _timer(self, event: Any, time: float, parent: Cause) -> Cause:
@@ -221,8 +221,7 @@ class CauseRecorder:
             worker = self._workers.get(process) if isinstance(process, Process) else None
             if worker is not None:
                 component, index = worker
-                entry = component._serving[index]
-                msg = None if entry is None else entry[0]
+                msg = component.in_service(index)
                 if isinstance(msg, LaunchMsg):
                     running = any(pe in msg.launch.started_ns for pe in msg.targets)
                     return Cause(parent, time, "issue" if running else "start", component.id, component.id, None)

@@ -326,6 +326,33 @@ class ComponentBase:
 
     # What reports ask -------------------------------------------------------------------------------
 
+    def watch(
+        self, answered: Callable[[MsgBase], None], served: Callable[[MsgBase], None] | None = None
+    ) -> None:
+        """Call `answered` with each answer that ends here, and `served` with each message served, before anything else.
+
+        For reports that look at every message; a component that nobody watches pays nothing.
+        """
+        take, end = self._take_answer, self._on_process_end
+
+        def take_answer(msg: MsgBase) -> None:
+            answered(msg)
+            take(msg)
+
+        def on_process_end(msg: MsgBase, t: float) -> None:
+            assert served is not None
+            served(msg)
+            end(msg, t)
+
+        self._take_answer = take_answer  # type: ignore[method-assign]
+        if served is not None:
+            self._on_process_end = on_process_end  # type: ignore[method-assign]
+
+    def in_service(self, worker: int) -> MsgBase | None:
+        """Return the message that a worker, by its number, serves now."""
+        entry = self._serving[worker]
+        return None if entry is None else entry[0]
+
     @property
     def serving(self) -> tuple[tuple[MsgBase, float], ...]:
         """The messages in service, each with the time in ns at which its service began."""

@@ -142,26 +142,10 @@ class Recorder:
         env.cause_of = CauseRecorder(ctx).cause_of
         env.sample_with(self._sampler.sample, self._sampler.first)
         for component in ctx.components.values():
-            self._watch(component)
+            component.watch(self._answered, self._serving(component) if self._work.counts(component) else None)
 
-    def _watch(self, component: ComponentBase) -> None:
-        """Look at what a component answers and serves, through its own methods."""
-        take, end = component._take_answer, component._on_process_end
-        component._take_answer = self._then(take, self._answered)  # type: ignore[assignment, method-assign]
-        if self._work.counts(component):
-
-            def ended(msg: Any, t: float) -> None:
-                self._work.served(component, msg)
-                end(msg, t)
-
-            component._on_process_end = ended  # type: ignore[method-assign]
-
-    def _then(self, first: Callable[[Any], None], note: Callable[[Any], None]) -> Callable[[Any], None]:
-        def both(msg: Any) -> None:
-            note(msg)
-            first(msg)
-
-        return both
+    def _serving(self, component: ComponentBase) -> Callable[[MsgBase], None]:
+        return lambda msg: self._work.served(component, msg)
 
     def _answered(self, msg: MsgBase) -> None:
         self._ledger.add(msg)
