@@ -20,6 +20,8 @@ from kernbench_core.values import Array, AssemblyValue, ResultValue, Value
 
 _SCRATCH = 8 << 20
 _SMALL = 1 << 16
+# Left operands from this many elements on are multiplied where they are: stacking them costs more than it gains.
+_LARGE = 1 << 18
 _F32 = np.dtype(np.float32)
 _GEMM_KEYS = ("transpose_a", "transpose_b", "layout_a", "layout_b")
 
@@ -104,6 +106,8 @@ class Batch:
             room = max(1, _SCRATCH // (4 * (k + n)))
             chunk = [jobs[at]]
             rows = _rows(jobs[at])
+            if _size(jobs[at].inputs[0].shape) >= _LARGE:
+                room = 0
             while at + len(chunk) < len(jobs) and rows + _rows(jobs[at + len(chunk)]) <= room:
                 rows += _rows(jobs[at + len(chunk)])
                 chunk.append(jobs[at + len(chunk)])
@@ -112,20 +116,26 @@ class Batch:
         self._drop(first.inputs[1], first.floats)
 
     def _run_chunk(self, jobs: list[Job], rows: int, b: Array) -> None:
-        a: Array = np.empty((rows, b.shape[0]), _F32 if jobs[0].floats else dtypes.numpy_dtype(jobs[0].inputs[0].dtype))
-        start = 0
-        for job in jobs:
-            stop = start + _rows(job)
-            a[start:stop] = compute.oriented(job.record.params, "a", self._operand(job, 0, False, job.floats))
-            start = stop
-        acc = compute.product(a, b)
-        del a
+        acc = compute.product(self._left(jobs, rows, b.shape[0]), b)
         start = 0
         for job in jobs:
             stop = start + _rows(job)
             tile = acc[start:stop]
             self._finish(job, lambda job=job, tile=tile: self._finished(job, tile))
             start = stop
+
+    def _left(self, jobs: list[Job], rows: int, k: int) -> Array:
+        """Return the left operands of a chunk, one below the other."""
+        if len(jobs) == 1:
+            floats = jobs[0].floats
+            return compute.oriented(jobs[0].record.params, "a", self._operand(jobs[0], 0, floats, floats))
+        a: Array = np.empty((rows, k), _F32 if jobs[0].floats else dtypes.numpy_dtype(jobs[0].inputs[0].dtype))
+        start = 0
+        for job in jobs:
+            stop = start + _rows(job)
+            a[start:stop] = compute.oriented(job.record.params, "a", self._operand(job, 0, False, job.floats))
+            start = stop
+        return a
 
     def _run_alike(self, jobs: list[Job], small: bool) -> None:
         """Multiply alike pairs: small ones as one stack, large ones singly."""
