@@ -122,7 +122,9 @@ class Implementations:
         if declared is None:
             return {}
         given = {name: value for name, (value, _) in choice.params.items()}
-        values, problems = resolve_params(declared, given, lambda name: self._config.at(choice.where(name)))
+        values, problems = resolve_params(
+            declared, given, lambda name, *entry: self._config.at((*choice.where(name), *entry))
+        )
         self.problems.extend(problems)
         return MappingProxyType(values)
 

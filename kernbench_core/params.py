@@ -78,22 +78,30 @@ class Param:
         table = dict(self.default)
         for name, value in given.items():
             if name not in table:
-                raise ValueError(f"must have no entry {name!r}.{did_you_mean(str(name), table)}")
+                raise EntryFault(name, f"must be an entry of the table.{did_you_mean(str(name), table)}")
             try:
                 table[name] = parse_quantity(value, "float", positive=self.positive, minimum=self.minimum)
-            except ValueError:
-                wanted = DIMENSIONS["float"].phrase(self.positive, self.minimum)
-                raise ValueError(f"must have {wanted} for {name!r}, not {value!r}.") from None
+            except ValueError as fault:
+                raise EntryFault(name, str(fault)) from None
         return table
 
 
+class EntryFault(ValueError):
+    """A fault of one entry of a table, in words that follow its place."""
+
+    def __init__(self, entry: str, text: str) -> None:
+        super().__init__(text)
+        self.entry = entry
+
+
 def resolve_params(
-    declared: Iterable[Param], given: Mapping[str, object], where: Callable[[str], str]
+    declared: Iterable[Param], given: Mapping[str, object], where: Callable[..., str]
 ) -> tuple[dict[str, Any], list[str]]:
     """Complete and convert the parameters of one node.
 
     Returns every declared parameter in kernbench's own unit, defaults filled in, in declaration order, and a sentence
-    for each fault. `where(name)` gives the place and dotted path that such a sentence starts with.
+    for each fault. `where(name)`, or `where(name, entry)` inside a table, gives the place and dotted path that such a
+    sentence starts with.
     """
     known = {param.name: param for param in declared}
     problems = [
@@ -107,6 +115,8 @@ def resolve_params(
             continue
         try:
             values[name] = param.convert(value)
+        except EntryFault as fault:
+            problems.append(f"{where(name, fault.entry)} {fault}")
         except ValueError as fault:
             problems.append(f"{where(name)} {fault}")
     return values, problems

@@ -397,4 +397,4 @@ def _placed(model: Model) -> Placed:
 
 
 def _where(node_id: str) -> Any:
-    return lambda name: f"{node_id}.{name}"
+    return lambda *names: ".".join((node_id, *names))

@@ -14,8 +14,8 @@ DECLARED = (
 )
 
 
-def where(name: str) -> str:
-    return f"f.yaml:1:1: x.{name}"
+def where(*names: str) -> str:
+    return f"f.yaml:1:1: {'.'.join(('x', *names))}"
 
 
 def test_defaults_are_filled_in_and_units_converted() -> None:
@@ -47,14 +47,14 @@ def test_a_table_changes_the_entries_that_are_given() -> None:
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        (4, "must be a table of numbers, not 4; write {name: number, …}."),
-        ({"f33": 1}, "must have no entry 'f33'. Did you mean 'f32'?"),
-        ({"f32": 0}, "must have a positive number for 'f32', not 0."),
-        ({"f32": "2 ns"}, "must have a positive number for 'f32', not '2 ns'."),
+        (4, "x.rates must be a table of numbers, not 4; write {name: number, …}."),
+        ({"f33": 1}, "x.rates.f33 must be an entry of the table. Did you mean 'f32'?"),
+        ({"f32": 0}, "x.rates.f32 must be a positive number, not 0."),
+        ({"f32": "2 ns"}, "x.rates.f32 must be a positive number, not '2 ns'."),
     ],
 )
 def test_a_table_refuses_other_names_and_what_is_no_number(given: object, fault: str) -> None:
-    assert resolve_params([RATES], {"rates": given}, where)[1] == [f"f.yaml:1:1: x.rates {fault}"]
+    assert resolve_params([RATES], {"rates": given}, where)[1] == [f"f.yaml:1:1: {fault}"]
 
 
 def test_a_parameter_knows_its_unit_and_default() -> None:
