@@ -81,7 +81,7 @@ time for each of its ranges.
     def emit(self, msg: MsgBase, head: float, tail: float) -> None:
         """Acknowledge a map update; what it unmaps is forgotten."""
         if isinstance(msg, MapUpdateMsg) and msg.order.unmap and not msg.reply and any(self._sets):
-            self._forget(sorted((region.base, region.end) for region in msg.order.regions))
+            self.forget(sorted((region.base, region.end) for region in msg.order.regions))
         super().emit(msg, head, tail)
 
     def translation_ns(self, regions: Iterable[Region], at_ns: float | None = None) -> float:
@@ -119,16 +119,11 @@ time for each of its ranges.
                     found[page] = None
         return tuple(found)
 
-    def invalidate(self, start: int, nbytes: int) -> int:
-        """Forget every page that holds a byte of the physical range from `start` on; return how many there were.
+    def forget(self, ranges: list[tuple[int, int]]) -> int:
+        """Forget every page that holds a byte of the physical ranges (start, end); return how many there were.
 
-        For whoever unmaps or maps anew. It takes effect at once; a walk that is under way is not remembered. Memory
-        that is freed and given to another tensor misses without it: this makes room.
+        The ranges are in order and do not overlap. A walk that is under way is not remembered.
         """
-        return self._forget([(start, start + nbytes)])
-
-    def _forget(self, ranges: list[tuple[int, int]]) -> int:
-        """Forget every page that holds a byte of the physical ranges, which are in order and do not overlap."""
         starts, forgotten = [start for start, _ in ranges], 0
         for entries in self._sets:
             for page in tuple(entries):

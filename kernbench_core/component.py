@@ -23,6 +23,7 @@ from kernbench_core.environment import Environment, Process, ProcessGenerator, S
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
+from kernbench_core.waits import Waits
 from kernbench_core.wire import Wire
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Waiting:
         self.since_ns = since_ns
 
 
-class ComponentBase:
+class ComponentBase(Waits):
     """Be one node of the machine. Subclass it, declare `PARAMS`, and define `overhead` or `run`.
 
     `params` holds the node's resolved parameters: times in ns, bandwidths in bytes/ns, sizes in
@@ -73,6 +74,7 @@ class ComponentBase:
     servers: int = 1
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__()
         self.node = node
         self.id = node.id
         self.ctx = ctx
@@ -83,9 +85,6 @@ class ComponentBase:
         self.internal_wires: list[Wire] = []
         self.served = 0
         self.busy_ns = 0.0
-        self.waits = 0
-        self.waited_ns = 0.0
-        self.longest_wait_ns = 0.0
         self.servers = int(node.params.get("servers", type(self).servers))
         self._op_logger = ctx.op_logger
         self._previous_out = -math.inf
@@ -194,13 +193,6 @@ class ComponentBase:
             msg.answered()
 
     # What a model may call --------------------------------------------------------------------------
-
-    def note_wait(self, waited: float) -> None:
-        """Count a message that queued here for `waited` ns; the base does so for its servers and departures."""
-        self.waits += 1
-        self.waited_ns += waited
-        if waited > self.longest_wait_ns:
-            self.longest_wait_ns = waited
 
     def internal_wire(self, name: str, bandwidth: float, latency: float) -> Wire:
         """Create a wire inside the component (bytes/ns, ns); its deliveries come to `on_internal`."""

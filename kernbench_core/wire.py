@@ -20,9 +20,10 @@ from typing import Any
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
+from kernbench_core.waits import Waits
 
 
-class Wire:
+class Wire(Waits):
     """Carry messages one way, first come first served, and keep the ledger of what passed.
 
     `bandwidth` is bytes/ns, `latency` ns. `on_head(msg)` says whether the receiver acts on the first
@@ -42,11 +43,8 @@ class Wire:
         "deliveries",
         "header_bytes",
         "latency",
-        "longest_wait_ns",
         "name",
         "payload_bytes",
-        "waited_ns",
-        "waits",
     )
 
     def __init__(
@@ -62,6 +60,7 @@ class Wire:
         payload_bytes: int = 0,
         header_bytes: int = 0,
     ) -> None:
+        super().__init__()
         self._queue: list[Any] = env._queue
         self._key = edge_id << SEQUENCE_BITS
         self._arrive = (arrive,)
@@ -76,9 +75,6 @@ class Wire:
         self.busy_ns = 0.0
         self.bytes_carried = 0
         self.deliveries = 0
-        self.waits = 0
-        self.waited_ns = 0.0
-        self.longest_wait_ns = 0.0
 
     def bytes_on_wire(self, nbytes: int) -> int:
         """Return `nbytes` of payload plus its headers: one per started payload unit, at least one."""
@@ -126,13 +122,6 @@ class Wire:
         if waited:
             msg.queueing += waited
             self.note_wait(waited)
-
-    def note_wait(self, waited: float) -> None:
-        """Count a message that queued here for `waited` ns."""
-        self.waits += 1
-        self.waited_ns += waited
-        if waited > self.longest_wait_ns:
-            self.longest_wait_ns = waited
 
     def send(self, msg: MsgBase, head: float, tail: float) -> None:
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +11,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
 from kernbench_core.units import format_bytes
+from tests.conftest import loaded_tool
 
 REPO = Path(__file__).parents[1]
 
@@ -20,14 +19,8 @@ REPO = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
     """Return tools/chunk_error.py."""
-    spec = importlib.util.spec_from_file_location("chunk_error", REPO / "tools" / "chunk_error.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    sys.path[:] = before
+    with loaded_tool("chunk_error") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")

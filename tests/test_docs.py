@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.conftest import loaded_tool
 
 REPO = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md"))]
@@ -19,14 +18,8 @@ PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").gl
 @pytest.fixture(scope="module")
 def docs() -> ModuleType:
     """Return tools/check_docs.py, which runs the examples."""
-    spec = importlib.util.spec_from_file_location("check_docs", REPO / "tools" / "check_docs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    sys.path[:] = before
+    with loaded_tool("check_docs") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")

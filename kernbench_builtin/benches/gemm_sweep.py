@@ -10,6 +10,7 @@ from attrs import frozen
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
 from kernbench_builtin.benches._shared import check_product
+from kernbench_builtin.benches.gemm_composite import composite_kernel
 from kernbench_core.errors import UsageError
 from kernbench_core.runtime import DeviceTensor, LaunchHandle, Runtime
 
@@ -27,19 +28,6 @@ class Case:
 
     def __str__(self) -> str:
         return f"{_times(self.shape)}, tile {_times(self.tile)}, pin {self.pin}"
-
-
-def sweep_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, pin, tl):
-    """Hand one PE's block of C = A @ B to its scheduler; pinned operands are loaded into the scratchpad first."""
-    row, col, bm, bn = blocks.of(tl.program_id(0))
-    if bm <= 0 or bn <= 0:
-        return
-    a = tl.ref(a_ptr + row * K, shape=(bm, K))
-    b = tl.ref(b_ptr + col, shape=(K, bn), strides=(N, 1))
-    c = tl.ref(c_ptr + row * N + col, shape=(bm, bn), strides=(N, 1))
-    a = tl.load(a) if "a" in pin else a
-    b = tl.load(b) if "b" in pin else b
-    tl.composite(op="gemm", a=a, b=b, out=c, tile_m=BM, tile_n=BN, tile_k=BK)
 
 
 def bench(
@@ -70,7 +58,7 @@ def _one(rt: Runtime, a: DeviceTensor, b: DeviceTensor, case: Case) -> None:
     (m, n, k), dtype = case.shape, a.dtype
     c = rt.empty((m, n), "int32" if dtype == "int8" else dtype, name=f"c of {case}")
     before = len(rt.op_log)
-    handle = rt.launch(sweep_kernel, a, b, c, n, k, Blocks.over(rt, m, n), *case.tile, case.pin)
+    handle = rt.launch(composite_kernel, a, b, c, n, k, Blocks.over(rt, m, n), *case.tile, case.pin)
     counts, read = _count(rt, before)
     kernel_ns = _kernel_ns(handle)
     rt.report(

@@ -174,15 +174,15 @@ def test_large_pages_reach_farther() -> None:
     assert (small.misses, large.misses) == (128, 8)
 
 
-def test_what_is_invalidated_is_walked_to_again() -> None:
+def test_what_is_forgotten_is_walked_to_again() -> None:
     found = mmu()
     region = (Region(0, 4 * PAGE),)
     found.translation_ns(region, 0.0)
-    assert found.invalidate(PAGE + 100, PAGE) == 2
-    assert found.invalidate(PAGE, 2 * PAGE) == 0
+    assert found.forget([(PAGE + 100, 2 * PAGE + 100)]) == 2
+    assert found.forget([(PAGE, 3 * PAGE)]) == 0
     found.translation_ns(region, 1000.0)
     assert found.misses == 4 + 2
-    assert found.invalidate(0, 1 << 40) == 4
+    assert found.forget([(0, 1 << 40)]) == 4
 
 
 @pytest.mark.parametrize(("unmap", "misses"), [(False, 3), (True, 4)])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +16,7 @@ from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.probe_dram import DramCase, DramProbe
+from tests.conftest import loaded_tool
 
 BANK = "builtin.hbm_ctrl_bank"
 PEAK = 4 * 25.6
@@ -137,15 +135,8 @@ def test_latencies_of_a_mix_are_those_of_its_reads(probe: MakeProbe) -> None:
 
 @pytest.fixture(scope="module")
 def derive() -> ModuleType:
-    path = Path(__file__).parents[2] / "tools" / "derive_hbm.py"
-    spec = importlib.util.spec_from_file_location("derive_hbm", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    sys.path[:] = before
-    return module
+    with loaded_tool("derive_hbm") as module:
+        yield module
 
 
 def test_the_default_efficiency_is_what_the_bank_model_sustains(derive: ModuleType, plugins: Plugins) -> None:
