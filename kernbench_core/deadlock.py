@@ -10,19 +10,17 @@ from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
-    from kernbench_core.messages import HostRequest
-    from kernbench_core.runtime import Runtime
+    from kernbench_core.host_program import Shared
 
 _MOST_LINES = 20
 
 
-def deadlock_report(ctx: RunContext, host_waits_for: HostRequest | None, runtime: Runtime) -> str:
+def deadlock_report(ctx: RunContext, shared: Shared) -> str:
     """Describe a simulation in which nothing can happen any more, for a person."""
     now = ctx.env.now
     lines = [f"deadlock at simulated time {format_time(now)}: nothing is left to happen, but something still waits."]
-    pending = [request for request in runtime.requests if request.response is None]
-    waited = pending or ([host_waits_for] if host_waits_for else [])
-    lines += [f"  host waits for {type(r).__name__} since {format_time(r.born)}" for r in waited]
+    pending = [request for request in shared.requests if request.response is None]
+    lines += [f"  host waits for {type(r).__name__} since {format_time(r.born)}" for r in pending]
     lines += kernels_that_wait(ctx)
     lines += _section("PEs that were launched but never started", _never_started(ctx))
     lines += _section("components that are busy or hold messages", _components(ctx))

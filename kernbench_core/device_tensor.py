@@ -15,8 +15,8 @@ from kernbench_core.regions import Region, runs
 from kernbench_core.values import AbstractValue, AssemblyValue, Part, Value
 
 if TYPE_CHECKING:
+    from kernbench_core.host_tensors import HostTensors
     from kernbench_core.memory import TensorAllocation
-    from kernbench_core.runtime import Runtime
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ class ShardInfo:
 class DeviceTensor:
     """Refer to a tensor in device memory, from the host. `shape` is in elements, `dtype` a name like "f16"."""
 
-    def __init__(self, runtime: Runtime, allocation: TensorAllocation) -> None:
+    def __init__(self, runtime: HostTensors, allocation: TensorAllocation) -> None:
         self._runtime = runtime
         self.allocation = allocation
         self.name = allocation.name

@@ -6,18 +6,19 @@ decomposes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.address import AddressResolver
 from kernbench_core.bridge import Bridge, Finished
 from kernbench_core.context import RunContext
 from kernbench_core.deadlock import deadlock_report, kernels_that_wait
-from kernbench_core.environment import Environment, Event, ProcessGenerator
+from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
 from kernbench_core.faults import component_error, host_error
 from kernbench_core.graph import Graph
 from kernbench_core.hazards import Hazards
+from kernbench_core.host_program import CURRENT, Shared
 from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest, MmuMapMsg
@@ -35,6 +36,7 @@ from kernbench_core.watchdog import Limits, Progress, Watchdog
 if TYPE_CHECKING:
     from kernbench_core.explain import Explanation, Recorder
     from kernbench_core.graph import PeSite
+    from kernbench_core.host_program import HostProgram
 
 #: The node that the engine injects host requests at.
 ENTRY = "host"
@@ -76,9 +78,9 @@ class GraphEngine:
         )
         self._on_progress = on_progress
         self._watchdog: Watchdog | None = None
-        self._host_request: HostRequest | None = None
         self._finished = False
-        self._program = "the host program"
+        #: What the host programs of the run share, and the first of them, the bench.
+        self.shared = Shared()
         self.runtime: Runtime | None = None
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)
@@ -104,19 +106,19 @@ class GraphEngine:
         KernelError or ComponentError when a kernel, the program or a model raised, SanityError when
         a check at the end fails.
         """
-        self._program = name or str(getattr(bench, "__name__", "the host program"))
-        runtime = self.runtime = Runtime(self)
-        bridge = Bridge(bench, (runtime,), params)
-        runtime.bridge = bridge
-        program = self.env.process(self._host_program(bridge))
-        if program.callbacks is not None:
-            program.callbacks.append(self._end)
-        self.advance()
-        if not self._finished:
-            raise DeadlockError(deadlock_report(self.ctx, self._host_request, runtime))
-        if all(isinstance(request, MmuMapMsg) for request in runtime.requests):
+        program = name or str(getattr(bench, "__name__", "the host program"))
+        runtime = self.runtime = Runtime(self, self.shared, self.pes, f"bench {program!r}", self.ctx.seed)
+        self.start(runtime, bench, (runtime,), params or {}, self._end)
+        try:
+            self.advance()
+            if not self._finished:
+                raise DeadlockError(deadlock_report(self.ctx, self.shared))
+        finally:
+            for other in self.shared.programs[1:]:
+                other.bridge.close()
+        if all(isinstance(request, MmuMapMsg) for request in self.shared.requests):
             raise UsageError(
-                f"bench {self._program!r} must submit something to the device, but it returned without a copy or a "
+                f"bench {program!r} must submit something to the device, but it returned without a copy or a "
                 "launch; call rt.tensor or rt.launch in it."
             )
         check(self.ctx, self.get_timing_result())
@@ -133,31 +135,60 @@ class GraphEngine:
         except (Exception, SystemExit) as error:
             raise component_error(self.ctx, error) from error
 
-    def _host_program(self, bridge: Bridge) -> ProcessGenerator:
+    def start(
+        self,
+        program: Runtime,
+        fn: Callable[..., Any],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        ended: Callable[[Runtime], None],
+    ) -> None:
+        """Start a host program, `fn(*args, **kwargs)`; `ended(program)` is called when it and its launches are over."""
+
+        def body() -> Any:
+            CURRENT.set(program)
+            return fn(*args, **kwargs)
+
+        program.bridge = Bridge(body)
+        process = self.env.process(self._host_program(program))
+        if process.callbacks is not None:
+            process.callbacks.append(lambda event: ended(program) if event.ok else None)
+
+    def _host_program(self, program: Runtime) -> ProcessGenerator:
+        bridge = program.bridge
         try:
             request = bridge.resume()
             while not isinstance(request, Finished):
-                self._host_request = request if isinstance(request, HostRequest) else None
-                answer = yield self.submit(request) if isinstance(request, HostRequest) else request
-                self._host_request = None
+                if isinstance(request, HostRequest):
+                    program.waits_for, program.waits_since_ns = request, self.env.now
+                    answer = yield self.submit(request, program)
+                    program.waits_for = None
+                else:
+                    answer = yield request
                 request = bridge.resume(answer)
         except (Exception, SystemExit) as error:
-            raise host_error(error, self._program, self.env.now) from error
-        for launched in self.runtime.requests if self.runtime is not None else ():
+            raise host_error(error, program.name, self.env.now) from error
+        program.value = request.value
+        for launched in program.requests:
             if launched.response is None:
+                program.waits_for, program.waits_since_ns = launched, self.env.now
                 yield launched.done  # type: ignore[misc]  # a process waits on a Signal, though it is no Event
+        program.waits_for = None
+        for handle in self.shared.launches:
+            if handle.program is program:
+                self.ctx.hazards.joined(handle.launch, program.number)
+
+    def _end(self, _: Runtime) -> None:
+        """End the run with the bench, even where a model keeps a process of its own going."""
         self._finished = True
+        self.env.halt()
 
-    def _end(self, program: Event) -> None:
-        """End the run with the host program, even where a model keeps a process of its own going."""
-        if program.ok:
-            self.env.halt()
-
-    def submit(self, request: HostRequest) -> Any:
-        """Put a host request in at the entry component; return what to wait on."""
+    def submit(self, request: HostRequest, program: HostProgram | None = None) -> Any:
+        """Put a host request of a program in at the entry component; return what to wait on."""
         entry = self.ctx.components[ENTRY]
-        if self.runtime is not None:
-            self.runtime.requests.append(request)
+        self.shared.requests.append(request)
+        if program is not None:
+            program.requests.append(request)
         if self._recorder is not None:
             self._recorder.submitted(request)
         self.env.inject(request, entry.arrive)
@@ -168,24 +199,23 @@ class GraphEngine:
     @property
     def expectations(self) -> list[Expectation]:
         """What the host program asked to be checked, in its order."""
-        return [] if self.runtime is None else self.runtime.expectations
+        return self.shared.expectations
 
     @property
     def rows(self) -> tuple[Row, ...]:
         """What the host program reported."""
-        return () if self.runtime is None else tuple(self.runtime.rows)
+        return tuple(self.shared.rows)
 
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""
-        requests: Iterable[HostRequest] = () if self.runtime is None else self.runtime.requests
         wall_s = 0.0 if self._watchdog is None else self._watchdog.wall_s
-        return timing_result(self.ctx, requests, len(self.op_log), wall_s)
+        return timing_result(self.ctx, self.shared.requests, len(self.op_log), wall_s)
 
     def explanation(self) -> Explanation | None:
         """Return why what has run so far took as long as it did; None unless the engine was made to explain it."""
         if self._recorder is None:
             return None
-        return self._recorder.explanation(() if self.runtime is None else self.runtime.requests)
+        return self._recorder.explanation(self.shared.requests)
 
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:

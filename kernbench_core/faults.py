@@ -23,18 +23,20 @@ _FRAMEWORK = (*(str(Path(file).parent) + os.sep for file in (__file__, inspect.g
 
 
 def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
-    """Build the error for an exception that left the host program `program` at `now` ns: what, where and when.
+    """Build the error for an exception that left a host program at `now` ns: what, where and when.
+
+    `program` is what messages call it, as "bench 'gemm'".
 
     A sentence that the program itself raised is left as it is; one of the host API is given the program's line.
     """
     when = f"at simulated time {format_time(now)}"
     if not isinstance(error, KernbenchError):
         told = f"{type(error).__name__}: {error}"
-        return KernelError(f"bench {program!r} raised {told} {when}.\n{user_traceback(error)}".rstrip())
+        return KernelError(f"{program} raised {told} {when}.\n{user_traceback(error)}".rstrip())
     if site_of_raise(error.__traceback__) is not None:
         return error
     line = describe_site(site_of_traceback(error.__traceback__))
-    return type(error)(f"{error}\n  in bench {program!r} at {line}, {when}")
+    return type(error)(f"{error}\n  in {program} at {line}, {when}")
 
 
 def component_error(ctx: RunContext, error: BaseException) -> ComponentError:

@@ -127,7 +127,9 @@ class Hazards:
         self._names = pes
         self._now = now
         self._nothing: Clock = np.zeros(len(pes), np.int64)
-        self._host = self._nothing
+        #: What each host program knows, by number; the first is the bench.
+        self._hosts: dict[int, Clock] = {0: self._nothing}
+        self._over: dict[Launch, Clock] = {}
         self._pes: dict[int, _Pe] = {}
         self._launches: dict[Launch, _Launched] = {}
         self._published: dict[OpId, Clock] = {}
@@ -136,9 +138,9 @@ class Hazards:
 
     # Edges ------------------------------------------------------------------------------------------
 
-    def launched(self, launch: Launch) -> None:
-        """Note that the host submits a launch: what it has waited for comes before the launch."""
-        self._launches[launch] = _Launched(self._host, self._nothing)
+    def launched(self, launch: Launch, program: int = 0) -> None:
+        """Note that a host program submits a launch: what it has waited for comes before the launch."""
+        self._launches[launch] = _Launched(self._hosts[program], self._nothing)
 
     def begun(self, launch: Launch, pe: int) -> None:
         """Note that a PE begins its programs of a launch: they come after what the host knew."""
@@ -154,15 +156,32 @@ class Hazards:
         if known is not None:
             known.learnt = np.maximum(known.learnt, released)
 
-    def joined(self, launch: Launch) -> None:
-        """Note that the host has waited for a launch: it comes before all that the host does from now on."""
+    def joined(self, launch: Launch, program: int = 0) -> None:
+        """Note that a host program has waited for a launch: it comes before all that the program does from now on."""
         known = self._launches.pop(launch, None)
-        if known is None:
+        learnt = self._over.get(launch) if known is None else known.learnt
+        if learnt is None:
             return
-        self._host = np.maximum(self._host, known.learnt)
-        if not self._launches:  # all that was is ordered before all that comes
+        self._hosts[program] = np.maximum(self._hosts[program], learnt)
+        if len(self._hosts) > 1:
+            self._over[launch] = learnt
+        self._forget()
+
+    def program_started(self, program: int, parent: int) -> None:
+        """Note that one host program starts another, which knows what it knows."""
+        self._hosts[program] = self._hosts[parent]
+
+    def program_ended(self, program: int, parent: int) -> None:
+        """Note that a host program has ended, with all that it launched, and that its parent waits for it."""
+        self._hosts[parent] = np.maximum(self._hosts[parent], self._hosts.pop(program))
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what all that comes is ordered after: everything, once the only host program knows of all launches."""
+        if not self._launches and len(self._hosts) == 1:
             self._watches.clear()
             self._published.clear()
+            self._over.clear()
 
     def publish(self, op_id: OpId) -> None:
         """Let an op of a PE (a send, an arrival at a barrier) carry all that the PE's kernel has waited for."""

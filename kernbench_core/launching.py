@@ -34,6 +34,27 @@ def choose_pes(
     return tuple(site for site in pes if site.sip in chosen)
 
 
+def pick_pes(
+    sites: tuple[PeSite, ...], positions: Iterable[int] | None, call: str = "rt.launch"
+) -> tuple[PeSite, ...]:
+    """Return the PEs at `positions` among `sites`, in PE order; all of them for None.
+
+    Raise UsageError for a position that is none, or given twice, and for no position at all.
+    """
+    if positions is None:
+        return sites
+    several = isinstance(positions, Iterable) and not isinstance(positions, str)
+    given: list[Any] = list(positions) if several else [positions]
+    right = all(hasattr(at, "__index__") and not isinstance(at, bool) and 0 <= at < len(sites) for at in given)
+    if not given or not right or len({int(at) for at in given}) < len(given):
+        shown = positions if isinstance(positions, Sequence) or not several else given
+        raise UsageError(
+            f"{call}: pes must be different positions among the {len(sites)} PEs, from 0 to {len(sites) - 1}, not "
+            f"{shown!r}; name at least one."
+        )
+    return tuple(sites[at] for at in sorted(int(at) for at in given))
+
+
 def _sips(device: object, call: str) -> list[int]:
     """Return the SIP numbers that `device` names; raise UsageError when it has no form that can."""
     found: list[Any] | None = None

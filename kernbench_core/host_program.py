@@ -1,0 +1,149 @@
+"""A host program: a plain function with a stack of its own beside the simulation, and what those of one run share.
+
+The bench is one; it may have others run side by side, each with a part of the device (`Runtime.side_by_side`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.bridge import Bridge, in_kernel
+from kernbench_core.callsite import CallSite, site_of_frame
+from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
+
+if TYPE_CHECKING:
+    from kernbench_core.device_tensor import DeviceTensor
+    from kernbench_core.engine import GraphEngine
+    from kernbench_core.graph import PeSite
+    from kernbench_core.host_tensors import Expectation
+    from kernbench_core.rows import Cell
+
+#: The host program that runs on the present stack. Each stack has a context of its own, so none sees another's.
+CURRENT: ContextVar[HostProgram | None] = ContextVar("kernbench_host_program", default=None)
+
+
+@attrs.define(eq=False)
+class LaunchHandle:
+    """Refer to a launch that may still be running.
+
+    `program` submitted it, at the line `site`; `label` is what reports call it.
+    """
+
+    request: KernelLaunchMsg
+    tensors: tuple[DeviceTensor, ...]
+    program: HostProgram
+    site: CallSite | None = None
+    label: str = ""
+
+    @property
+    def launch(self) -> Launch:
+        """The launch, with each PE's start and end in ns."""
+        return self.request.launch
+
+    @property
+    def done(self) -> bool:
+        """Whether the host has been told that it is over."""
+        return self.request.response is not None
+
+
+@attrs.define(eq=False)
+class Shared:
+    """What all host programs of one run share."""
+
+    programs: list[HostProgram] = attrs.field(factory=list)
+    requests: list[HostRequest] = attrs.field(factory=list)
+    launches: list[LaunchHandle] = attrs.field(factory=list)
+    #: Launches that no program has waited for yet.
+    running: list[LaunchHandle] = attrs.field(factory=list)
+    expectations: list[Expectation] = attrs.field(factory=list)
+    rows: list[dict[str, Cell]] = attrs.field(factory=list)
+    #: What each package keeps for the run, under a name of its own.
+    kept: dict[str, Any] = attrs.field(factory=dict)
+    executor: Any = None
+
+
+class HostProgram:
+    """One host program: its stack, its PEs, and what it waits for. `name` is what messages call it."""
+
+    bridge: Bridge
+
+    def __init__(
+        self, engine: GraphEngine, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
+    ) -> None:
+        import numpy as np
+
+        self._engine = engine
+        self.shared = shared
+        #: Place among the host programs of the run, in the order in which they were started.
+        self.number = len(shared.programs)
+        self.name = name
+        self.pes = pes
+        self.rng = np.random.default_rng(seed)
+        self.requests: list[HostRequest] = []
+        self.value: Any = None
+        #: What the program is suspended for, None while it is not: a request, or a sentence.
+        self.waits_for: HostRequest | str | None = None
+        self.waits_since_ns = 0.0
+        shared.programs.append(self)
+
+    @property
+    def now(self) -> float:
+        """Simulated time in ns."""
+        return self._engine.env.now
+
+    @property
+    def site(self) -> CallSite | None:
+        """The line at which the program is suspended; None when it is not."""
+        return site_of_frame(self.bridge.frame)
+
+    def require_host(self, call: str) -> None:
+        """Raise a sentence when `call` is made by anything but this program, while it runs."""
+        if self.bridge.inside:
+            return
+        if in_kernel():
+            raise KernelError(f"{call} must be called by the host program, not in a kernel; call it around the launch.")
+        other = CURRENT.get()
+        if other is not None and other.shared is self.shared:
+            raise UsageError(
+                f"{call} must be called through the rt of {other.name}, which calls it, not through that of "
+                f"{self.name}; use the rt that the program was given."
+            )
+        raise UsageError(f"{call} must be called by the host program while it runs; call it in the bench.")
+
+    def request(self, request: HostRequest) -> None:
+        """Submit a request and wait, in simulated time, for its answer."""
+        self.bridge.suspend(request)
+
+    def pause(self, event: Any, sentence: str) -> Any:
+        """Wait, in simulated time, for an event or a signal; `sentence` says in a report what for. Gives its value."""
+        self.waits_for, self.waits_since_ns = sentence, self.now
+        value = self.bridge.suspend(event)
+        self.waits_for = None
+        return value
+
+    def join(self, handle: LaunchHandle) -> None:
+        """Wait, in simulated time, for a launch, whichever program submitted it."""
+        if not handle.request.done.fired:
+            self.waits_for, self.waits_since_ns = handle.request, self.now
+            self.bridge.suspend(handle.request.done)
+            self.waits_for = None
+        if handle in self.shared.running:
+            self.shared.running.remove(handle)
+        self._engine.ctx.hazards.joined(handle.launch, self.number)
+
+    def settle(self, tensor: DeviceTensor) -> None:
+        """Wait for every running launch that was given `tensor`, in the program that calls; elsewhere for none."""
+        caller = CURRENT.get()
+        if caller is not None and caller.shared is self.shared and caller.bridge.inside:
+            for handle in [handle for handle in self.shared.running if tensor in handle.tensors]:
+                caller.join(handle)
+
+
+def current_program() -> HostProgram | None:
+    """Return the host program that calls, or None outside one, also in a kernel."""
+    return CURRENT.get()
