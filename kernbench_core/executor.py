@@ -21,7 +21,8 @@ from kernbench_core.errors import ExecutionError, NoDataError
 from kernbench_core.foreign import bind, in_execution_order, names_only_addresses
 from kernbench_core.oplog import OpLog, OpRecord
 from kernbench_core.store import MemoryStore
-from kernbench_core.values import Array, AssemblyValue, LoadedValue, OpId, ResultValue, Value
+from kernbench_core.substitution import Substitution
+from kernbench_core.values import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
 from kernbench_core.verification import Expected, Verification, verify_ops, verify_regions
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
@@ -55,14 +56,18 @@ class DataExecutor:
 
     `op_log` is an `OpLog`, or any sequence of `OpRecord`s (of another program, say); `store` is phase 1's memory, which
     is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
-    `keep_all` no result is dropped: that is the debug mode, for `verify_ops`.
+    `keep_all` no result is dropped: that is the debug mode, for `verify_ops`. With `inputs` the same ops are computed
+    on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
+    computed stays.
     """
 
     op_log: OpLog | Sequence[OpRecord]
     memory: MemoryStore
     functions: Mapping[str, str] | None = None
     keep_all: bool = False
+    inputs: Mapping[ArrayValue, Array] | None = None
     computed: int = field(default=0, init=False)
+    _other: Substitution | None = field(default=None, init=False)
     _ops: dict[OpId, _Op] = field(factory=dict, init=False)
     _readers: dict[ResultValue, int] = field(factory=dict, init=False)
     _fork: MemoryStore | None = field(default=None, init=False)
@@ -85,6 +90,7 @@ class DataExecutor:
 
     def materialize(self, value: Value) -> Array:
         """Return the data of a value, computing just the ops that it needs; what is computed stays computed."""
+        value = self._own(value)
         if value.pending:
             self._need_data()
             self._sync()
@@ -107,6 +113,8 @@ class DataExecutor:
         """
         if not self.keep_all:
             raise ExecutionError("Comparing single ops must be done with keep_all=True; make the executor with it.")
+        if self.inputs is not None:
+            raise ExecutionError("Comparing single ops must be done on the data of the run; leave inputs out.")
         self.run()
         return verify_ops(self, expected)
 
@@ -153,7 +161,7 @@ class DataExecutor:
                 names_only_addresses(self.op_log.at_row(row, dependencies=False)) for row in columns.example_rows(first)
             ):
                 for row, t_start, result, inputs in columns.makers(first):
-                    self._add(_Op(row, t_start, result, inputs))
+                    self._add(self._op(row, t_start, result, inputs))
                 return
             rows = [row for row in np.asarray(columns.order()).tolist() if row >= first]
             records = [self.op_log.at_row(row) for row in rows]
@@ -176,7 +184,27 @@ class DataExecutor:
             result = None if bound.writes is None else bound.writes.value
             if isinstance(result, ResultValue) and result.op_id == bound.op_id:
                 inputs = tuple(a.value for a in bound.reads if a.value is not None)
-                self._add(_Op(row, bound.t_start, result, inputs, bound))
+                self._add(self._op(row, bound.t_start, result, inputs, bound))
+
+    def _own(self, value: Value) -> Value:
+        """Return what stands for a value of the log here: itself, unless the inputs are others."""
+        if self.inputs is None:
+            return value
+        if self._other is None:
+            self._other = Substitution(self.inputs)
+        return self._other.of(value)
+
+    def _own_result(self, result: ResultValue) -> ResultValue:
+        own = self._own(result)
+        assert isinstance(own, ResultValue), "a result is made anew as a result"
+        return own
+
+    def _op(
+        self, row: int, t_start: float, result: ResultValue, inputs: tuple[Value, ...], record: OpRecord | None = None
+    ) -> _Op:
+        if self.inputs is not None:
+            result, inputs = self._own_result(result), tuple(map(self._own, inputs))
+        return _Op(row, t_start, result, inputs, record)
 
     def _add(self, op: _Op) -> None:
         op.done = op.result.computed
@@ -276,7 +304,7 @@ class DataExecutor:
         if self.keep_all:
             return wanted
         self.memory.compact()
-        kept = wanted.union(self.store.results())
+        kept = wanted.union(map(self._own_result, self.store.results()))
         for result in self._loose:
             if result not in kept and result not in self._readers:
                 result.release()
