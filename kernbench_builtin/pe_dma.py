@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
+from kernbench_builtin.queue_messages import Arrived, Credit, DmaOrder, Push, PushChunk
 from kernbench_core.chunking import Chunk
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
@@ -59,6 +60,7 @@ A descriptor ends with its last chunk.
         self._mmu: Any = None
         self._tcm: Any = None
         self._prefix = pe_prefix(self.id) or ""
+        self._ipcq = pe_unit(self._prefix, "pe_ipcq")
         self.arrive = self._receive
 
     def start(self) -> None:
@@ -82,10 +84,12 @@ A descriptor ends with its last chunk.
 
         What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
         """
-        if isinstance(msg, Transaction):
+        if isinstance(msg, Transaction | PushChunk | Credit):
             if msg.hop + 1 < len(msg.path):
                 self.served += 1
                 self.emit(msg, self.env._now, msg.tail)
+            elif isinstance(msg, PushChunk):
+                self._land(msg)
             else:
                 self._take_answer(msg)
             return
@@ -118,10 +122,10 @@ A descriptor ends with its last chunk.
             self._on_process_start(job.msg, taken)
         leave = max(taken, job.ready) + self._overhead
         chunk = chunk_msg.chunk
-        if chunk is None:
+        if chunk is None and not isinstance(job.msg, Push):
             self.env.call_at(leave, chunk_msg, self._empty)
             return
-        if self._mmu is not None:
+        if self._mmu is not None and chunk is not None and not isinstance(job.msg, DmaOrder):
             leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
         self.env.call_at(leave, chunk_msg, self._set_up)
 
@@ -133,8 +137,7 @@ A descriptor ends with its last chunk.
         if self._tcm is None or chunk_msg.job.msg.dma_op == "read":
             self._send(chunk_msg, now, now)
             return
-        assert chunk_msg.chunk is not None
-        nbytes = chunk_msg.chunk.nbytes
+        nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
         _, asked = self.out_ports[self._tcm.id].book(0, now, now)
         head, tail = self._tcm.book_access("read", nbytes, asked, asked)
         chunk_msg.head, chunk_msg.tail = self._tcm.out_ports[self.id].book(nbytes, head, tail)
@@ -144,6 +147,9 @@ A descriptor ends with its last chunk.
         self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
 
     def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
+        if isinstance(chunk_msg.job.msg, Push):
+            self._push(chunk_msg, chunk_msg.job.msg, head, tail)
+            return
         chunk = chunk_msg.chunk
         assert chunk is not None
         path = self._paths.get(chunk.node)
@@ -155,6 +161,39 @@ A descriptor ends with its last chunk.
         sent.serialisation = tail - head
         self.ctx.issued += 1
         self.emit(sent, head, tail)
+
+    # Payload of queues --------------------------------------------------------------------------------
+
+    def _push(self, chunk_msg: _ChunkMsg, push: Push, head: float, tail: float) -> None:
+        """Send a chunk of a piece to the other PE's DMA; its place is free when its last byte has left."""
+        nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
+        push.sent += nbytes
+        extra = push.metadata_bytes if push.sent == push.total else 0
+        chunk = PushChunk(push, nbytes, extra)
+        chunk.born = head
+        chunk.serialisation = tail - head
+        self.emit(chunk, head, tail)
+        if tail > self.env._now:
+            self.env.call_at(tail, chunk_msg, self._empty)
+        else:
+            self._end(chunk_msg, tail)
+
+    def _land(self, chunk: PushChunk) -> None:
+        """Put a chunk of a piece into its slot; when the whole piece is in, its metadata goes to the PE's queues."""
+        push, now = chunk.push, self.env._now
+        if not push.landed:
+            push.came = now
+        push.landed += chunk.total
+        self.served += 1
+        if push.queue.tier != "tcm" or self._tcm is None:
+            raise NotImplementedError
+        head, tail = self.out_ports[self._tcm.id].book(chunk.total, chunk.head, chunk.tail)
+        _, end = self._tcm.book_access("write", chunk.total, head, tail)
+        push.ends = max(push.ends, end)
+        if push.landed == push.total:
+            note = Arrived(push, (self.id, self._ipcq))
+            note.born = push.ends
+            self.emit(note, push.ends, push.ends)
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""

@@ -36,6 +36,7 @@ def kernbench_components() -> list[ComponentEntry]:
             "builtin.pe_scheduler", f"{HERE}.pe_scheduler:PeScheduler", "pe_scheduler", "Feeds the tiles of composites."
         ),
         ComponentEntry("builtin.pe_dma", f"{HERE}.pe_dma:PeDma", "pe_dma", "The DMA engine of a PE."),
+        ComponentEntry("builtin.pe_ipcq", f"{HERE}.pe_ipcq:PeIpcq", "pe_ipcq", "The queues between PEs."),
         ComponentEntry("builtin.pe_mmu", f"{HERE}.pe_mmu:PeMmu", "pe_mmu", "Translates a PE's virtual addresses."),
         ComponentEntry("builtin.pe_tcm", f"{HERE}.pe_tcm:PeTcm", "pe_tcm", "The scratchpad of a PE."),
         ComponentEntry(

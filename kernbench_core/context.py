@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernbench_core.memory import DeviceMemory
     from kernbench_core.messages import Launch, Transaction
     from kernbench_core.oplog import OpLogger
+    from kernbench_core.queues import Queues
     from kernbench_core.routing import PathRouter
     from kernbench_core.store import MemoryStore
     from kernbench_core.tcm_map import TcmRecorder
@@ -77,6 +78,7 @@ class RunContext:
     store: MemoryStore
     hazards: Hazards
     memory: DeviceMemory
+    queues: Queues
     resolver: AddressResolver
     router: PathRouter
 

@@ -20,7 +20,9 @@ from kernbench_core.spec import Spec
 from kernbench_core.units import format_bytes
 
 IO_KINDS = ("pcie_ep", "io_noc", "io_cpu", "io_ucie")
-PE_KINDS = ("pe_cpu", "pe_scheduler", "pe_dma", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math")
+PE_KINDS = (
+    "pe_cpu", "pe_scheduler", "pe_dma", "pe_ipcq", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math",
+)  # fmt: skip
 KINDS = ("host", *IO_KINDS, "link", "switch", "router", "ucie", "m_cpu", "sram", "hbm_ctrl", *PE_KINDS)
 """Every kind of node that the compiler places; `pe.units` adds more."""
 MAX_PES = 2**16

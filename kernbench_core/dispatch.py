@@ -27,6 +27,7 @@ from kernbench_core.values import AbstractValue, ArrayValue, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.bridge import Bridge
+    from kernbench_core.context import RunContext
     from kernbench_core.graph import PeSite
     from kernbench_core.language_math import MathLanguage
 
@@ -50,6 +51,18 @@ class PeState:
         if store.hazards is not None:
             self.tcm.watch(partial(store.hazards.handed_out, self.pe))
         self.issued = 0
+
+
+def state_of(ctx: RunContext, site: PeSite) -> PeState:
+    """Return what a PE's kernels share over the run; the first call makes it."""
+    kept = ctx.memory.kept
+    state = kept.get(site.index)
+    if state is None:
+        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data)
+        if ctx.tcm_recorder is not None:
+            ctx.tcm_recorder.attach(state.tcm)
+    found: PeState = state
+    return found
 
 
 class Dispatcher:

@@ -24,6 +24,7 @@ from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.oplog_columns import SPILL_ROWS
+from kernbench_core.queues import Queues
 from kernbench_core.routing import PathRouter
 from kernbench_core.rows import Row
 from kernbench_core.runtime import Expectation, Runtime
@@ -88,6 +89,7 @@ class GraphEngine:
             if tcm_map:
                 self.ctx.tcm_recorder = TcmRecorder(lambda: self.env.now)
             self.ctx.memory = DeviceMemory(graph.design)
+            self.ctx.queues = Queues(self.ctx)
             self.ctx.resolver = AddressResolver(graph)
             self.pes = select_pes(graph.design.pes, device)
         self.ctx.router = PathRouter(graph)

@@ -1,4 +1,4 @@
-"""`tl`, as a kernel sees it: Triton's names beside `ref`, `composite`, `wait` and `free`.
+"""`tl`, as a kernel sees it: Triton's names beside `ref`, `composite`, `wait`, `send`, `recv` and `free`.
 
 One object per program. What is eager, what is pending, what blocks and what takes scratchpad space is in
 docs/language.md.
@@ -20,12 +20,13 @@ from kernbench_core.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
+from kernbench_core.language_queues import QueueLanguage
 from kernbench_core.memory import TensorAllocation
+from kernbench_core.messages import Launch
 from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.tensor import Tensor
 from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.typenames import TRITON_DTYPES, dtype_of
-from kernbench_core.unit_op import UnitOpLanguage
 
 
 class constexpr:  # noqa: N801 - Triton's spelling
@@ -36,7 +37,7 @@ class constexpr:  # noqa: N801 - Triton's spelling
         return value
 
 
-class TLContext(UnitOpLanguage):
+class TLContext(QueueLanguage):
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
     constexpr = constexpr
@@ -46,12 +47,10 @@ class TLContext(UnitOpLanguage):
     float8e4nv, float8e5 = (TRITON_DTYPES[n] for n in ("float8e4nv", "float8e5"))
     float16, bfloat16, float32 = (TRITON_DTYPES[n] for n in ("float16", "bfloat16", "float32"))
 
-    def __init__(
-        self, state: PeState, bridge: Bridge, program: tuple[int, int, int], grid: tuple[int, int, int]
-    ) -> None:
-        super().__init__(state, bridge)
+    def __init__(self, state: PeState, bridge: Bridge, program: tuple[int, int, int], launch: Launch) -> None:
+        super().__init__(state, bridge, launch)
         self._program = program
-        self._grid = grid
+        self._grid = launch.grid
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in REFUSED:

@@ -220,6 +220,30 @@ class DeviceMemory:
             return tuple(translate(regions[0], pe))
         return tuple(piece for region in regions for piece in translate(region, pe))
 
+    def reserve(self, pe: PeSite, tier: str, nbytes: int, name: str) -> int:
+        """Reserve physical memory near a PE and give its start: in its HBM slice ("hbm") or its cube's SRAM ("sram").
+
+        KernelError when it does not fit.
+        """
+        if tier == "hbm":
+            return self._reserve(nbytes, name, name, pe)
+        fit = self._sram(pe)
+        address = fit.alloc(nbytes, name)
+        if address is None:
+            raise KernelError(
+                f"the SRAM of sip{pe.sip}.cube{pe.cube} must have {format_bytes(nbytes)} free for {name}, and has "
+                f"{format_bytes(fit.free_bytes)} of {format_bytes(fit.size)}; use fewer or smaller slots."
+                + _listing(fit)
+            )
+        return address
+
+    def _sram(self, pe: PeSite) -> FirstFit:
+        base = self._design.address_map.encode(pe.sip, pe.cube, "sram", 0)
+        found = self._units.get(base >> OFFSET_BITS)
+        if found is None:
+            found = self._units[base >> OFFSET_BITS] = FirstFit(base, self._design.sram_bytes, 64)
+        return found
+
     def block_at(self, pa: int) -> tuple[int, int, int] | None:
         """Give the allocated block that holds the physical byte at `pa` as (start, end, number), or None."""
         unit = self._units.get(pa >> OFFSET_BITS)

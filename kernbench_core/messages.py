@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
+from kernbench_core.peers import Peers
 
 if TYPE_CHECKING:
     from kernbench_core.causes import Cause
@@ -281,10 +282,14 @@ class Launch:
 
     `programs` maps a PE index to the program ids (x, y, z) that it runs one after another; `grid` is
     the number of programs along x, y, z. `start_ns` is the common start stamp, in ns, or None until a
-    component of the launch path stamps it. PEs note when they really started and ended.
+    component of the launch path stamps it. PEs note when they really started and ended. `peers` are the PEs that its
+    programs may send to (default: each other, by position), `collective` is what `tl.collective` gives them.
     """
 
-    __slots__ = ("arguments", "ended_ns", "grid", "injected_ns", "kernel", "programs", "start_ns", "started_ns")
+    __slots__ = (
+        "arguments", "collective", "ended_ns", "grid", "injected_ns", "kernel", "peers", "programs", "start_ns",
+        "started_ns",
+    )  # fmt: skip
 
     serves: ClassVar[str] = "pe_cpu"
 
@@ -294,11 +299,15 @@ class Launch:
         arguments: Mapping[str, object],
         grid: tuple[int, int, int],
         programs: Mapping[int, tuple[tuple[int, int, int], ...]],
+        peers: Peers | None = None,
+        collective: object | None = None,
     ) -> None:
         self.kernel = kernel
         self.arguments = arguments
         self.grid = grid
         self.programs = programs
+        self.peers = Peers(tuple((pe,) for pe in programs)) if peers is None else peers
+        self.collective = collective
         self.injected_ns = 0.0
         self.start_ns: float | None = None
         self.started_ns: dict[int, float] = {}

@@ -101,6 +101,19 @@ class LocalPointers:
         return Pointer(shard, 0, shard.dtype)
 
 
+class PerPe:
+    """Stand for an argument of a launch that differs from PE to PE; a program gets the value of its PE (its index)."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[int, object]) -> None:
+        self.values = values
+
+    def of(self, pe: int) -> object:
+        """Give the value for a program of this PE."""
+        return self.values[pe]
+
+
 def _as_offset(other: Any) -> int | IndexTensor | None:
     """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read."""
     if isinstance(other, IndexTensor):

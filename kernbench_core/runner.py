@@ -15,13 +15,13 @@ from kernbench_core.bridge import Bridge, Finished
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.commands import KernelCommand
 from kernbench_core.component import Waiting
-from kernbench_core.dispatch import PeState
+from kernbench_core.dispatch import PeState, state_of
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError
 from kernbench_core.language import TLContext
 from kernbench_core.launching import call_form, replace_nested
 from kernbench_core.memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
-from kernbench_core.pointers import LocalPointers, Pointer
+from kernbench_core.pointers import LocalPointers, PerPe, Pointer
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -98,17 +98,10 @@ class KernelRunner:
 
     def _state(self) -> PeState:
         ctx, cpu = self._component.ctx, self._component.node.id
-        kept = ctx.memory.kept
         site = ctx.memory.site_of(cpu)
         if site is None:
             raise ComponentError(f"{cpu}: a kernel must run on the pe_cpu of a PE, and the design has none of this id.")
-        state = kept.get(site.index)
-        if state is None:
-            state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data)
-            if ctx.tcm_recorder is not None:
-                ctx.tcm_recorder.attach(state.tcm)
-        found: PeState = state
-        return found
+        return state_of(ctx, site)
 
     def _run_program(
         self,
@@ -127,7 +120,7 @@ class KernelRunner:
             launch.kernel(*args, **kwargs)
 
         bridge = self._bridge = Bridge(body, kernel=True)
-        tl = arguments["tl"] = TLContext(state, bridge, program, launch.grid)
+        tl = arguments["tl"] = TLContext(state, bridge, program, launch)
         try:
             yield from self._serve(env, state, bridge, bridge.resume)
             yield from self._await(env, tl.in_flight)
@@ -199,4 +192,5 @@ def _as_argument(value: object, pe: int) -> object:
     if isinstance(value, TensorAllocation):
         return Pointer(value, 0, value.dtype)
     value = replace_nested(value, LocalPointers, lambda found: found.of(pe))
+    value = replace_nested(value, PerPe, lambda found: found.of(pe))
     return replace_nested(value, Pointer, lambda found: Pointer(found.tensor, found.offset, found.element))

@@ -92,8 +92,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "tuple": "use Python's tuples",
         "const": "leave the annotation out; a kernel may only be careful",
         "target_info": "branch on the kernel's own arguments",
-        "send": "PE-to-PE queues are not part of this machine yet; exchange data through HBM and a second launch",
-        "recv": "PE-to-PE queues are not part of this machine yet; exchange data through HBM and a second launch",
     }
 )
 """Names that are refused, and what to do instead."""
@@ -105,6 +103,10 @@ OURS: Mapping[str, str] = MappingProxyType(
         "epilogue": "One step of a composite's epilogue.",
         "wait": "Wait, in simulated time, for handles, or for everything in flight.",
         "free": "Give a tile's scratchpad space back before its last name is gone.",
+        "send": "Send a tile to another PE, through a queue.",
+        "recv": "Receive the next tile that another PE sent here.",
+        "recv_any": "Receive the next tile of whichever PE sent one, fairly.",
+        "collective": "What the kernel of a collective knows of the call: reduction, root, network, options.",
         "tanh": "The hyperbolic tangent, as a method of `tl` (Triton keeps it in libdevice).",
         "unit_op": "A plug-in's op on a unit of the PE, also on one that configuration added.",
         "issue": "Send a command that a plug-in defines.",

@@ -18,7 +18,7 @@ from kernbench_core.units import grid_ceil
 
 _IO_DEPTH_MM = 4.0
 
-CONTROL_PAIRS = (("pe_dma", "pe_mmu"), ("pe_dma", "pe_gemm"), ("pe_dma", "pe_math"))
+CONTROL_PAIRS = (("pe_dma", "pe_mmu"), ("pe_dma", "pe_ipcq"), ("pe_dma", "pe_gemm"), ("pe_dma", "pe_math"))
 """Pairs of PE units joined by control wires, beside pe_cpu and pe_scheduler, which reach every unit."""
 DATA_PAIRS = (
     ("pe_tcm", "pe_dma"),

@@ -14,7 +14,7 @@ from kernbench_core.topology import compile_topology
 KINDS = (
     *("host", "pcie_ep", "io_noc", "io_cpu", "io_ucie", "link", "switch"),
     *("router", "ucie", "m_cpu", "sram", "hbm_ctrl"),
-    *("pe_cpu", "pe_scheduler", "pe_dma", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math"),
+    *("pe_cpu", "pe_scheduler", "pe_dma", "pe_ipcq", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math"),
 )
 
 TEXT = """\

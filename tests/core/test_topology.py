@@ -21,11 +21,12 @@ from tests.core.small_machine import TEXT, machine
 
 PE_WIRES = {
     *(("pe_cpu", unit) for unit in
-      ("pe_scheduler", "pe_dma", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math")),
-    *(("pe_scheduler", unit) for unit in ("pe_dma", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math")),
+      ("pe_scheduler", "pe_dma", "pe_ipcq", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math")),
+    *(("pe_scheduler", unit) for unit in
+      ("pe_dma", "pe_ipcq", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math")),
     *(("pe_tcm", unit) for unit in ("pe_dma", "pe_fetch_store", "pe_gemm", "pe_math")),
     ("pe_dma", "pe_fetch_store"), ("pe_fetch_store", "pe_gemm"), ("pe_fetch_store", "pe_math"),
-    ("pe_gemm", "pe_math"), ("pe_dma", "pe_mmu"), ("pe_dma", "pe_gemm"), ("pe_dma", "pe_math"),
+    ("pe_gemm", "pe_math"), ("pe_dma", "pe_mmu"), ("pe_dma", "pe_ipcq"), ("pe_dma", "pe_gemm"), ("pe_dma", "pe_math"),
 }  # fmt: skip
 
 

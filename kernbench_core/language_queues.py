@@ -1,0 +1,134 @@
+"""`tl.send` and `tl.recv`: tiles that go from PE to PE through queues, without a detour through HBM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import KernelError
+from kernbench_core.peers import Peer
+from kernbench_core.queue_commands import RecvCmd, SendCmd
+from kernbench_core.tcm import TcmBlock
+from kernbench_core.tensor import Handle, Tensor
+from kernbench_core.typenames import dtype_of
+from kernbench_core.unit_op import UnitOpLanguage
+
+if TYPE_CHECKING:
+    from kernbench_core.bridge import Bridge
+    from kernbench_core.dispatch import PeState
+    from kernbench_core.messages import Launch
+
+
+class SendHandle(Handle):
+    """A message on its way out; wait for it with tl.wait before its tile's space is written by anything else."""
+
+    __slots__ = ()
+
+
+class QueueLanguage(UnitOpLanguage):
+    """Add sending and receiving to the language."""
+
+    def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
+        super().__init__(state, bridge)
+        self._launch = launch
+
+    @property
+    def collective(self) -> Any:
+        """What the kernel of a collective knows of the call, frozen; KernelError in any other kernel."""
+        found = self._launch.collective
+        if found is None:
+            raise KernelError(
+                f"tl.collective at {describe_site(call_site())} must be read in the kernel of a collective, and this "
+                "launch is none; pass what the kernel needs as arguments."
+            )
+        return found
+
+    def send(self, value: Any, to: Peer, *, wait: bool = True) -> SendHandle:
+        """Send a tile to another PE, which receives it with `tl.recv`; messages of one queue arrive in order.
+
+        In a collective `to` is a rank, and the PE of the same place there is meant, or (rank, place). Elsewhere it is
+        the position of the PE among those of the launch. A text is a direction ("n", "e", "s", "w"). The call comes
+        back when the tile's last byte has left the scratchpad, with `wait=False` at once. While the queue is full it
+        waits for the receiver.
+        """
+        if not isinstance(value, Tensor):
+            raise KernelError(
+                f"tl.send at {describe_site(call_site())} must be given a tensor of the scratchpad, not "
+                f"{type(value).__name__}; load it, or make it with tl.full."
+            )
+        read = self.operand(value, value.dtype, "send")
+        site = call_site()
+        peer = self._peer(to, "tl.send", site)
+        channel = self._launch.peers.channel
+        command = SendCmd(self.op_id(), site, channel, read.value, value.block, peer)
+        handle = SendHandle(self._self, read.value, "tl.send", site, None if wait else command)
+        self.issue(command, wait)
+        return handle
+
+    def recv(
+        self, shape: Sequence[int] | int, dtype: Any, source: Peer, *, copy: bool = True, wait: bool = True
+    ) -> Tensor:
+        """Receive the next tile that `source` sent here: its bytes, as a tensor of `shape` and `dtype`.
+
+        `source` is spelled as for `tl.send`. The tile is copied out of the queue; with `copy=False` it is the slot
+        itself, which goes back to the sender with `tl.free` or with the last name of it: that takes a message of one
+        slot in the scratchpad. The call comes back when the tile is there, with `wait=False` at once, and the tile is
+        waited for when it is used.
+        """
+        peer = self._peer(source, "tl.recv", call_site())
+        return self._receive("tl.recv", shape, dtype, (peer,), copy, wait)[0]
+
+    def recv_any(
+        self, shape: Sequence[int] | int, dtype: Any, sources: Sequence[Peer], *, copy: bool = True
+    ) -> tuple[Tensor, Any]:
+        """Receive the next tile of any of `sources` and give it with its source, spelled as it was in `sources`.
+
+        Sources that have one waiting take turns: none is served twice before another that has one is served.
+        """
+        site = call_site()
+        named = {self._peer(source, "tl.recv_any", site): source for source in sources}
+        if not named:
+            raise KernelError(f"tl.recv_any at {describe_site(site)} must be given at least one source, not none.")
+        tensor, sender = self._receive("tl.recv_any", shape, dtype, tuple(named), copy, True)
+        return tensor, named[sender]
+
+    def _peer(self, to: Peer, call: str, site: CallSite) -> int:
+        own = self._state.pe
+        try:
+            peer = self._launch.peers.resolve(own, to)
+        except KernelError as error:
+            raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
+        if peer == own:
+            raise KernelError(f"{call} at {describe_site(site)} must name another PE, not {to!r}, which is this one.")
+        return peer
+
+    def _receive(
+        self, call: str, shape: Sequence[int] | int, dtype: Any, sources: tuple[int, ...], copy: bool, wait: bool
+    ) -> tuple[Tensor, int]:
+        site, state = call_site(), self._state
+        extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+        name = dtype_of(dtype)
+        if not copy and not wait:
+            raise KernelError(
+                f"{call} at {describe_site(site)} must wait for a slot: only then is it known which one it is; leave "
+                "wait=False out, or receive a copy."
+            )
+        block: TcmBlock | None = None
+        if copy:
+            nbytes = itemsize(name)
+            for extent in extents:
+                nbytes *= extent
+            block = state.tcm.allocate(call, extents, name, nbytes, site)
+        channel = self._launch.peers.channel
+        command = RecvCmd(self.op_id(), call, site, channel, extents, name, block, sources)
+        if wait:
+            self.issue(command, True)
+            space = command.slot if block is None else block
+            assert space is not None and command.sent is not None
+            return Tensor(self._self, command.value, space, call, site), command.sent.pe
+        assert block is not None
+        tensor = Tensor(self._self, command.value, block, call, site, command)
+        self.issue(command, False)
+        return tensor, sources[0]

@@ -1,0 +1,154 @@
+"""The commands that move tiles from one PE's scratchpad to another's, through queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, OpId
+from kernbench_core.errors import KernelError
+from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.oplog_params import handle_of
+from kernbench_core.regions import Region
+from kernbench_core.store import MemoryStore
+from kernbench_core.values import AbstractValue, AssemblyValue, LoadedValue, Part, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.peers import Channel
+    from kernbench_core.queues import SlotBlock
+    from kernbench_core.tcm import TcmBlock
+
+
+class QueueCommand(KernelCommand):
+    """Move `total` bytes through a queue of `channel`; `local` is this PE's side in its scratchpad, if it has one."""
+
+    __slots__ = ("channel", "local", "total", "value")
+
+    serves: ClassVar[str] = "pe_ipcq"
+
+    def __init__(
+        self, op_id: OpId, call: str, site: CallSite, channel: Channel, value: Value, block: TcmBlock | None
+    ) -> None:
+        super().__init__(op_id, call, site, () if block is None else (block,), COMMAND_BYTES)
+        self.channel = channel
+        self.value = value
+        self.local: Region | None = None if block is None else block.region
+        self.total = value.nbytes
+
+    @property
+    def pe(self) -> int:
+        """The machine's index of the PE that issued it."""
+        return self.op_id[0]
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """The side in this PE's scratchpad."""
+        return () if self.local is None else (self.local,)
+
+    def _describe(self, name: str, source: Access, to: Access | None, peer: int) -> OpDescription:
+        params: dict[str, object] = {
+            "src_addr": source.regions[0].base if source.regions else NO_ADDRESS,
+            "src_space": source.space,
+            "dst_addr": to.regions[0].base if to is not None and to.regions else NO_ADDRESS,
+            "dst_space": "" if to is None else to.space,
+            "nbytes": self.total,
+            "shape": self.value.shape,
+            "dtype": self.value.dtype,
+            "peer": peer,
+            "channel": self.channel.name,
+            "handle_id": handle_of(self.op_id),
+        }
+        return OpDescription("memory", name, params, (source,), to, op_id=self.op_id)
+
+
+class SendCmd(QueueCommand):
+    """Send a tile to the PE `to`; complete when its last byte has left the scratchpad, which may then change."""
+
+    __slots__ = ("to",)
+
+    def __init__(
+        self, op_id: OpId, site: CallSite, channel: Channel, value: Value, block: TcmBlock, to: int
+    ) -> None:
+        super().__init__(op_id, "tl.send", site, channel, value, block)
+        self.to = to
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Let the message carry what the kernel has waited for so far."""
+        super().at_issue(store, now)
+        if store.hazards is not None:
+            store.hazards.publish(self.op_id)
+
+    def describe(self) -> OpDescription:
+        """Describe the message for the op log."""
+        assert self.local is not None
+        return self._describe("ipcq_send", Access("tcm", (self.local,), self.value), None, self.to)
+
+
+class RecvCmd(QueueCommand):
+    """Take the next message of the PE that it comes from: one of `sources`, which may be several.
+
+    It goes to a tile of its own, or (`block` None) stays where it is, in the slot, which is `slot` from then on.
+    `sent` is the message that it got.
+    """
+
+    __slots__ = ("sent", "slot", "source", "sources")
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        channel: Channel,
+        shape: tuple[int, ...],
+        dtype: str,
+        block: TcmBlock | None,
+        sources: tuple[int, ...],
+    ) -> None:
+        super().__init__(op_id, call, site, channel, LoadedValue(shape, dtype, op_id=op_id), block)
+        self.sources = sources
+        self.sent: SendCmd | None = None
+        self.slot: SlotBlock | None = None
+        #: Where the message lay when it was taken, for the op log.
+        self.source: Access | None = None
+
+    def receive(self, sent: SendCmd, source: Access) -> None:
+        """Take the message `sent`, which lies at `source`; called once by pe_ipcq, when it has arrived."""
+        self.sent = sent
+        self.source = source
+
+    def fits(self, sent: SendCmd) -> KernelError | None:
+        """Say, as an error, what is wrong with getting `sent`; None when nothing is."""
+        if sent.total == self.total:
+            return None
+        return KernelError(
+            f"{self.call} at {describe_site(self.site)} must be given the shape and dtype of what PE {sent.pe} sent at "
+            f"{describe_site(sent.site)}, which has {sent.total} B, not {self.total} B; messages of a queue are "
+            "received whole and in order."
+        )
+
+    def land(self, now: float) -> None:
+        """Bind the tile to what was sent, which comes before all that this kernel issues from now on."""
+        sent = self.sent
+        if sent is None:
+            return
+        assert isinstance(self.value, LoadedValue)
+        self.value.bind(received(sent.value, self.value), (sent.op_id,))
+        if self.store.hazards is not None:
+            self.store.hazards.order(sent.op_id, self.pe)
+
+    def describe(self) -> OpDescription:
+        """Describe the receipt for the op log."""
+        assert self.source is not None and self.sent is not None
+        to = None if self.local is None else Access("tcm", (self.local,), self.value)
+        return self._describe("ipcq_recv", self.source, to, self.sent.pe)
+
+
+
+def received(sent: Value, tile: Value) -> Value:
+    """Give the bytes of `sent` as a tensor of the shape and dtype of `tile`."""
+    if sent.shape == tile.shape and sent.dtype == tile.dtype:
+        return sent
+    if isinstance(sent.content(), AbstractValue):
+        return AbstractValue(tile.shape, tile.dtype)
+    whole = Region(0, sent.nbytes)
+    return AssemblyValue(tile.shape, tile.dtype, (Part(whole, sent, whole),))
