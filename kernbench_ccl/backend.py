@@ -1,0 +1,186 @@
+"""Plan a collective on the machine: choose the PEs, give each its arguments, allocate scratch, and launch it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from kernbench_ccl.contract import KernelContext
+from kernbench_core.device_tensor import DeviceTensor
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import UsageError
+from kernbench_core.messages import Launch
+from kernbench_core.peers import Peers
+from kernbench_core.pointers import PerPe, Pointer
+
+if TYPE_CHECKING:
+    from kernbench_ccl.contract import Algorithm, Collective
+    from kernbench_ccl.groups import Group
+    from kernbench_core.runtime import LaunchHandle, Runtime
+
+ARGUMENTS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind")
+"""The parameters of every algorithm, before `tl`."""
+
+LEAST_BYTES_PER_PE: Final = 4096
+"""What a PE must have to move before another one is asked to help, in bytes of `count` elements."""
+
+
+@frozen
+class Part:
+    """The elements of a tensor from number `start` on; where a collective reads or writes inside a larger tensor."""
+
+    tensor: DeviceTensor
+    start: int = 0
+
+    @property
+    def pointer(self) -> Pointer:
+        """What a kernel gets for it."""
+        return Pointer(self.tensor.allocation, self.start, self.tensor.dtype)
+
+
+Place = DeviceTensor | Part | None
+"""A rank's input or output; None where the rank has none, as all but the root have in a scatter."""
+
+
+@frozen
+class Planned:
+    """A collective that is ready to be launched, as often as wanted.
+
+    `ranks` are those whose tensors are known, `n_pe` is the number of PEs that take part of each rank.
+    """
+
+    group: Group
+    collective: Collective
+    algorithm: Algorithm
+    count: int
+    n_pe: int
+    arguments: Mapping[int, tuple[tuple[object, ...], ...]]
+    tensors: Mapping[int, tuple[DeviceTensor, ...]]
+    peers: Peers
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that can be launched."""
+        return tuple(self.arguments)
+
+    @property
+    def label(self) -> str:
+        """What reports call it, as "all_reduce #3 of world"."""
+        return f"{self.collective.name} #{self.collective.sequence} of {self.group.name}"
+
+    def launch(
+        self, rt: Runtime, ranks: Iterable[int] | None = None, wait: bool = True, label: str | None = None
+    ) -> LaunchHandle:
+        """Launch it on the PEs of `ranks`, by default of all that were planned, and wait unless `wait` is false.
+
+        PEs that are launched together start together: the collective took `elapsed_ns(handle)`.
+        """
+        chosen = self.ranks if ranks is None else tuple(ranks)
+        pes = [pe for rank in chosen for pe in self.peers.ranks[rank]]
+        given = [arguments for rank in chosen for arguments in self.arguments[rank]]
+        named = {
+            name: _argument(dict(zip(pes, values, strict=True)))
+            for name, values in zip(ARGUMENTS, zip(*given, strict=True), strict=True)
+        }
+        programs = {pe: ((number, 0, 0),) for number, pe in enumerate(pes)}
+        launch = Launch(self.algorithm.kernel, named, (len(pes), 1, 1), programs, self.peers, self.collective)
+        tensors = [tensor for rank in chosen for tensor in self.tensors[rank]]
+        handle = rt.submit(launch, tensors, self.label if label is None else label)
+        if wait:
+            rt.wait(handle)
+        return handle
+
+
+def plan_collective(
+    rt: Runtime,
+    group: Group,
+    collective: Collective,
+    algorithm: Algorithm,
+    inputs: Mapping[int, Place] | Sequence[Place],
+    outputs: Mapping[int, Place] | Sequence[Place],
+    count: int,
+    *,
+    pes: int | str = "auto",
+    scratch: Mapping[int, DeviceTensor] | None = None,
+) -> Planned:
+    """Plan `collective` with `algorithm` for the ranks of `inputs` (by rank, or of all ranks in order).
+
+    `count` counts elements as nccl does. `pes` is how many PEs of each rank take part, or "auto": as many as the
+    message feeds. `scratch` has the tensors that a rank's algorithm may use, where they exist already; where not, they
+    are allocated, which takes the time of telling the MMUs. UsageError for a number of PEs that the group has not.
+    """
+    n_pe = pes_of(group, count * itemsize(collective.dtype), pes)
+    own_in, own_out = _by_rank(inputs), _by_rank(outputs)
+    peers = Peers(tuple(places[:n_pe] for places in group.pes), group.channel)
+    need = scratch_count(algorithm, count, group.world)
+    kind = algorithm.topo_kind
+    arguments: dict[int, tuple[tuple[object, ...], ...]] = {}
+    tensors: dict[int, tuple[DeviceTensor, ...]] = {}
+    for rank, place in own_in.items():
+        spare = (scratch or {}).get(rank)
+        if spare is None and need:
+            spare = allocate_scratch(rt, group, rank, need, collective.dtype)
+        given = (place, own_out.get(rank), spare)
+        tensors[rank] = tuple({part.tensor: None for part in map(_part, given) if part is not None})
+        pointers = [None if part is None else part.pointer for part in map(_part, given)]
+        arguments[rank] = tuple(
+            tuple(
+                algorithm.kernel_args(
+                    KernelContext(*pointers, count, rank, group.world, pe, n_pe, kind, collective)
+                )
+            )
+            for pe in range(n_pe)
+        )
+    return Planned(group, collective, algorithm, count, n_pe, arguments, tensors, peers)
+
+
+def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: str) -> DeviceTensor:
+    """Allocate scratch memory for a rank: `count` elements over the PEs of its SIP."""
+    return rt.empty((count,), dtype, name=f"scratch of rank {rank} of {group.name}", device=group.sips[rank])
+
+
+def scratch_count(algorithm: Algorithm, count: int, world: int) -> int:
+    """Return how many elements of scratch memory each rank needs."""
+    return algorithm.scratch_count(count, world)
+
+
+def pes_of(group: Group, nbytes: int, pes: int | str = "auto") -> int:
+    """Return how many PEs of each rank take part in moving `nbytes` (of `count` elements).
+
+    "auto": one for each 4 KiB, at most all that the group has. UsageError for a number that the group has not.
+    """
+    if pes == "auto":
+        return max(1, min(group.n_pe, -(-nbytes // LEAST_BYTES_PER_PE)))
+    if not isinstance(pes, int) or isinstance(pes, bool) or not 1 <= pes <= group.n_pe:
+        raise UsageError(
+            f"pes must be 'auto' or a number of PEs from 1 to {group.n_pe}, which each rank of {group.name} has, not "
+            f"{pes!r}; choose another."
+        )
+    return pes
+
+
+def elapsed_ns(handle: LaunchHandle) -> float:
+    """Return the time that a launch took on the device: from its common start to the end of its last PE, in ns.
+
+    Where it was not stamped with a start, its first PE's start counts.
+    """
+    launch = handle.launch
+    start = min(launch.started_ns.values()) if launch.start_ns is None else launch.start_ns
+    return max(launch.ended_ns.values()) - start
+
+
+def _by_rank(places: Mapping[int, Place] | Sequence[Place]) -> dict[int, Place]:
+    return dict(places) if isinstance(places, Mapping) else dict(enumerate(places))
+
+
+def _part(place: Place) -> Part | None:
+    return Part(place) if isinstance(place, DeviceTensor) else place
+
+
+def _argument(values: dict[int, object]) -> object:
+    """Return an argument that differs from PE to PE, or the one value that all PEs get."""
+    first = next(iter(values.values()))
+    plain = isinstance(first, int | float | str | bool | None)
+    return first if plain and all(value == first for value in values.values()) else PerPe(values)
