@@ -1,0 +1,345 @@
+"""The table as nccl-tests prints it: header, a line for each row, footer; pure text, fitted to a width.
+
+Without a width (in a pipe, in a file) the columns have nccl-tests' own widths, so that what reads it reads this.
+In a narrow terminal columns move together, and then those go that the header says anyway.
+
+Source: NVIDIA nccl-tests (columns, units, factors, footer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from kernbench_core.units import format_bytes
+
+OUT_OF_PLACE = "out-of-place"
+IN_PLACE = "in-place"
+
+
+@frozen
+class Busy:
+    """The resource that was busy the longest, and for how much of the time of the collective (0 to 1)."""
+
+    name: str
+    kind: str
+    utilisation: float
+
+
+@frozen
+class Measured:
+    """One collective that ran: its time, bandwidths (GB/s), wrong elements (None: not checked), and why it took that.
+
+    `wall_s` is real time, `events` those of the simulator. `failures` say what is wrong with the data, `hazards` what
+    is unordered, in lines.
+    """
+
+    time_ns: float
+    algbw: float
+    busbw: float
+    wrong: int | None
+    binds: Busy | None = None
+    link: Busy | None = None
+    events: int = 0
+    wall_s: float = 0.0
+    failures: tuple[str, ...] = ()
+    hazards: tuple[str, ...] = ()
+
+
+@frozen
+class Row:
+    """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns), and its name."""
+
+    size: int
+    count: int
+    dtype: str
+    redop: str
+    root: int
+    algorithm: str
+    out_of_place: Measured
+    in_place: Measured | None
+    bound_ns: float
+    bound_reason: str = ""
+    formula_ns: float | None = None
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """What ran: out of place, and in place where the collective has that."""
+        return (self.out_of_place,) if self.in_place is None else (self.out_of_place, self.in_place)
+
+    @property
+    def efficiency(self) -> float:
+        """The bound over the time out of place, from 0 to 1."""
+        return self.bound_ns / self.out_of_place.time_ns if self.out_of_place.time_ns else 0.0
+
+    @property
+    def wrong(self) -> int:
+        """Wrong elements in and out of place."""
+        return sum(m.wrong or 0 for m in self.measured)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types: times in ns, bandwidths in GB/s, utilisation from 0 to 1."""
+        return {
+            "size": self.size,
+            "count": self.count,
+            "type": self.dtype,
+            "redop": self.redop,
+            "root": self.root,
+            "algorithm": self.algorithm,
+            "out_of_place": _measured_json(self.out_of_place),
+            "in_place": None if self.in_place is None else _measured_json(self.in_place),
+            "bound_ns": self.bound_ns,
+            "bound_reason": self.bound_reason,
+            "formula_ns": self.formula_ns,
+            "efficiency": self.efficiency,
+        }
+
+
+def _measured_json(measured: Measured) -> dict[str, Any]:
+    def busy(use: Busy | None) -> dict[str, Any] | None:
+        return None if use is None else {"name": use.name, "kind": use.kind, "utilisation": use.utilisation}
+
+    return {
+        "time_ns": measured.time_ns,
+        "algbw": measured.algbw,
+        "busbw": measured.busbw,
+        "wrong": measured.wrong,
+        "binds": busy(measured.binds),
+        "link": busy(measured.link),
+        "events": measured.events,
+        "wall_s": measured.wall_s,
+        "failures": list(measured.failures),
+        "hazards": list(measured.hazards),
+    }
+
+
+def fitted(value: float, width: int) -> str:
+    """Write a number with two decimals, with fewer where they do not fit `width`, in powers of ten at last."""
+    for decimals in (2, 1, 0):
+        text = f"{value:.{decimals}f}"
+        if len(text) <= width:
+            return text
+    return f"{value:.0e}"
+
+
+@frozen
+class Column:
+    """One column: two lines of heading, the cells' width, the text of a cell; `left` is what it is aligned to."""
+
+    title: str
+    unit: str
+    width: int
+    cell: Callable[[Row], str]
+    group: str = ""
+    left: bool = False
+
+    def place(self, text: str) -> str:
+        """Align a text, cut where it is too long."""
+        if len(text) > self.width and self.left:
+            text = text[: self.width - 1] + "…"
+        return text.ljust(self.width) if self.left else text.rjust(self.width)
+
+
+def _of(group: str, text: Callable[[Measured], str]) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        measured = row.out_of_place if group == OUT_OF_PLACE else row.in_place
+        return "N/A" if measured is None else text(measured)
+
+    return cell
+
+
+def _group(name: str) -> tuple[Column, ...]:
+    return (
+        Column("time", "(us)", 7, _of(name, lambda m: fitted(m.time_ns / 1000, 7)), name),
+        Column("algbw", "(GB/s)", 6, _of(name, lambda m: fitted(m.algbw, 6)), name),
+        Column("busbw", "(GB/s)", 6, _of(name, lambda m: fitted(m.busbw, 6)), name),
+        Column("#wrong", "", 6, _of(name, lambda m: "N/A" if m.wrong is None else f"{m.wrong:g}"), name),
+    )
+
+
+def _binds(row: Row) -> str:
+    use = row.out_of_place.binds
+    return "-" if use is None else f"{use.utilisation:4.0%} {use.name}"
+
+
+_PLAIN = (
+    Column("size", "(B)", 12, lambda row: str(row.size)),
+    Column("count", "(elements)", 12, lambda row: str(row.count)),
+    Column("type", "", 8, lambda row: row.dtype),
+    Column("redop", "", 6, lambda row: row.redop),
+    Column("root", "", 6, lambda row: str(row.root)),
+    *_group(OUT_OF_PLACE),
+    *_group(IN_PLACE),
+)
+_MORE = (
+    Column("bound", "(us)", 8, lambda row: fitted(row.bound_ns / 1000, 7)),
+    Column("formula", "(us)", 8, lambda row: "-" if row.formula_ns is None else fitted(row.formula_ns / 1000, 7)),
+    Column("eff", "(%)", 5, lambda row: f"{100 * row.efficiency:.1f}"),
+    Column("binds", "(out of place)", 40, _binds, left=True),
+    Column("events", "", 9, lambda row: str(sum(m.events for m in row.measured))),
+    Column("wall", "(s)", 6, lambda row: fitted(sum(m.wall_s for m in row.measured), 6)),
+)
+_LEAST_BINDS = 16
+_GOES = ("root", "redop", "type", "wall", "events", "count", "formula", "binds")
+"""Columns that a narrow terminal goes without, the first first."""
+
+
+@frozen
+class Layout:
+    """The columns that are shown, and the blanks between them."""
+
+    columns: tuple[Column, ...]
+    gap: int = 2
+
+    @property
+    def width(self) -> int:
+        """Characters of a line."""
+        return sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
+
+    def header(self) -> list[str]:
+        """Return the three lines above the rows, each begins with '#'."""
+        groups = self._join(self._group_cells()).rstrip()
+        titles = self._join([column.place(column.title) for column in self.columns])
+        units = self._join([column.place(column.unit) for column in self.columns])
+        return [f"#{line[1:]}".rstrip() for line in (groups, titles, units)]
+
+    def line(self, row: Row) -> str:
+        """Return the line of a row."""
+        return self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
+
+    def _group_cells(self) -> list[str]:
+        """Write the name of each group in the middle of its columns."""
+        cells: list[str] = []
+        at = 0
+        while at < len(self.columns):
+            group = self.columns[at].group
+            run = [c for c in self.columns[at:] if c.group == group] if group else [self.columns[at]]
+            width = sum(c.width for c in run) + self.gap * (len(run) - 1)
+            cells.append(group.center(width))
+            at += len(run)
+        return cells
+
+    def _join(self, cells: Sequence[str]) -> str:
+        return (" " * self.gap).join(cells)
+
+
+def layout(width: int | None, *, largest: int, wide: bool = False, in_place: bool = True) -> Layout:
+    """Choose the columns for a terminal of `width` characters (None: no terminal), `largest` being the largest size.
+
+    `wide` adds bound, formula, efficiency, what binds, events and wall time.
+    """
+    columns = [c for c in (*_PLAIN, *(_MORE if wide else ())) if in_place or c.group != IN_PLACE]
+    found = Layout(tuple(columns))
+    if width is None or found.width <= width:
+        return found
+    digits = max(len(str(largest)), len("size"), 5)
+    tight = {"size": digits, "count": max(digits, 7), "type": 5, "redop": 5, "root": 4, "bound": 7, "formula": 7}
+    columns = [evolve(c, width=tight.get(c.title, c.width)) for c in columns]
+    columns = [evolve(c, unit="(elem)") if c.title == "count" else c for c in columns]
+    found = _squeezed(columns, width)
+    for title in _GOES:
+        if found.width <= width:
+            return found
+        columns = [c for c in columns if c.title != title]
+        found = _squeezed(columns, width)
+    return found
+
+
+def _squeezed(columns: Sequence[Column], width: int) -> Layout:
+    """Set columns one blank apart, and let `binds` take what is left, up to a least width."""
+    found = Layout(tuple(columns), 1)
+    spare = width - found.width
+    shrunk = tuple(
+        evolve(c, width=max(_LEAST_BINDS, min(c.width, c.width + spare))) if c.title == "binds" else c for c in columns
+    )
+    return Layout(shrunk, 1)
+
+
+def footer(rows: Sequence[Row]) -> list[str]:
+    """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths."""
+    measured = [m for row in rows for m in row.measured]
+    checked = any(m.wrong is not None for m in measured)
+    wrong = sum(m.wrong or 0 for m in measured)
+    verdict = f"{wrong} {'FAILED' if wrong else 'OK'}" if checked else "not checked"
+    mean = sum(m.busbw for m in measured) / len(measured) if measured else 0.0
+    return [f"# Out of bounds values : {verdict}", f"# Avg bus bandwidth    : {mean:g}", "#"]
+
+
+# --algo all --------------------------------------------------------------------------------------------
+
+
+@frozen
+class Comparison:
+    """The times of several algorithms side by side; `names` are theirs, as they head the columns."""
+
+    names: tuple[str, ...]
+    width: int | None = None
+    letters: Mapping[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, names: Sequence[str], width: int | None) -> Comparison:
+        """Head columns by names, or by letters where those do not fit a terminal of `width`."""
+        plain = cls(tuple(names), width)
+        if width is None or len(plain.header()[-1]) <= width:
+            return plain
+        return cls(tuple(names), width, {name: chr(ord("A") + i % 26) for i, name in enumerate(names)})
+
+    def header(self) -> list[str]:
+        """Return the lines above the rows."""
+        heads = "".join(self.letters.get(name, name).rjust(self._wide(name) + 2) for name in self.names)
+        units = "".join("(us)".rjust(self._wide(name) + 2) for name in self.names)
+        legend = [f"# {letter} = {name}" for name, letter in self.letters.items()]
+        return [*legend, f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
+
+    def line(self, size: int, times: Mapping[str, Measured]) -> str:
+        """Return one size: the time of each algorithm, the best marked with '*', '!' where data is wrong."""
+        best = fastest(times)
+        cells = []
+        for name in self.names:
+            found = times.get(name)
+            mark = "" if found is None else "!" if found.wrong else "*" if name == best else ""
+            text = "-" if found is None else fitted(found.time_ns / 1000, 9)
+            cells.append(f"{text}{mark or ' '}".rjust(self._wide(name) + 2))
+        return f"{size:>12}{''.join(cells)}".rstrip()
+
+    def _wide(self, name: str) -> int:
+        return max(10, len(self.letters.get(name, name)))
+
+
+def fastest(times: Mapping[str, Measured]) -> str | None:
+    """Return the algorithm with the least time, the first of equal ones; None when there is none."""
+    return min(times, key=lambda name: times[name].time_ns) if times else None
+
+
+def crossovers(rows: Sequence[tuple[int, Mapping[str, Measured]]]) -> str:
+    """Say in a sentence which algorithm is best from which size to which."""
+    stretches: list[tuple[str, int, int]] = []
+    for size, times in rows:
+        best = fastest(times)
+        if best is None:
+            continue
+        if stretches and stretches[-1][0] == best:
+            stretches[-1] = (best, stretches[-1][1], size)
+        else:
+            stretches.append((best, size, size))
+    if not stretches:
+        return "No algorithm ran."
+    if len(stretches) == 1:
+        return f"{stretches[0][0]} is best at every size."
+    said = []
+    for number, (name, first, last) in enumerate(stretches):
+        if number == 0:
+            said.append(f"{name} is best up to {format_bytes(last)}")
+        elif number == len(stretches) - 1:
+            said.append(f"{name} from {format_bytes(first)}")
+        else:
+            said.append(f"{name} {_stretch(first, last)}")
+    return ", ".join(said) + "."
+
+
+def _stretch(first: int, last: int) -> str:
+    if first == last:
+        return f"at {format_bytes(first)}"
+    return f"from {format_bytes(first)} to {format_bytes(last)}"

@@ -1,0 +1,152 @@
+"""The table reads as nccl-tests' does, fits its terminal, and names the best algorithm."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_ccl.table import (
+    Busy,
+    Comparison,
+    Measured,
+    Row,
+    crossovers,
+    fastest,
+    fitted,
+    footer,
+    layout,
+)
+
+
+def measured(us, busbw=10.0, wrong=0, **more):
+    return Measured(us * 1000.0, busbw / 2, busbw, wrong, **more)
+
+
+def row(size, us=12.0, in_place=True, **more):
+    out = measured(us, binds=Busy("sip0.io0.link_sip1->sip1.io0.link_sip0", "scale_up wire", 0.914), events=1234)
+    inside = measured(us) if in_place else None
+    return Row(size, size // 2, "f16", "sum", -1, "ccl.ring_all_reduce", out, inside, 6000.0, **more)
+
+
+def test_a_row_in_a_pipe_has_the_columns_and_widths_of_nccl_tests():
+    """Twelve characters of size and count, eight of type, six of redop and root, then both halves."""
+    found = layout(None, largest=67108864)
+    line = found.line(row(67108864, us=1211.2))
+    assert found.width == 118
+    assert line == (
+        "    67108864      33554432       f16     sum      -1"
+        "  1211.20    5.00   10.00       0  1211.20    5.00   10.00       0"
+    )
+    assert line.split() == [
+        "67108864", "33554432", "f16", "sum", "-1", "1211.20", "5.00", "10.00", "0", "1211.20", "5.00", "10.00", "0",
+    ]  # fmt: skip
+
+
+def test_the_header_has_both_halves_titles_and_units():
+    """Three comment lines, as in nccl-tests."""
+    groups, titles, units = layout(None, largest=1).header()
+    assert groups[0] == titles[0] == units[0] == "#"
+    assert groups.split() == ["#", "out-of-place", "in-place"]
+    half = ["time", "algbw", "busbw", "#wrong"]
+    assert titles[1:].split() == ["size", "count", "type", "redop", "root", *half, *half]
+    assert units[1:].split() == ["(B)", "(elements)", *["(us)", "(GB/s)", "(GB/s)"] * 2]
+    assert titles.index("time") < groups.index("out-of-place") < titles.index("#wrong")
+    assert titles.rindex("time") < groups.index("in-place") < titles.rindex("#wrong")
+
+
+@pytest.mark.parametrize("width", [80, 100, 118, 130, 160, 200])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_line_fits_the_terminal_and_keeps_what_matters(width, wide):
+    """Size, time, bandwidths and wrong values stay at any width, and with --wide bound and efficiency too."""
+    found = layout(width, largest=64 << 20, wide=wide)
+    titles = [column.title for column in found.columns]
+    assert found.width <= width
+    for line in [*found.header(), found.line(row(64 << 20, us=31415.9))]:
+        assert len(line) <= width
+    assert titles.count("time") == titles.count("busbw") == titles.count("#wrong") == 2
+    if wide and width >= 100:
+        assert {"bound", "eff"} <= set(titles)
+    if wide and width >= 130:
+        assert {"formula", "binds"} <= set(titles)
+
+
+def test_what_has_no_in_place_form_says_so():
+    """As nccl-tests says N/A for what it does not report."""
+    assert layout(None, largest=1).line(row(1024, in_place=False)).split()[-4:] == ["N/A"] * 4
+
+
+def test_wide_names_the_bound_the_formula_and_what_binds():
+    """The columns of --wide hold the figures of the row."""
+    extra = layout(None, largest=1, wide=True).columns[-6:]
+    assert {column.title: column.cell(row(1024, formula_ns=9000.0)) for column in extra} == {
+        "bound": "6.00", "formula": "9.00", "eff": "50.0", "binds": " 91% sip0.io0.link_sip1->sip1.io0.link_sip0",
+        "events": "1234", "wall": "0.00",
+    }  # fmt: skip
+
+
+@given(st.floats(0, 1e12), st.integers(5, 9))
+def test_fitted_never_exceeds_its_width_and_keeps_the_value(value, width):
+    """Numbers lose decimals before they break a column."""
+    text = fitted(value, width)
+    assert len(text) <= width
+    assert float(text) == pytest.approx(value, rel=0.5, abs=0.006)
+
+
+def test_the_footer_counts_wrong_values_and_averages_the_bus_bandwidth():
+    """The last lines of nccl-tests: both halves of every row count."""
+    rows = [row(1024), Row(2048, 1024, "f16", "sum", -1, "a", measured(1, 30.0, 5), measured(1, 20.0, 2), 0.0)]
+    assert footer(rows) == ["# Out of bounds values : 7 FAILED", "# Avg bus bandwidth    : 17.5", "#"]
+    assert footer(rows[:1])[0] == "# Out of bounds values : 0 OK"
+    unchecked = Row(8, 4, "f16", "sum", -1, "a", measured(1, 30.0, None), None, 0.0)
+    assert footer([unchecked])[0] == "# Out of bounds values : not checked"
+
+
+def test_json_has_every_figure_of_a_row():
+    """Times in ns, nothing rounded."""
+    found = row(1024, formula_ns=9000.5, bound_reason="cut").to_json()
+    assert found["bound_ns"] == 6000.0
+    assert found["formula_ns"] == 9000.5
+    assert found["bound_reason"] == "cut"
+    assert found["efficiency"] == 0.5
+    assert found["out_of_place"]["time_ns"] == 12000.0
+    assert found["out_of_place"]["binds"]["utilisation"] == 0.914
+    assert found["in_place"]["binds"] is None
+    assert row(8, in_place=False).to_json()["in_place"] is None
+
+
+def test_the_comparison_marks_the_best_and_what_is_wrong():
+    """A star for the least time, '!' for wrong data, '-' where an algorithm did not run."""
+    compared = Comparison.of(["ring", "double_tree", "torus"], None)
+    assert compared.header() == [
+        "#       size        ring  double_tree       torus",
+        "#        (B)        (us)         (us)        (us)",
+    ]
+    times = {"ring": measured(12.5), "double_tree": measured(11.25)}
+    assert compared.line(1024, times) == "        1024      12.50        11.25*          -"
+    assert compared.line(1024, {"ring": measured(1, wrong=3)}) == "        1024       1.00!           -           -"
+
+
+def test_a_narrow_terminal_heads_the_comparison_by_letters():
+    """Long names move to a legend."""
+    names = ["halving_doubling", "double_binary_tree", "bidirectional_ring"]
+    compared = Comparison.of(names, 60)
+    assert compared.header() == [
+        "# A = halving_doubling", "# B = double_binary_tree", "# C = bidirectional_ring",
+        "#       size           A           B           C",
+        "#        (B)        (us)        (us)        (us)",
+    ]  # fmt: skip
+    assert all(len(line) <= 60 for line in compared.header())
+
+
+def test_crossovers_are_said_in_a_sentence():
+    """From which size to which each algorithm is best."""
+    def at(size, best):
+        return size, {name: measured(1.0 if name == best else 2.0) for name in ("ring", "tree", "torus")}
+
+    assert crossovers([at(1024, "tree"), at(2048, "tree"), at(4096, "ring"), at(8192, "torus")]) == (
+        "tree is best up to 2 KiB, ring at 4 KiB, torus from 8 KiB."
+    )
+    assert crossovers([at(1024, "ring"), at(2048, "ring")]) == "ring is best at every size."
+    assert crossovers([]) == "No algorithm ran."
+    assert fastest({"b": measured(1.0), "a": measured(1.0)}) == "b"
