@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import sys
 from types import CodeType, FrameType, TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-# No kernel lives in core: whatever of it is on the stack stands between the user's line and the command.
+# No kernel lives in core: whatever of it is on the stack stands between the user's line and the command. So does a
+# module of another package that holds the name `__tracebackhide__`, which is pytest's for the same purpose.
 _MACHINERY = "kernbench_core."
+_HIDDEN = "__tracebackhide__"
 
 CallSite: TypeAlias = tuple[CodeType, int]
 """A code object and the offset of the instruction that was executing."""
+
+
+def _machinery(names: dict[str, Any]) -> bool:
+    """Tell whether a frame with these globals stands between the user's line and what it asked for."""
+    return names.get("__name__", "").startswith(_MACHINERY) or _HIDDEN in names
 
 
 def call_site() -> CallSite:
     """Note the innermost frame that is not part of the kernel language: the user's own line."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+        names = frame.f_globals  # inlined from _machinery: this is asked for every command
+        if not names.get("__name__", "").startswith(_MACHINERY) and _HIDDEN not in names:
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     raise RuntimeError("a call site was asked for outside any user code; call it from a kernel")
@@ -26,7 +34,7 @@ def call_site() -> CallSite:
 def site_of_frame(frame: FrameType | None) -> CallSite | None:
     """Give the user's line that `frame` (innermost first) is executing, or None if there is none."""
     while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+        if not _machinery(frame.f_globals):
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     return None
@@ -36,7 +44,7 @@ def site_of_traceback(traceback: TracebackType | None) -> CallSite | None:
     """Give the innermost user line of an exception's traceback, or None if there is none."""
     found: CallSite | None = None
     while traceback is not None:
-        if not traceback.tb_frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+        if not _machinery(traceback.tb_frame.f_globals):
             found = (traceback.tb_frame.f_code, traceback.tb_lasti)
         traceback = traceback.tb_next
     return found
@@ -46,7 +54,7 @@ def site_of_raise(traceback: TracebackType | None) -> CallSite | None:
     """Give the line that raised if it is the user's, or None if the machinery raised."""
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    if traceback is None or traceback.tb_frame.f_globals.get("__name__", "").startswith(_MACHINERY):
+    if traceback is None or _machinery(traceback.tb_frame.f_globals):
         return None
     return traceback.tb_frame.f_code, traceback.tb_lasti
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kernbench_core.callsite import call_site, describe_site, line_number, site_of_frame, site_of_traceback
 from kernbench_core.errors import ShapeError
 from kernbench_core.index import IndexTensor, broadcast_shapes
@@ -34,3 +36,11 @@ def test_machinery_is_skipped() -> None:
         assert site[0] is test_machinery_is_skipped.__code__
     assert broadcast_shapes((4, 1), (3,), "x") == (4, 3)
     assert site_of_frame(None) is None
+
+
+def test_a_module_that_hides_itself_is_no_user_line() -> None:
+    """A package between the user and the host API has the user's line named, not its own."""
+    hidden: dict[str, Any] = {"__name__": "acme.between", "__tracebackhide__": True, "call_site": call_site}
+    exec("def ask():\n    return call_site()", hidden)
+    first = test_a_module_that_hides_itself_is_no_user_line.__code__.co_firstlineno
+    assert describe_site(hidden["ask"]()) == f"{__file__}:{first + 5}"
