@@ -101,9 +101,10 @@ class OpEntry(Entry):
 
 @attrs.frozen
 class AlgorithmEntry(Entry):
-    """A collective algorithm; `target` is its module's function or class."""
+    """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so."""
 
     sentence: str
+    collective: str = ""
 
     def __attrs_post_init__(self) -> None:
         _require_lower_case("algorithm", self.name)

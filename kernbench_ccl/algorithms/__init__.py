@@ -1,0 +1,1 @@
+"""The collective algorithms that come with kernbench, one module each."""

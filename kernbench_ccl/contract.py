@@ -1,0 +1,372 @@
+"""The contract of a collective algorithm: what its module publishes, what its kernel is told, and how it is found.
+
+A module publishes `COLLECTIVE` (which collective it does), `TOPO_NAME_TO_KIND` (the networks it knows, each with an
+integer of its own that the kernel is given), `kernel` (the algorithm function) and `kernel_args(ctx)` (the nine values
+that the kernel gets). It may publish `CONTRIBUTORS`, `refuses`, `scratch_count` and `formula`. `load_algorithm` imports
+it and says everything that is wrong with it at once. docs/collectives_algorithms.md shows how one is written.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from kernbench_ccl.collectives import COLLECTIVES, refuse_redop
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.networks import NETWORKS
+from kernbench_core.params import did_you_mean
+from kernbench_core.registry import AlgorithmEntry, Registry
+
+PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind", "tl")
+"""The parameters of every algorithm's kernel, in this order."""
+
+CONTRIBUTORS: Final = ("sip", "pe")
+"""Who may bring a vector: every SIP one, or every PE one of its own."""
+
+HELD_BYTES: Final = 512 * 1024
+"""What an algorithm keeps in a PE's scratchpad at once by default, in bytes: a quarter of the presets' 2 MiB."""
+
+
+def share(count: int, parts: int, index: int) -> tuple[int, int]:
+    """Return where part `index` of `count` elements starts and ends (not included), cut into `parts`.
+
+    Parts differ by at most one element, the larger ones first; with fewer elements than parts the last are empty.
+    """
+    size, larger = divmod(count, parts)
+    start = index * size + min(index, larger)
+    return start, start + size + (index < larger)
+
+
+@frozen
+class Network:
+    """The scale-up network of the machine: its shape, how many SIPs it joins, and its columns and rows.
+
+    `name` is a name of `system.network.topology`. A shape without columns and rows has `width` = `world`, `height` = 1.
+    """
+
+    name: str
+    world: int
+    width: int
+    height: int = 1
+
+    def grid(self, world: int) -> tuple[int, int]:
+        """Return columns and rows that hold `world` ranks: the network's where it joins just these.
+
+        Elsewhere, as for a group of some of the SIPs, the most square grid, not higher than wide.
+        """
+        if world == self.world and self.width * self.height == world and NETWORKS[self.name].flat:
+            return self.width, self.height
+        height = next(rows for rows in range(int(world**0.5), 0, -1) if world % rows == 0)
+        return world // height, height
+
+
+@frozen
+class Collective:
+    """What a kernel of a collective finds in `tl.collective`: the call, and how its data is to move.
+
+    `redop` is None where nothing is reduced; `root` is a rank of the group. `counts[i][j]` are the elements that rank i
+    sends to rank j in an uneven all_to_all. `tile` is the largest number of elements of one message. Without
+    `pipeline` each step of an algorithm begins after all of the step before. `sequence` numbers the calls of the group,
+    `group[r]` is the SIP of rank r. With `contributors` "pe" every PE brings a vector of its own, `vectors` on each
+    SIP. `cubes` are the columns and rows of the cubes of a SIP. `held_bytes` is what the algorithm may keep in a PE's
+    scratchpad at once, queues not counted.
+    """
+
+    name: str
+    dtype: str
+    network: Network
+    group: tuple[int, ...]
+    redop: str | None = None
+    root: int = 0
+    counts: tuple[tuple[int, ...], ...] | None = None
+    tile: int = 4096
+    pipeline: bool = True
+    sequence: int = 0
+    algorithm: str = ""
+    contributors: str = "sip"
+    vectors: int = 1
+    cubes: tuple[int, int] = (1, 1)
+    held_bytes: int = HELD_BYTES
+    options: Mapping[str, Any] = field(factory=lambda: MappingProxyType({}), hash=False)
+
+    def __attrs_post_init__(self) -> None:
+        problem = self._problem()
+        if problem is not None:
+            raise UsageError(problem)
+
+    @property
+    def world(self) -> int:
+        """How many ranks take part."""
+        return len(self.group)
+
+    @property
+    def held_tiles(self) -> int:
+        """How many tiles of `tile` elements may be in a PE's scratchpad at once; at least one."""
+        return max(1, self.held_bytes // (self.tile * itemsize(self.dtype)))
+
+    def combine(self, tl: Any, a: Any, b: Any) -> Any:
+        """Reduce two tiles to one of the same dtype: one timed command.
+
+        Of bool, a sum is "any" and a product is "all", as in torch.distributed.
+        """
+        redop = self.redop
+        if redop == "max" or (self.dtype == "bool" and redop == "sum"):
+            return tl.maximum(a, b)
+        if redop == "min" or (self.dtype == "bool" and redop == "product"):
+            return tl.minimum(a, b)
+        return a * b if redop == "product" else a + b
+
+    def finish(self, tl: Any, x: Any) -> Any:
+        """Make a result of a tile that everyone's data is in: for avg, divide by the number of vectors."""
+        if self.redop != "avg":
+            return x
+        return tl.cast(x / (self.world * self.vectors), self.dtype)
+
+    def _problem(self) -> str | None:
+        """Say what does not fit together, or return None."""
+        kind = COLLECTIVES.get(self.name)
+        if kind is None:
+            return f"a collective must be one of {', '.join(COLLECTIVES)}, not {self.name!r}."
+        if kind.reduces != (self.redop is not None):
+            needs = "have a reduction" if kind.reduces else "have no reduction"
+            return f"{self.name} must {needs}, not {self.redop!r}; {'choose one' if kind.reduces else 'leave it out'}."
+        if self.redop is not None and (refusal := refuse_redop(self.redop, self.dtype)):
+            return refusal
+        if not 0 <= self.root < max(1, self.world):
+            return f"the root of {self.name} must be a rank from 0 to {self.world - 1}, not {self.root!r}."
+        if self.tile < 1:
+            return f"tile of {self.name} must be at least 1 element, not {self.tile!r}."
+        if self.contributors not in CONTRIBUTORS:
+            return f"contributors of {self.name} must be one of {', '.join(CONTRIBUTORS)}, not {self.contributors!r}."
+        return None
+
+
+@frozen
+class KernelContext:
+    """What one PE's kernel is called with; `kernel_args` makes the nine arguments of it.
+
+    Pointers are None where the rank has no such tensor. `pe` of `n_pe` is the place of the PE among those of its rank.
+    """
+
+    in_ptr: Any
+    out_ptr: Any
+    scratch_ptr: Any
+    count: int
+    rank: int
+    world: int
+    pe: int
+    n_pe: int
+    topo_kind: int
+    collective: Collective
+
+
+def kernel_args(ctx: KernelContext) -> tuple[Any, ...]:
+    """Return the nine arguments as they are; a module that changes nothing publishes this function."""
+    return (
+        ctx.in_ptr, ctx.out_ptr, ctx.scratch_ptr, ctx.count, ctx.rank, ctx.world, ctx.pe, ctx.n_pe, ctx.topo_kind,
+    )  # fmt: skip
+
+
+@frozen
+class Cost:
+    """What a closed form is computed from: ranks, bytes as nccl counts them, GB/s and ns of one link and direction."""
+
+    world: int
+    nbytes: float
+    bandwidth: float
+    latency: float
+    network: Network
+
+
+def _no_refusal(world: int, network: Network) -> str | None:
+    return None
+
+
+def _no_scratch(count: int, world: int) -> int:
+    return 0
+
+
+@frozen
+class Algorithm:
+    """A checked view of an algorithm module: everything that the contract names, with its defaults."""
+
+    name: str
+    module: ModuleType
+    collective: str
+    topologies: Mapping[str, int]
+    kernel: Callable[..., None]
+    kernel_args: Callable[[KernelContext], Sequence[Any]]
+    contributors: tuple[str, ...] = ("sip",)
+    refuses: Callable[[int, Network], str | None] = _no_refusal
+    scratch_count: Callable[[int, int], int] = _no_scratch
+    formula: Callable[[Cost], float] | None = None
+
+    @property
+    def file(self) -> str:
+        """The module's file, as errors name it."""
+        return file_of(self.module)
+
+    @property
+    def sentence(self) -> str:
+        """What it does: the first line of the module's docstring."""
+        return (self.module.__doc__ or "").strip().partition("\n")[0]
+
+    def refusal(self, network: Network, world: int | None = None, contributors: str = "sip") -> str | None:
+        """Return a sentence why it does not do `world` ranks (default: all) of a network, or None if it does."""
+        ranks = network.world if world is None else world
+        if network.name not in self.topologies:
+            known = ", ".join(self.topologies)
+            return f"{self.name} must run on one of the networks {known}, not {network.name!r}; choose another."
+        if contributors not in self.contributors:
+            known = " or ".join(self.contributors)
+            return f"{self.name} must be given one vector per {known}, not per {contributors}; choose another."
+        return self.refuses(ranks, network)
+
+    def kind_of(self, network: Network) -> int:
+        """Return the integer that its kernel knows a network by; UsageError where it does not know it."""
+        if network.name not in self.topologies:
+            raise UsageError(self.refusal(network) or "")
+        return self.topologies[network.name]
+
+
+def file_of(module: ModuleType) -> str:
+    """Return the file of a module, or its name where it has none."""
+    return getattr(module, "__file__", None) or module.__name__
+
+
+def full_name(registry: Registry[AlgorithmEntry], name: str, collective: str) -> str:
+    """Return the registered name of an algorithm that was named in full, or by its method ("ring").
+
+    UsageError where several vendors have the method; UnknownName where nobody has it for this collective.
+    """
+    if "." in name:
+        return registry[name].name
+    found = [full for full in registry if full.partition(".")[2] == f"{name}_{collective}"]
+    if len(found) > 1:
+        raise UsageError(f"algorithm {name!r} must name one algorithm, not {' and '.join(found)}; write its full name.")
+    if found:
+        return found[0]
+    methods = methods_of(registry, collective)
+    if name in registry:
+        return name
+    raise UsageError(
+        f"algorithm of {collective} must be one of {', '.join(methods) or '(none is registered)'}, or a registered "
+        f"name, not {name!r}.{did_you_mean(name, methods) if methods else ''}"
+    )
+
+
+def methods_of(registry: Registry[AlgorithmEntry], collective: str) -> dict[str, str]:
+    """Return the algorithms that do a collective: short name (the full one where two share it) to full name."""
+    full = [name for name in registry if collective_of(registry[name]) == collective]
+    short = {name: name.partition(".")[2].removesuffix(f"_{collective}") for name in full}
+    shared = [method for method in short.values() if list(short.values()).count(method) > 1]
+    return {name if short[name] in shared else short[name]: name for name in full}
+
+
+def collective_of(entry: AlgorithmEntry) -> str:
+    """Return which collective an entry does: what it says, else what its name ends with, "" where neither tells."""
+    if entry.collective:
+        return entry.collective
+    return next((name for name in sorted(COLLECTIVES, key=len, reverse=True) if entry.name.endswith(f"_{name}")), "")
+
+
+def load_algorithm(registry: Registry[AlgorithmEntry], name: str, collective: str) -> Algorithm:
+    """Import the algorithm `name` for a collective and check it against the contract.
+
+    Raises:
+        UsageError: nobody registered the name, or it does another collective.
+        PluginError: its module cannot be imported or does not keep the contract; it says everything at once.
+    """
+    full = full_name(registry, name, collective)
+    kernel = registry.load(full)
+    target = registry[full].target.partition(":")[0]
+    module = sys.modules.get(target) or importlib.import_module(target)
+    algorithm = read_algorithm(module, full)
+    if algorithm.kernel is not kernel and registry[full].target.partition(":")[2] != "kernel":
+        raise PluginError(f"algorithm {full!r} must be registered as '{target}:kernel', not {registry[full].target!r}.")
+    if algorithm.collective != collective:
+        raise UsageError(
+            f"algorithm {full!r} must do {collective}, not {algorithm.collective} as {algorithm.file} does; choose another."
+        )
+    return algorithm
+
+
+def read_algorithm(module: ModuleType, name: str) -> Algorithm:
+    """Check a module against the contract and return the view of it; PluginError with a sentence for each fault."""
+    problems = list(_problems(module))
+    if problems:
+        raise PluginError("\n".join(f"{file_of(module)}: {problem}" for problem in problems))
+    optional = {key: getattr(module, key) for key in ("refuses", "scratch_count", "formula") if hasattr(module, key)}
+    return Algorithm(
+        name,
+        module,
+        module.COLLECTIVE,
+        MappingProxyType(dict(module.TOPO_NAME_TO_KIND)),
+        module.kernel,
+        module.kernel_args,
+        tuple(getattr(module, "CONTRIBUTORS", ("sip",))),
+        **optional,
+    )
+
+
+def _problems(module: ModuleType) -> Iterator[str]:
+    """Yield a sentence for everything that a module publishes wrongly, or not."""
+    collective = getattr(module, "COLLECTIVE", None)
+    if not isinstance(collective, str) or collective not in COLLECTIVES:
+        known = ", ".join(COLLECTIVES)
+        yield f"COLLECTIVE must be one of {known}, {_not(module, 'COLLECTIVE')}; say which one it does."
+    yield from _kind_problems(module)
+    contributors = getattr(module, "CONTRIBUTORS", ("sip",))
+    if not isinstance(contributors, tuple | list) or not contributors or set(contributors) - set(CONTRIBUTORS):
+        yield f"CONTRIBUTORS must be a tuple of {' and '.join(map(repr, CONTRIBUTORS))}, not {contributors!r}."
+    yield from _signature_problems(module, "kernel", PARAMETERS, "write def algorithm(…) and kernel = algorithm")
+    yield from _signature_problems(
+        module, "kernel_args", ("ctx",), "import kernel_args from kernbench_ccl.contract to pass all nine on"
+    )
+    for name, parameters in (("refuses", ("world", "network")), ("scratch_count", ("count", "world"))):
+        if hasattr(module, name):
+            yield from _signature_problems(module, name, parameters, "or leave it out")
+    if hasattr(module, "formula"):
+        yield from _signature_problems(module, "formula", ("cost",), "or leave it out")
+
+
+def _kind_problems(module: ModuleType) -> Iterator[str]:
+    kinds = getattr(module, "TOPO_NAME_TO_KIND", None)
+    if not isinstance(kinds, Mapping) or not kinds:
+        yield (
+            "TOPO_NAME_TO_KIND must be a dict of network names with an integer each, "
+            f"{_not(module, 'TOPO_NAME_TO_KIND')}; name the networks that it runs on."
+        )
+        return
+    for name, kind in kinds.items():
+        if name not in NETWORKS:
+            hint = did_you_mean(str(name), NETWORKS)
+            yield f"TOPO_NAME_TO_KIND must have the names of networks as its keys, not {name!r}.{hint}"
+        if type(kind) is not int:
+            yield f"TOPO_NAME_TO_KIND[{name!r}] must be an integer, not {kind!r}; define a constant for it."
+    if len(set(map(repr, kinds.values()))) < len(kinds):
+        yield f"TOPO_NAME_TO_KIND must give every network an integer of its own, not {dict(kinds)!r}."
+
+
+def _signature_problems(module: ModuleType, name: str, expected: tuple[str, ...], advice: str) -> Iterator[str]:
+    """Yield a problem unless `name` is a function of the expected parameters; names count for the kernel's only."""
+    spelt = ", ".join(expected)
+    found = getattr(module, name, None)
+    if not callable(found):
+        yield f"{name} must be a function {name}({spelt}), {_not(module, name)}; {advice}."
+        return
+    parameters = tuple(inspect.signature(found).parameters)
+    right = parameters == expected if name == "kernel" else len(parameters) == len(expected)
+    if not right:
+        yield f"{name} must take the parameters ({spelt}), not ({', '.join(parameters)}); {advice}."
+
+
+def _not(module: ModuleType, name: str) -> str:
+    return f"not {getattr(module, name)!r}" if hasattr(module, name) else "and the module has no such name"
