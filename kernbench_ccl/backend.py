@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from kernbench_ccl.contract import KernelContext
+from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_core.device_tensor import DeviceTensor
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kernbench_ccl.groups import Group
     from kernbench_core.runtime import LaunchHandle, Runtime
 
-ARGUMENTS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind")
-"""The parameters of every algorithm, before `tl`."""
+ARGUMENTS: Final = PARAMETERS[:-1]
+"""The parameters of every algorithm that `kernel_args` gives: all but `tl`."""
 
 LEAST_BYTES_PER_PE: Final = 4096
 """What a PE must have to move before another one is asked to help, in bytes of `count` elements."""
@@ -102,37 +102,37 @@ def plan_collective(
     outputs: Mapping[int, Place] | Sequence[Place],
     count: int,
     *,
-    pes: int | str = "auto",
+    pes: int | str | None = "auto",
     scratch: Mapping[int, DeviceTensor] | None = None,
 ) -> Planned:
     """Plan `collective` with `algorithm` for the ranks of `inputs` (by rank, or of all ranks in order).
 
-    `count` counts elements as nccl does. `pes` is how many PEs of each rank take part, or "auto": as many as the
-    message feeds. `scratch` has the tensors that a rank's algorithm may use, where they exist already; where not, they
-    are allocated, which takes the time of telling the MMUs. UsageError for a number of PEs that the group has not.
+    `count` counts elements as nccl does. `pes` is how many PEs of each rank take part, or "auto" (or None): as many as
+    the message feeds; where every PE brings a vector of its own, it is one PE for each vector. `scratch` has the
+    tensors that a rank's algorithm may use, where they exist already; where not, they are allocated, which takes the
+    time of telling the MMUs. UsageError for a number of PEs that the group has not.
     """
-    n_pe = pes_of(group, count * itemsize(collective.dtype), pes)
-    own_in, own_out = _by_rank(inputs), _by_rank(outputs)
+    wanted = collective.vectors if collective.contributors == "pe" else pes
+    n_pe = pes_of(group, count * itemsize(collective.dtype), wanted)
+    own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     peers = Peers(tuple(places[:n_pe] for places in group.pes), group.channel)
-    need = scratch_count(algorithm, count, group.world)
-    kind = algorithm.topo_kind
+    need = algorithm.scratch_count(count, group.world)
+    kind = algorithm.kind_of(collective.network)
     arguments: dict[int, tuple[tuple[object, ...], ...]] = {}
     tensors: dict[int, tuple[DeviceTensor, ...]] = {}
     for rank, place in own_in.items():
-        spare = (scratch or {}).get(rank)
+        spare = given_scratch.get(rank)
         if spare is None and need:
             spare = allocate_scratch(rt, group, rank, need, collective.dtype)
         given = (place, own_out.get(rank), spare)
-        tensors[rank] = tuple({part.tensor: None for part in map(_part, given) if part is not None})
-        pointers = [None if part is None else part.pointer for part in map(_part, given)]
+        source, target, spare_ptr = (None if part is None else part.pointer for part in map(_part, given))
         arguments[rank] = tuple(
-            tuple(
-                algorithm.kernel_args(
-                    KernelContext(*pointers, count, rank, group.world, pe, n_pe, kind, collective)
-                )
-            )
+            tuple(algorithm.kernel_args(
+                KernelContext(source, target, spare_ptr, count, rank, group.world, pe, n_pe, kind, collective)
+            ))
             for pe in range(n_pe)
-        )
+        )  # fmt: skip
+        tensors[rank] = tuple({part.tensor: None for part in map(_part, given) if part is not None})
     return Planned(group, collective, algorithm, count, n_pe, arguments, tensors, peers)
 
 
@@ -141,17 +141,12 @@ def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: st
     return rt.empty((count,), dtype, name=f"scratch of rank {rank} of {group.name}", device=group.sips[rank])
 
 
-def scratch_count(algorithm: Algorithm, count: int, world: int) -> int:
-    """Return how many elements of scratch memory each rank needs."""
-    return algorithm.scratch_count(count, world)
-
-
-def pes_of(group: Group, nbytes: int, pes: int | str = "auto") -> int:
+def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:
     """Return how many PEs of each rank take part in moving `nbytes` (of `count` elements).
 
     "auto": one for each 4 KiB, at most all that the group has. UsageError for a number that the group has not.
     """
-    if pes == "auto":
+    if pes in ("auto", None):
         return max(1, min(group.n_pe, -(-nbytes // LEAST_BYTES_PER_PE)))
     if not isinstance(pes, int) or isinstance(pes, bool) or not 1 <= pes <= group.n_pe:
         raise UsageError(

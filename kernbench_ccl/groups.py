@@ -26,7 +26,7 @@ class Group:
     name: str
     sips: tuple[int, ...]
     pes: tuple[tuple[int, ...], ...]
-    channel: Channel = Channel("ccl")
+    channel: Channel
 
     @property
     def world(self) -> int:
@@ -64,4 +64,4 @@ def make_group(
     picked = tuple(
         tuple(site.index for site in pick_pes(tuple(known[sip]), positions, f"group {name!r}")) for sip in chosen
     )
-    return Group(name, chosen, picked, channel or Channel("ccl"))
+    return Group(name, chosen, picked, channel or Channel(name))

@@ -10,6 +10,7 @@ _OBJECTS = "Python objects are host data, which costs no simulated time: share t
 _STORES = "ranks find each other inside one simulation: dist.spawn starts them, and no store is needed"
 _COALESCED = "call the collective once for each tensor, with async_op=True to let them overlap"
 _OPTIONS = "options are keyword arguments of the call, and settings are in ccl.yaml"
+_MESH = "use the placements of rt.tensor inside a SIP, and dist.new_group for each row or column of SIPs"
 _BACKEND = "there is one backend, the simulated PEs; name an algorithm in ccl.yaml instead"
 
 REFUSED: Final[Mapping[str, str]] = MappingProxyType(
@@ -63,8 +64,8 @@ REFUSED: Final[Mapping[str, str]] = MappingProxyType(
         "get_debug_level": "calls that do not fit are always found; there is no level to choose",
         "set_debug_level": "calls that do not fit are always found; there is no level to choose",
         "set_debug_level_from_env": "calls that do not fit are always found; there is no level to choose",
-        "init_device_mesh": "use the placements of rt.tensor inside a SIP, and dist.new_group for the dimensions of SIPs",
-        "DeviceMesh": "use the placements of rt.tensor inside a SIP, and dist.new_group for the dimensions of SIPs",
+        "init_device_mesh": _MESH,
+        "DeviceMesh": _MESH,
         "breakpoint": "use Python's breakpoint(), which works in every rank's program",
         "is_available": "kernbench always has collectives; leave the question out",
     }

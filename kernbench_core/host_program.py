@@ -13,6 +13,7 @@ import attrs
 
 from kernbench_core.bridge import Bridge, in_kernel
 from kernbench_core.callsite import CallSite, site_of_frame
+from kernbench_core.environment import Signal
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine import GraphEngine
     from kernbench_core.graph import PeSite
     from kernbench_core.host_tensors import Expectation
+    from kernbench_core.plugins import Plugins
     from kernbench_core.rows import Cell
 
 #: The host program that runs on the present stack. Each stack has a context of its own, so none sees another's.
@@ -65,6 +67,8 @@ class Shared:
     #: What each package keeps for the run, under a name of its own.
     kept: dict[str, Any] = attrs.field(factory=dict)
     executor: Any = None
+    #: The plug-ins of the run, None where the installed ones are meant.
+    plugins: Plugins | None = None
 
 
 class HostProgram:
@@ -86,8 +90,8 @@ class HostProgram:
         self.rng = np.random.default_rng(seed)
         self.requests: list[HostRequest] = []
         self.value: Any = None
-        #: What the program is suspended for, None while it is not: a request, or a sentence.
-        self.waits_for: HostRequest | str | None = None
+        #: What the program is suspended for, None while it is not; a text is what reports say.
+        self.waits_for: HostRequest | LaunchHandle | str | None = None
         self.waits_since_ns = 0.0
         shared.programs.append(self)
 
@@ -95,6 +99,15 @@ class HostProgram:
     def now(self) -> float:
         """Simulated time in ns."""
         return self._engine.env.now
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plug-ins of the run."""
+        if self.shared.plugins is None:
+            from kernbench_core.plugins import load_plugins
+
+            self.shared.plugins = load_plugins()
+        return self.shared.plugins
 
     @property
     def site(self) -> CallSite | None:
@@ -126,10 +139,14 @@ class HostProgram:
         self.waits_for = None
         return value
 
+    def stall(self, sentence: str) -> None:
+        """Wait for ever, so that the run ends with a report, which says `sentence`, once nothing else can happen."""
+        self.pause(Signal(), sentence)
+
     def join(self, handle: LaunchHandle) -> None:
         """Wait, in simulated time, for a launch, whichever program submitted it."""
         if not handle.request.done.fired:
-            self.waits_for, self.waits_since_ns = handle.request, self.now
+            self.waits_for, self.waits_since_ns = handle, self.now
             self.bridge.suspend(handle.request.done)
             self.waits_for = None
         if handle in self.shared.running:

@@ -210,6 +210,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
         explain=request.explain,
         tcm_map=request.tcm_map,
     )
+    engine.shared.plugins = request.plugins
     try:
         engine.run(request.bench.function, request.values, name=request.bench.name)
         verification = _verify(engine) if request.verify_data else None
