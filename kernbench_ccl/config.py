@@ -1,0 +1,254 @@
+"""`ccl.yaml`: which algorithm serves a collective, and how it runs, with errors like those of all configuration.
+
+The file that comes with the package holds the defaults; the user's is merged over it, and `--set`-like texts over that.
+An *entry* under `algorithms` gives an algorithm other settings; what it leaves out it takes from `defaults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from attrs import evolve, frozen
+
+from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_core.config import Config, KeyPath, load_config
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.networks import NETWORKS
+from kernbench_core.params import Param, did_you_mean, resolve_params
+from kernbench_core.units import parse_quantity
+
+AUTO = "auto"
+TIERS = ("tcm", "sram", "hbm")
+"""Where the slots of a queue may lie."""
+SECTIONS = ("defaults", "algorithms", "collectives")
+
+
+@frozen
+class Auto(Param):
+    """A parameter that may also be `auto`, which becomes None."""
+
+    def convert(self, value: object) -> Any:
+        """Return None for auto, else what the parameter makes of it; raise ValueError("must be …")."""
+        if value == AUTO:
+            return None
+        try:
+            return super().convert(value)
+        except ValueError as fault:
+            if self.choices:
+                listed = ", ".join(repr(choice) for choice in (AUTO, *self.choices))
+                raise ValueError(f"must be one of {listed}, not {value!r}.") from None
+            raise ValueError(str(fault).replace(", not ", " or auto, not ", 1)) from None
+
+
+@frozen
+class Switch(Param):
+    """A parameter that is on or off (or true or false)."""
+
+    def convert(self, value: object) -> bool:
+        """Return whether it is on; raise ValueError("must be …")."""
+        if value in ("on", True):
+            return True
+        if value in ("off", False):
+            return False
+        raise ValueError(f"must be on or off, not {value!r}.")
+
+
+SETTINGS: tuple[Param, ...] = (
+    Param("algorithm", "str", AUTO, "The registered algorithm, the entry, or auto: what was measured to be best."),
+    Auto("slots", "int", AUTO, "Slots of a queue between two PEs; auto: as pe_ipcq says.", minimum=1),
+    Auto("slot_bytes", "size", AUTO, "Bytes of a slot; auto: as pe_ipcq says.", positive=True),
+    Auto("tier", "str", AUTO, "The memory that the slots lie in; auto: as pe_ipcq says.", choices=TIERS),
+    Param("chunk", "size", "16 KiB", "Bytes of a message between two PEs.", positive=True),
+    Switch("pipeline", "str", "on", "Whether a step may begin before the step before has ended."),
+    Auto("pes", "int", AUTO, "PEs of each rank that take part; auto: what the message feeds and the links need.",
+         minimum=1),
+    Auto("topology", "str", AUTO, "The network that the algorithm lays over the ranks; auto: the machine's own.",
+         choices=tuple(NETWORKS)),
+)  # fmt: skip
+"""Every key of `defaults` and of an entry."""
+_NAMES = tuple(setting.name for setting in SETTINGS)
+
+
+@frozen
+class Settings:
+    """How an algorithm runs: `algorithm` a registered name (or auto), sizes in bytes; None is auto.
+
+    `name` is that of the entry, or of the algorithm where it has none.
+    """
+
+    name: str
+    algorithm: str
+    slots: int | None
+    slot_bytes: int | None
+    tier: str | None
+    chunk: int
+    pipeline: bool
+    pes: int | None
+    topology: str | None
+
+    def tile(self, itemsize: int) -> int:
+        """Return the elements of a message, at least one."""
+        return max(1, self.chunk // itemsize)
+
+
+@frozen
+class CclConfig:
+    """A `ccl.yaml` that was read and checked. `entries` are settings by the name of their entry."""
+
+    defaults: Settings
+    entries: Mapping[str, Settings]
+    collectives: Mapping[str, str]
+    sources: tuple[str, ...] = ()
+
+    def chosen(self, collective: str) -> str:
+        """Return the algorithm or entry that serves a collective where the caller names none; may be "auto"."""
+        return self.collectives.get(collective, self.defaults.algorithm)
+
+    def settings(self, name: str) -> Settings:
+        """Return the settings of an entry, or of an algorithm by its registered name.
+
+        An algorithm has those of the entry of its name, else of the only entry that runs it, else the defaults.
+        """
+        if name in self.entries:
+            return self.entries[name]
+        running = [entry for entry in self.entries.values() if _same(name, entry.algorithm)]
+        if len(running) == 1:
+            return running[0]
+        return evolve(self.defaults, name=name, algorithm=name)
+
+
+def load_ccl(
+    path: str | Path | None = None, *, algorithms: Iterable[str] | None = None, sets: Iterable[str] = ()
+) -> CclConfig:
+    """Read the defaults, the file at `path` merged over them, and `KEY=VALUE` texts over that.
+
+    `algorithms` are the registered names; where they are given, a name that is none of them is an error.
+
+    Raises:
+        ConfigError: every fault, each with its place.
+        UsageError: there is no file at `path`.
+    """
+    if path is not None and not Path(path).is_file():
+        raise UsageError(f"--config must be a ccl.yaml file, not {str(path)!r}; 'docs/collectives.md' shows one.")
+    own = Path(str(resources.files("kernbench_ccl") / "ccl.yaml"))
+    overlays = () if path is None else (path,)
+    return read_ccl(load_config(own, overlays=overlays, sets=tuple(sets), defer=True), algorithms)
+
+
+def read_ccl(config: Config, algorithms: Iterable[str] | None = None) -> CclConfig:
+    """Check a merged configuration as a whole; see `load_ccl`."""
+    reader = _Reader(config, None if algorithms is None else tuple(algorithms))
+    found = reader.read()
+    if config.faults or reader.problems:
+        raise ConfigError(*dict.fromkeys((*config.faults, *reader.problems)))
+    return found
+
+
+class _Reader:
+    """One reading; collects every fault."""
+
+    def __init__(self, config: Config, algorithms: tuple[str, ...] | None) -> None:
+        self.problems: list[str] = []
+        self._config, self._algorithms = config, algorithms
+
+    def read(self) -> CclConfig:
+        for key in self._config.data:
+            if key not in SECTIONS:
+                self._report((key,), f"must be a known key.{did_you_mean(key, SECTIONS)}")
+        written = self._mapping(("defaults",))
+        defaults = self._settings(("defaults",), "defaults", written, {})
+        entries = {}
+        for name in self._mapping(("algorithms",)):
+            path = ("algorithms", name)
+            own = self._mapping(path)
+            entries[name] = self._settings(path, name, {"algorithm": name, **own}, written)
+        self._check_names(defaults, entries)
+        collectives = self._collectives(entries)
+        return CclConfig(defaults, MappingProxyType(entries), MappingProxyType(collectives), self._config.sources)
+
+    def _mapping(self, path: KeyPath) -> Mapping[str, object]:
+        value: Any = self._config.data
+        for part in path:
+            value = value.get(part)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self._report(path, f"must be a mapping of keys to values, not {value!r}.")
+            return {}
+        return value
+
+    def _settings(
+        self, path: KeyPath, name: str, own: Mapping[str, object], below: Mapping[str, object]
+    ) -> Settings:
+        """Complete the keys of one section by those of `defaults`, whose faults are reported there, once."""
+        inherited = {key: value for key, value in below.items() if key in _NAMES and key not in own}
+
+        def where(key: str, *_: str) -> str:
+            return self._config.at(("defaults", key) if key in inherited else (*path, key))
+
+        for key in own:
+            if key not in _NAMES:
+                self._report((*path, key), f"must be a known key.{did_you_mean(key, _NAMES)}")
+        values, problems = resolve_params(SETTINGS, {**inherited, **{k: own[k] for k in own if k in _NAMES}}, where)
+        self.problems.extend(problems)
+        fallback = {setting.name: setting.default_value for setting in SETTINGS}
+        return Settings(name=name, **{**fallback, **values})
+
+    def _check_names(self, defaults: Settings, entries: Mapping[str, Settings]) -> None:
+        known = (AUTO, *entries)
+        self._check_algorithm(("defaults", "algorithm"), defaults.algorithm, known)
+        for name, entry in entries.items():
+            path: KeyPath = ("algorithms", name, "algorithm")
+            if entry.algorithm == AUTO:
+                self._report(path, "must be a registered algorithm, not 'auto'; name the one that the entry is for.")
+            else:
+                self._check_algorithm(path, entry.algorithm, ())
+
+    def _check_algorithm(self, path: KeyPath, given: str, others: Iterable[str]) -> None:
+        if self._algorithms is None or given in others or any(_same(name, given) for name in self._algorithms):
+            return
+        or_entry = ", an entry of 'algorithms' or auto" if others else ""
+        hint = did_you_mean(given, (*self._algorithms, *short_names(self._algorithms), *others)).partition(" Known: ")
+        self._report(path, f"must be a registered algorithm{or_entry}, not {given!r}.{hint[0]}")
+
+    def _collectives(self, entries: Mapping[str, Settings]) -> dict[str, str]:
+        found = {}
+        for name, given in self._mapping(("collectives",)).items():
+            path: KeyPath = ("collectives", name)
+            if name not in COLLECTIVES:
+                self._report(path, f"must be a collective.{did_you_mean(name, COLLECTIVES)}")
+                continue
+            try:
+                found[name] = parse_quantity(given, "str")
+            except ValueError as fault:
+                self._report(path, str(fault))
+                continue
+            self._check_algorithm(path, found[name], (AUTO, *entries))
+        return found
+
+    def _report(self, path: KeyPath, text: str) -> None:
+        self.problems.append(f"{self._config.at(path)} {text}")
+
+
+def short_names(algorithms: Iterable[str]) -> tuple[str, ...]:
+    """Return what users may write for registered names: without the vendor, and without the collective too.
+
+    `ccl.ring_all_reduce` is `ring_all_reduce` and, where the collective is known, `ring`.
+    """
+    found: dict[str, None] = {}
+    for name in algorithms:
+        bare = name.partition(".")[2] or name
+        found[bare] = None
+        ends = [collective for collective in COLLECTIVES if bare.endswith(f"_{collective}")]
+        if ends:
+            found[bare.removesuffix(f"_{max(ends, key=len)}")] = None
+    return tuple(found)
+
+
+def _same(registered: str, given: str) -> bool:
+    """Tell whether a user may mean a registered algorithm by `given`."""
+    return given == registered or given in short_names((registered,))

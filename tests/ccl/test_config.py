@@ -1,0 +1,164 @@
+"""ccl.yaml: entries, what they inherit, and every fault in one go with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_ccl.config import SETTINGS, Settings, load_ccl, short_names
+from kernbench_core.errors import ConfigError, UsageError
+
+KNOWN = ("ccl.ring_all_reduce", "ccl.ring_all_gather", "ccl.double_tree_all_reduce", "acme.magic_all_reduce")
+
+
+def write(tmp_path, text):
+    path = tmp_path / "ccl.yaml"
+    path.write_text(text)
+    return path
+
+
+def problems(tmp_path, text):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_ccl(path, algorithms=KNOWN)
+    return [problem.replace(str(path), "ccl.yaml") for problem in caught.value.problems]
+
+
+def test_without_a_file_the_defaults_leave_everything_to_measurement_and_machine():
+    """Auto algorithm, queues as pe_ipcq says, messages of 16 KiB, pipelined."""
+    config = load_ccl(algorithms=KNOWN)
+    assert config.defaults == Settings("defaults", "auto", None, None, None, 16384, True, None, None)
+    assert config.entries == {}
+    assert config.chosen("all_reduce") == "auto"
+    assert config.settings("ccl.ring_all_reduce") == Settings(
+        "ccl.ring_all_reduce", "ccl.ring_all_reduce", None, None, None, 16384, True, None, None
+    )
+
+
+def test_the_file_of_the_package_says_the_same_as_the_declared_defaults():
+    """One place declares a default; the YAML repeats it for its readers."""
+    declared = {setting.name: setting.default_value for setting in SETTINGS}
+    defaults = load_ccl().defaults
+    assert {name: getattr(defaults, name) for name in declared} == declared
+
+
+def test_an_entry_inherits_what_it_leaves_out(tmp_path):
+    """Its own keys, then those of defaults in the file, then the package's."""
+    config = load_ccl(
+        write(
+            tmp_path,
+            "defaults: {chunk: 8 KiB, pipeline: off}\n"
+            "algorithms:\n"
+            "  wide: {algorithm: ring, slots: 8, tier: sram, pes: 4, topology: torus_2d}\n"
+            "  acme.magic_all_reduce: {pipeline: on, slot_bytes: 1 MiB}\n"
+            "collectives: {all_reduce: wide, all_gather: ring, reduce: auto}\n",
+        ),
+        algorithms=KNOWN,
+    )
+    assert config.entries["wide"] == Settings("wide", "ring", 8, None, "sram", 8192, False, 4, "torus_2d")
+    assert config.settings("acme.magic_all_reduce") == Settings(
+        "acme.magic_all_reduce", "acme.magic_all_reduce", None, 1 << 20, None, 8192, True, None, None
+    )
+    assert [config.chosen(name) for name in ("all_reduce", "all_gather", "reduce", "scatter")] == [
+        "wide", "ring", "auto", "auto",
+    ]  # fmt: skip
+
+
+def test_an_algorithm_has_the_settings_of_the_entry_that_runs_it(tmp_path):
+    """By the entry's name, else by the only entry that names it; of several, none is meant."""
+    text = "algorithms:\n  ring: {chunk: 4 KiB}\n  a: {algorithm: double_tree}\n  b: {algorithm: double_tree}\n"
+    config = load_ccl(write(tmp_path, text), algorithms=KNOWN)
+    assert config.settings("ccl.ring_all_reduce").name == "ring"
+    assert config.settings("ccl.ring_all_gather").chunk == 4096
+    assert config.settings("ccl.double_tree_all_reduce").name == "ccl.double_tree_all_reduce"
+
+
+def test_settings_on_top_of_the_file(tmp_path):
+    """KEY=VALUE texts are merged last and are checked alike."""
+    config = load_ccl(write(tmp_path, "defaults: {chunk: 8 KiB}\n"), sets=("defaults.chunk=32 KiB", "defaults.pes=2"))
+    assert (config.defaults.chunk, config.defaults.pes) == (32768, 2)
+    with pytest.raises(ConfigError) as caught:
+        load_ccl(sets=("defaults.chunk=0 B",))
+    assert caught.value.problems == ("--set defaults.chunk=0 B: defaults.chunk must be a positive size, not '0 B'.",)
+
+
+def test_every_fault_is_reported_at_once_with_its_place(tmp_path):
+    """Sections, keys, units, choices, names: one sentence each, with line and column."""
+    text = """\
+defualts: {chunk: 1 KiB}
+defaults:
+  chunk: 64
+  pipeline: maybe
+  slots: 0
+  algorithm: rnig
+algorithms:
+  ring:
+    tier: tmc
+    slot: 4
+    pes: many
+    topology: circle
+  other: {}
+  third: {algorithm: auto}
+  fourth: 7
+collectives:
+  all_redcue: ring
+  all_gather: 5
+  broadcast: nothing
+"""
+    assert problems(tmp_path, text) == [
+        "ccl.yaml:1:1: defualts must be a known key. Did you mean 'defaults'?",
+        "ccl.yaml:5:3: defaults.slots must be an integer of at least 1 or auto, not 0.",
+        "ccl.yaml:3:3: defaults.chunk must be a positive size, not 64. Did you mean '64 B'?",
+        "ccl.yaml:4:3: defaults.pipeline must be on or off, not 'maybe'.",
+        "ccl.yaml:10:5: algorithms.ring.slot must be a known key. Did you mean 'slots'?",
+        "ccl.yaml:9:5: algorithms.ring.tier must be one of 'auto', 'tcm', 'sram', 'hbm', not 'tmc'.",
+        "ccl.yaml:11:5: algorithms.ring.pes must be an integer of at least 1 or auto, not 'many'.",
+        "ccl.yaml:12:5: algorithms.ring.topology must be one of 'auto', 'ring', 'mesh_2d', 'torus_2d', "
+        "'fully_connected', 'switch', not 'circle'.",
+        "ccl.yaml:15:3: algorithms.fourth must be a mapping of keys to values, not 7.",
+        "ccl.yaml:6:3: defaults.algorithm must be a registered algorithm, an entry of 'algorithms' or auto, not "
+        "'rnig'. Did you mean 'ring'?",
+        "ccl.yaml:13:3: algorithms.other.algorithm must be a registered algorithm, not 'other'.",
+        "ccl.yaml:14:11: algorithms.third.algorithm must be a registered algorithm, not 'auto'; name the one that the "
+        "entry is for.",
+        "ccl.yaml:15:3: algorithms.fourth.algorithm must be a registered algorithm, not 'fourth'.",
+        "ccl.yaml:17:3: collectives.all_redcue must be a collective. Did you mean 'all_reduce'?",
+        "ccl.yaml:18:3: collectives.all_gather must be text, not 5.",
+        "ccl.yaml:19:3: collectives.broadcast must be a registered algorithm, an entry of 'algorithms' or auto, not "
+        "'nothing'.",
+    ]
+
+
+def test_duplicate_keys_and_wrong_sections_are_told_beside_other_faults(tmp_path):
+    """What reading can go on after does not hide the rest."""
+    assert problems(tmp_path, "defaults: {chunk: 1 KiB, chunk: 2 KiB}\nalgorithms: [ring]\n") == [
+        "ccl.yaml:1:26: key 'chunk' must appear once, but it is also at ccl.yaml:1:12.",
+        "ccl.yaml:2:1: algorithms must be a mapping of keys to values, not ['ring'].",
+    ]
+
+
+def test_a_file_that_is_not_there():
+    """--config names a file."""
+    with pytest.raises(UsageError) as caught:
+        load_ccl(Path("/nowhere/ccl.yaml"))
+    assert str(caught.value) == (
+        "--config must be a ccl.yaml file, not '/nowhere/ccl.yaml'; 'docs/collectives.md' shows one."
+    )
+
+
+def test_short_names_leave_out_vendor_and_collective():
+    """What users may write for an algorithm."""
+    assert short_names(("ccl.ring_all_reduce",)) == ("ring_all_reduce", "ring")
+    assert short_names(("acme.odd",)) == ("odd",)
+
+
+@given(st.integers(1, 1 << 30), st.sampled_from([1, 2, 4, 8]))
+def test_a_message_has_at_least_one_element(chunk, itemsize):
+    """A tile is what fits the bytes of a message, never nothing."""
+    settings = Settings("a", "a", None, None, None, chunk, True, None, None)
+    tile = settings.tile(itemsize)
+    assert tile >= 1
+    assert tile == 1 or tile * itemsize <= chunk < (tile + 1) * itemsize
