@@ -65,13 +65,15 @@ class HostTensors(HostProgram):
         name: str | None = None,
         placement: Placements | None = None,
         device: int | str | Iterable[int] | None = None,
+        preloaded: bool = False,
     ) -> DeviceTensor:
         """Place an array, or random numbers of a shape, in device memory, and take the time of the copy.
 
         `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
         (normal floats, ints from -8 to 7, unsigned ones from 0 to 15). `dtype` is a name like "f16"; default the
         array's own, or f32.
-        Every copy of a replicated tensor is written, and takes its time. For `placement` and `device` see `empty`.
+        Every copy of a replicated tensor is written, and takes its time. With `preloaded` the data is there already:
+        nothing is copied, and only the MMUs are told. For `placement` and `device` see `empty`.
         """
         self.require_host("rt.tensor")
         shape = _as_shape(source)
@@ -86,7 +88,8 @@ class HostTensors(HostProgram):
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
         self._put(tensor, array)
-        self.request(MemoryWriteMsg(tensor.allocation.all_regions))
+        if not preloaded:
+            self.request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
 
     def zeros(

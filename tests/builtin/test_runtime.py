@@ -55,6 +55,24 @@ def test_numpy_between_launches_computes_what_it_needs_and_takes_no_time() -> No
     assert len([op for op in result.op_log if op.op_name == "dma_write"]) == 2 * 4
 
 
+def test_preloaded_data_takes_no_copy() -> None:
+    """What is there already costs what an empty tensor costs, and holds the data."""
+
+    def bench(rt: Any) -> None:
+        begin = rt.now
+        rt.empty((1024,), "f32")
+        empty = rt.now - begin
+        begin = rt.now
+        x = rt.tensor(np.arange(1024, dtype=np.float32), preloaded=True)
+        assert rt.now - begin == empty
+        assert x.numpy().sum() == 1023 * 512
+        begin = rt.now
+        rt.tensor(np.arange(1024, dtype=np.float32))
+        assert rt.now - begin > empty
+
+    run(bench)
+
+
 def test_numpy_waits_in_simulated_time_for_a_running_launch_of_that_tensor() -> None:
     """Reading a tensor ends when its writer has ended; a tensor that no launch has is read at once."""
 
