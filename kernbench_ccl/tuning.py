@@ -1,0 +1,95 @@
+"""Which algorithm `auto` is: what was measured to be fastest, and a rule where nothing was.
+
+The table is `tuning.json` beside this file, when a measurement has written it:
+`{"schema": "kernbench.tuning/1", "entries": [{"collective", "network", "world", "best": [[nbytes, algorithm], …]}]}`,
+where each algorithm is the best up to its nbytes and the last one also above.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+SCHEMA: Final = "kernbench.tuning/1"
+FILE: Final = Path(__file__).with_name("tuning.json")
+LARGE: Final = 64 * 1024
+"""From how many bytes of each rank on bandwidth counts more than the number of steps, by the rule."""
+
+_FEW_STEPS: Final = ("direct", "halving_doubling", "recursive_doubling", "double_tree", "tree", "binomial_tree", "ring")
+_BANDWIDTH: Final = {
+    "ring": ("bidirectional_ring", "ring", "chain", "double_tree"),
+    "mesh_2d": ("mesh_2d", "torus_2d", "torus", "bidirectional_ring", "ring", "chain"),
+    "torus_2d": ("torus_2d", "torus", "mesh_2d", "bidirectional_ring", "ring", "chain"),
+    "fully_connected": ("direct", "halving_doubling", "ring", "chain"),
+    "switch": ("ring", "direct", "halving_doubling", "chain"),
+}
+
+
+@frozen
+class Entry:
+    """What was measured for a collective, a network and a number of ranks: (bytes up to which, algorithm)."""
+
+    collective: str
+    network: str
+    world: int
+    best: tuple[tuple[int, str], ...]
+
+    def at(self, nbytes: int) -> str:
+        """Return the algorithm that was best for a size."""
+        return next((name for most, name in self.best if nbytes <= most), self.best[-1][1])
+
+
+@frozen
+class Tuning:
+    """A measured table; empty where nothing was measured."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def choose(self, collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
+        """Return one of `able`, the registered names of algorithms that do these ranks on this network.
+
+        `nbytes` is the size as nccl-tests counts it. It is what was measured with the nearest number of ranks, else
+        what the rule says; None when `able` is empty.
+        """
+        measured = [e for e in self.entries if (e.collective, e.network) == (collective, network)]
+        for entry in sorted(measured, key=lambda e: (abs(math.log(e.world / world)), e.world)):
+            if entry.at(nbytes) in able:
+                return entry.at(nbytes)
+        return by_rule(collective, network, world, nbytes, able)
+
+
+def choose(collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
+    """Choose by the table of the package; see `Tuning.choose`."""
+    return load_tuning().choose(collective, network, world, nbytes, able)
+
+
+def load_tuning(path: Path = FILE) -> Tuning:
+    """Read a measured table; an empty one where there is no file, or it is of another version."""
+    try:
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Tuning()
+    if data.get("schema") != SCHEMA:
+        return Tuning()
+    return Tuning(
+        tuple(
+            Entry(e["collective"], e["network"], e["world"], tuple((int(n), str(name)) for n, name in e["best"]))
+            for e in data["entries"]
+        )
+    )
+
+
+def by_rule(collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
+    """Choose without measurements: few steps for what is small, the network's own method for what is large."""
+    methods = {name: name.partition(".")[2].removesuffix(f"_{collective}") for name in able}
+    order = _FEW_STEPS if nbytes < LARGE else _BANDWIDTH.get(network, ())
+    for wanted in (*order, *_BANDWIDTH["ring"], *_FEW_STEPS):
+        for name, method in methods.items():
+            if method == wanted:
+                return name
+    return next(iter(able), None)
