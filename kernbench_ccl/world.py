@@ -19,6 +19,7 @@ from kernbench_core.runtime import Runtime
 
 if TYPE_CHECKING:
     from kernbench_ccl.config import CclConfig, Settings
+    from kernbench_core.graph import PeSite
 
 __tracebackhide__ = True
 
@@ -36,7 +37,8 @@ class ProcessGroup:
     ranks: tuple[int, ...]
     world: World = field(repr=False)
     ledger: Ledger = field(repr=False)
-    live: bool = True
+    #: Ranks that have destroyed it.
+    left: set[int] = field(factory=set, repr=False)
 
     def size(self) -> int:
         """Return the number of ranks."""
@@ -71,7 +73,7 @@ class World:
     messages: dict[tuple[int, int], Ledger] = field(factory=dict)
     made_groups: Ledger = field(init=False)
     splits: dict[tuple[str, int], dict[int, tuple[Sequence[int], Sequence[int]]]] = field(factory=dict)
-    source: object = None
+    source: tuple[str | None, tuple[str, ...], tuple[int, ...] | None] = (None, (), None)
     spare: dict[tuple[int, str], list[DeviceTensor]] = field(factory=dict)
     _config: CclConfig | None = None
 
@@ -85,16 +87,16 @@ class World:
         assert self._config is not None
         return self._config
 
-    def configure(self, config: CclConfig, source: object) -> None:
-        """Take the configuration; called by the first rank that joins."""
+    def configure(self, config: CclConfig, source: tuple[str | None, tuple[str, ...], tuple[int, ...] | None]) -> None:
+        """Take the configuration; called by the first rank that joins. `source`: the file, the texts, the PEs."""
         self._config, self.source = config, source
 
     def add_group(
-        self, sites: Sequence[object], ranks: tuple[int, ...], name: str, pes: Iterable[int] | None
+        self, sites: Sequence[PeSite], ranks: tuple[int, ...], name: str, pes: Iterable[int] | None
     ) -> ProcessGroup:
-        """Make a group of these ranks and keep it."""
+        """Make a group of these ranks, and keep it; without `pes`, those of the group of all ranks move data."""
         sips = [self.sips[rank] for rank in ranks]
-        group = make_group(sites, sips, pes=pes, name=name, channel=Channel(name))  # type: ignore[arg-type]
+        group = make_group(sites, sips, pes=self.source[2] if pes is None else pes, name=name)
         made = ProcessGroup(group, ranks, self, Ledger(name, ranks))
         self.groups.append(made)
         return made
@@ -123,8 +125,8 @@ class Here:
             raise UsageError(
                 f"{call}: group must be None or what dist.new_group returned in this dist.spawn, not {given!r}."
             )
-        if not found.live:
-            raise UsageError(f"{call}: group {found.name()!r} must not be used any more: it was destroyed.")
+        if self.rank in found.left:
+            raise UsageError(f"{call}: group {found.name()!r} must not be used any more: it was destroyed here.")
         if self.rank not in found.ranks:
             raise UsageError(
                 f"{call}: rank {self.rank} must be in the group {found.name()!r}, which is of the ranks "

@@ -20,7 +20,7 @@ from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 if TYPE_CHECKING:
     from kernbench_core.device_tensor import DeviceTensor
     from kernbench_core.engine import GraphEngine
-    from kernbench_core.graph import PeSite
+    from kernbench_core.graph import Design, PeSite
     from kernbench_core.host_tensors import Expectation
     from kernbench_core.plugins import Plugins
     from kernbench_core.rows import Cell
@@ -99,6 +99,11 @@ class HostProgram:
     def now(self) -> float:
         """Simulated time in ns."""
         return self._engine.env.now
+
+    @property
+    def design(self) -> Design:
+        """The machine that the run is on."""
+        return self._engine.ctx.design
 
     @property
     def plugins(self) -> Plugins:

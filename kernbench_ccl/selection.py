@@ -1,0 +1,90 @@
+"""Which algorithm serves a call, and the collective that its kernels are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kernbench_ccl.config import AUTO
+from kernbench_ccl.contract import Algorithm, Collective, Network, load_algorithm, methods_of
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import UsageError
+from kernbench_core.networks import find_extent
+
+if TYPE_CHECKING:
+    from kernbench_ccl.config import CclConfig, Settings
+    from kernbench_ccl.groups import Group
+    from kernbench_core.graph import Design
+    from kernbench_core.registry import AlgorithmEntry, Registry
+
+__tracebackhide__ = True
+
+PREFERRED: Final = ("ring", "direct", "tree", "chain")
+"""The methods that `auto` tries first, in this order; then all others by name."""
+
+
+def machine_network(design: Design, name: str | None = None) -> Network:
+    """Return the scale-up network of a machine as algorithms see it, or another shape over the same SIPs."""
+    found = design.network
+    if found is None or (name is not None and name != found.topology):
+        shape = name or "ring"
+        extent = find_extent(shape, design.sips, None, None)
+        return Network(shape, design.sips, extent.width, extent.height)
+    return Network(found.topology, design.sips, found.extent.width, found.extent.height)
+
+
+def choose_algorithm(
+    registry: Registry[AlgorithmEntry], config: CclConfig, collective: str, design: Design, world: int
+) -> tuple[Algorithm, Settings]:
+    """Return the algorithm that the configuration has for a collective of `world` ranks, with its settings.
+
+    UsageError when it will not do this number of ranks, or when `auto` finds none that will.
+    """
+    name = config.chosen(collective)
+    if name != AUTO:
+        settings = config.settings(name)
+        algorithm = load_algorithm(registry, settings.algorithm, collective)
+        refusal = algorithm.refusal(machine_network(design, settings.topology), world)
+        if refusal is not None:
+            raise UsageError(refusal)
+        return algorithm, config.settings(algorithm.name) if settings.name == AUTO else settings
+    methods = methods_of(registry, collective)
+    refusals = []
+    for method in sorted(methods, key=lambda method: (_rank(method), method)):
+        algorithm = load_algorithm(registry, methods[method], collective)
+        settings = config.settings(methods[method])
+        refusal = algorithm.refusal(machine_network(design, settings.topology), world)
+        if refusal is None:
+            return algorithm, settings
+        refusals.append(refusal)
+    raise UsageError(
+        "\n".join([f"no registered algorithm does {collective} of {world} ranks; register one.", *refusals])
+    )
+
+
+def make_collective(
+    name: str,
+    group: Group,
+    algorithm: Algorithm,
+    settings: Settings,
+    design: Design,
+    dtype: str,
+    **details: Any,
+) -> Collective:
+    """Return what the kernels of a call find in `tl.collective`; `details` are its redop, root, counts and sequence."""
+    given: Mapping[str, Any] = {key: value for key, value in details.items() if value is not None}
+    return Collective(
+        name,
+        dtype,
+        machine_network(design, settings.topology),
+        group.sips,
+        tile=settings.tile(itemsize(dtype)),
+        pipeline=settings.pipeline,
+        algorithm=algorithm.name,
+        cubes=(design.mesh_width, design.cubes_per_sip // design.mesh_width),
+        **given,
+    )
+
+
+def _rank(method: str) -> int:
+    return PREFERRED.index(method) if method in PREFERRED else len(PREFERRED)
