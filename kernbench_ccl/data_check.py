@@ -1,0 +1,195 @@
+"""Is the data of a collective right? Phase 2 computes it on integers that are exact, and on reals with a tolerance.
+
+The run itself has the integers: in whatever order they are reduced the result is exact, so every element that differs
+is wrong. Then the same ops are computed again on reals (no second simulation). These are right within n x eps of the
+dtype times the sum of the magnitudes of what was added (of a product: of the product), n being the number of
+contributions; what is only moved, and a least or greatest element, must be exact. All of it goes block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from kernbench_ccl.collectives import COLLECTIVES, exact_inputs, expected, reduced
+from kernbench_core.dtypes import cast, is_float, numpy_dtype, to_compute
+from kernbench_core.executor import DataExecutor
+from kernbench_core.substitution import replace_data
+from kernbench_core.values import Value
+
+Array = NDArray[Any]
+_SHOWN = 4
+_BLOCK = 1 << 20
+_EPS = {
+    "f32": (2.0**-23, 2.0**-149), "f16": (2.0**-10, 2.0**-24), "bf16": (2.0**-7, 2.0**-133),
+    "f8e4m3": (2.0**-3, 2.0**-9), "f8e5m2": (2.0**-2, 2.0**-16),
+}  # fmt: skip
+"""The distance of 1 to the next number, and the least number above 0."""
+
+
+@frozen
+class Data:
+    """What is asked: the collective, the dtype, the reduction (None for none), the root, and nccl's count."""
+
+    collective: str
+    dtype: str
+    redop: str | None
+    root: int
+    count: int
+    world: int
+
+    def integers(self) -> list[Array | None]:
+        """Return every rank's input of small integers whose result is exact; None where a rank has no input."""
+        return self._inputs(lambda n, rank: exact_inputs(self.dtype, self.redop, n, self.world, rank))
+
+    def reals(self) -> list[Array | None]:
+        """Return every rank's input of reals: normal ones, for products those around 1."""
+
+        def draw(count: int, rank: int) -> Array:
+            generator = np.random.default_rng((1, rank))
+            if self.redop == "product":
+                return cast(generator.uniform(0.5, 1.5, count).astype(np.float32), self.dtype)
+            return cast(generator.standard_normal(count, np.float32), self.dtype)
+
+        return self._inputs(draw)
+
+    def _inputs(self, draw: Callable[[int, int], Array]) -> list[Array | None]:
+        kind = COLLECTIVES[self.collective]
+        counts = [kind.in_count(self.count, self.world, rank, self.root) for rank in range(self.world)]
+        return [draw(n, rank) if n else None for rank, n in enumerate(counts)]
+
+    def right(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        """Return what each rank's output must hold; None where it has none."""
+        redop = self.redop
+        if redop is not None:
+            whole = _by_blocks(inputs, numpy_dtype(self.dtype), lambda block: reduced(block, redop))
+            return self._shared(whole)
+        nothing = np.zeros(0, numpy_dtype(self.dtype))
+        given = [nothing if array is None else array for array in inputs]
+        return expected(self.collective, given, redop=redop, root=self.root)
+
+    def tolerance(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        """Return how far each element of each rank's output may be off, for reals; None for exact."""
+        if self.redop not in ("sum", "avg", "product"):
+            return [None] * self.world
+        eps, tiny = _EPS[self.dtype]
+        steps = self.world * eps / (self.world if self.redop == "avg" else 1)
+
+        def allowed(block: Sequence[Array]) -> Array:
+            wide = [np.abs(to_compute(part).astype(np.float64)) for part in block]
+            whole = np.multiply.reduce(wide) if self.redop == "product" else np.add.reduce(wide)
+            return np.asarray(whole * steps + self.world * tiny)
+
+        return self._shared(_by_blocks(inputs, np.dtype(np.float64), allowed))
+
+    def _shared(self, whole: Array) -> list[Array | None]:
+        """Give each rank its part of a reduced vector."""
+        if self.collective == "reduce_scatter":
+            return list(np.split(whole, self.world))
+        if self.collective == "reduce":
+            return [whole if rank == self.root else None for rank in range(self.world)]
+        return [whole] * self.world
+
+
+def _by_blocks(inputs: Sequence[Array | None], dtype: Any, function: Callable[[Sequence[Array]], Array]) -> Array:
+    """Compute an elementwise function of all ranks' vectors, a block at a time."""
+    vectors = [array for array in inputs if array is not None]
+    out = np.empty(vectors[0].shape, dtype)
+    for start in range(0, len(out), _BLOCK):
+        out[start : start + _BLOCK] = function([vector[start : start + _BLOCK] for vector in vectors])
+    return out
+
+
+@frozen
+class Verdict:
+    """How many elements are wrong over all ranks (the more of integers and reals), and where, in sentences."""
+
+    wrong: int
+    failures: tuple[str, ...] = ()
+
+
+def check(
+    data: Data,
+    executor: Callable[..., DataExecutor],
+    inputs: Mapping[int, Value],
+    outputs: Mapping[int, Value],
+    integers: Sequence[Array | None],
+) -> Verdict:
+    """Compare what each rank's output holds with what is right, on the integers of the run and on reals.
+
+    `executor(inputs=…)` makes an executor of the run; `inputs` and `outputs` are, by rank, what the tensors held before
+    the launch and hold after it.
+    """
+    plain = executor()
+    plain.run()
+    exact = compare(data, plain, outputs, data.right(integers), None, "integers")
+    if not is_float(data.dtype):
+        return exact
+    reals = data.reals()
+    held = [(inputs[rank], array) for rank, array in enumerate(reals) if array is not None]
+    other = executor(inputs=replace_data(held))
+    other.run()
+    loose = compare(data, other, outputs, data.right(reals), data.tolerance(reals), "reals")
+    return Verdict(max(exact.wrong, loose.wrong), exact.failures or loose.failures)
+
+
+def compare(
+    data: Data,
+    executor: DataExecutor,
+    outputs: Mapping[int, Value],
+    right: Sequence[Array | None],
+    tolerance: Sequence[Array | None] | None,
+    what: str,
+) -> Verdict:
+    """Count the elements of all ranks that differ, and say for each rank where and what is there."""
+    wrong, failures, silent = 0, [], 0
+    for rank, must_be in enumerate(right):
+        if must_be is None:
+            continue
+        got = executor.materialize(outputs[rank]).reshape(-1)
+        allowed = None if tolerance is None else tolerance[rank]
+        differs = _differs(got, must_be, allowed)
+        count = int(np.count_nonzero(differs))
+        wrong += count
+        if count and len(failures) < _SHOWN:
+            failures.append(_failure(rank, got, must_be, differs, allowed, what))
+        elif count:
+            silent += 1
+    if silent:
+        failures.append(f"and {silent} more rank{'s' if silent > 1 else ''}.")
+    return Verdict(wrong, tuple(failures))
+
+
+def _differs(got: Array, right: Array, allowed: Array | None) -> NDArray[np.bool_]:
+    out = np.empty(right.shape, np.bool_)
+    for start in range(0, len(out), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        if allowed is None:
+            out[part] = got[part] != right[part]
+        else:
+            error = np.abs(to_compute(got[part]).astype(np.float64) - to_compute(right[part]).astype(np.float64))
+            out[part] = ~(error <= allowed[part])
+    return out
+
+
+def _failure(
+    rank: int, got: Array, right: Array, differs: NDArray[np.bool_], allowed: Array | None, what: str
+) -> str:
+    at = np.flatnonzero(differs)
+    first, last, count = int(at[0]), int(at[-1]), len(at)
+    where = f"element {first}" if count == 1 else f"{count} of the elements {first} to {last}"
+    if count > 1 and count == last - first + 1:
+        where = f"elements {first} to {last}"
+    within = "" if allowed is None else f" within {float(allowed[first]):.3g}"
+    return (
+        f"rank {rank}, {what}: {where} of {len(got)} {'is' if count == 1 else 'are'} wrong; element {first} must be "
+        f"{_number(right[first])}{within}, not {_number(got[first])}."
+    )
+
+
+def _number(element: Any) -> str:
+    return str(element) if element.dtype.kind in "iub" else f"{float(element):.7g}"
