@@ -184,6 +184,11 @@ class Cost:
     latency: float
     network: Network
 
+    @property
+    def hop(self) -> float:
+        """The latency between neighbours in ns: of one link, or of the two that lead over a switch."""
+        return self.latency * (2 if self.network.name == "switch" else 1)
+
 
 def _no_refusal(world: int, network: Network) -> str | None:
     return None
@@ -292,9 +297,8 @@ def load_algorithm(registry: Registry[AlgorithmEntry], name: str, collective: st
     if algorithm.kernel is not kernel and registry[full].target.partition(":")[2] != "kernel":
         raise PluginError(f"algorithm {full!r} must be registered as '{target}:kernel', not {registry[full].target!r}.")
     if algorithm.collective != collective:
-        raise UsageError(
-            f"algorithm {full!r} must do {collective}, not {algorithm.collective} as {algorithm.file} does; choose another."
-        )
+        does = f"{algorithm.collective}, as {algorithm.file} says"
+        raise UsageError(f"algorithm {full!r} must do {collective}, not {does}; choose another.")
     return algorithm
 
 

@@ -1,0 +1,47 @@
+"""All-gather around a ring, in one direction: every rank passes on what it got last.
+
+Rank r sends to r + 1: first its own part, then, in each of N - 2 more steps, the part that came in the step before.
+
+Closed form: in each of N - 1 steps every link carries one part of S/N bytes (S: all parts): (N - 1)(a + S/(N b)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import Segment, run
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_gather"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def ring_all_gather(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Give every rank the `count` elements of each, in rank order."""
+    start, end = share(count, n_pe, pe)
+    segments = [Segment(start, other * count + start, end - start) for other in range(world)]
+    ring = _ring.ring_of(range(world), rank)
+    work = _ring.Work(tl)
+    run(tl, rank, pe, n_pe, [_ring.all_gather(work, ring, in_ptr, out_ptr, segments)])
+
+
+kernel = ring_all_gather
+
+
+def formula(cost: Cost) -> float:
+    """Return (N - 1)(a + S/(N b)) in ns; S is the size of all parts."""
+    return (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

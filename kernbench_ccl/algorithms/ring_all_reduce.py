@@ -1,0 +1,48 @@
+"""All-reduce around a ring, in one direction: a reduce-scatter, then an all-gather.
+
+Rank r sends to r + 1. Each PE takes its share of the vector and cuts it into N segments. In N - 1 steps partial sums
+travel around until rank r has the whole sum of segment r; in N - 1 more every rank passes on what it got last.
+
+Closed form: in each of 2(N - 1) steps every link carries one segment of S/N bytes, so that a step takes a + S/(N b)
+with the latency a and the bandwidth b of a link: 2(N - 1)(a + S/(N b)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import cut, run
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def ring_all_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give every rank the result."""
+    start, end = share(count, n_pe, pe)
+    ring = _ring.ring_of(range(world), rank)
+    work = _ring.Work(tl)
+    run(tl, rank, pe, n_pe, [_ring.all_reduce(work, ring, in_ptr, out_ptr, cut(start, end, world))])
+
+
+kernel = ring_all_reduce
+
+
+def formula(cost: Cost) -> float:
+    """Return 2(N - 1)(a + S/(N b)) in ns."""
+    return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

@@ -1,0 +1,52 @@
+"""All-reduce around a ring, in both directions: halves of the vector go opposite ways at the same time.
+
+Each half is a ring all-reduce (see ring_all_reduce), one to r + 1, one to r - 1. Two ranks have one link between them,
+and take one direction.
+
+Closed form: as one direction with S/2: 2(N - 1)(a + S/(2 N b)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import cut, run
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def ring_bidirectional_all_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give every rank the result."""
+    start, end = share(count, n_pe, pe)
+    rings = _ring.both_ways(world, rank)
+    work = _ring.Work(tl, len(rings))
+    streams = []
+    for half, ring in enumerate(rings):
+        low, high = share(end - start, len(rings), half)
+        streams.append(_ring.all_reduce(work, ring, in_ptr, out_ptr, cut(start + low, start + high, world)))
+    run(tl, rank, pe, n_pe, streams)
+
+
+kernel = ring_bidirectional_all_reduce
+
+
+def formula(cost: Cost) -> float:
+    """Return 2(N - 1)(a + S/(2 N b)) in ns, with two ranks S/(N b)."""
+    directions = min(2, cost.world - 1) or 1
+    return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (directions * cost.world * cost.bandwidth))
