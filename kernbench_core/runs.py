@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,16 +172,19 @@ def require_path(what: str, given: object, must_be: str) -> None:
 
 
 def configure(
-    plugins: Plugins, topology: str | Path, components: str | Path | None = None, sets: tuple[str, ...] = ()
+    plugins: Plugins,
+    topology: str | Path,
+    components: str | Path | Sequence[str | Path] | None = None,
+    sets: tuple[str, ...] = (),
 ) -> Config:
-    """Read a topology preset or file with its overlay and settings; raise ConfigError with every problem."""
+    """Read a topology preset or file with its overlays and settings; raise ConfigError with every problem."""
     from kernbench_core.config import load_config
 
     presets = {}
     for name, entry in plugins.topologies.items():
         package, _, resource = entry.target.partition(":")
         presets[name] = Path(str(resources.files(package) / resource))
-    overlays = () if components is None else (components,)
+    overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
     return load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
 
 
