@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Algorithm, Collective, KernelContext, Network
@@ -57,7 +57,7 @@ class Case:
     dtype: str = "f16"
     order: int = 0
     contributors: str = "sip"
-    options: Mapping[str, object] = field(factory=dict)
+    cubes: tuple[int, int] = (1, 1)
 
     @property
     def world(self) -> int:
@@ -72,6 +72,7 @@ class Case:
             f"tiles of {self.tile}",
         ]
         words += [f"redop {self.redop}"] if self.redop else []
+        words += ["a vector of each PE"] if self.contributors == "pe" else []
         words += [f"root {self.root}"] if self.root else []
         words += ["in place" if self.in_place else "out of place"]
         words += [] if self.pipeline else ["pipeline off"]
@@ -106,6 +107,7 @@ class Proof:
     messages: int
     steps: int
     chose: bool = False
+    """Whether a kernel received from whoever was first: then another order may have another outcome."""
 
 
 def sides(name: str, case: Case, rank: int) -> Sides:

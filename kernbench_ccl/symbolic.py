@@ -10,6 +10,7 @@ payload is a `PayloadError`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any, Protocol
 
@@ -137,7 +138,10 @@ def aligned(first: Payload, second: Payload) -> Iterator[tuple[Segment, Segment]
     while i < len(first) and j < len(second):
         a, b = first[i], second[j]
         end = min(a.end, b.end)
-        yield a.cut(start, end, start), b.cut(start, end, start)
+        if a.start == b.start and a.end == b.end:
+            yield a, b
+        else:
+            yield a.cut(start, end, start), b.cut(start, end, start)
         i += a.end == end
         j += b.end == end
         start = end
@@ -190,14 +194,9 @@ class Symbols:
         size = itemsize(value.dtype)
         if len(parts) == 1 and parts[0].source is whole:
             return self._constant(whole)
-        painted: list[Segment] = []
         fill = getattr(whole, "fill", None)
-        if fill is not None:
-            painted.append(Segment(0, value.nbytes // size, self._number(fill)))
-        for part in parts:
-            for segment in self._moved(part, value.dtype, size):
-                _paint(painted, segment)
-        return joined(painted)
+        ground = [] if fill is None else [Segment(0, value.nbytes // size, self._number(fill))]
+        return _painted(ground, [s for part in parts for s in self._moved(part, value.dtype, size)])
 
     # Moves ------------------------------------------------------------------------------------------
 
@@ -389,18 +388,20 @@ def _gathered(operands: Sequence[Payload], places: np.ndarray[Any, Any]) -> Payl
     return joined(out)
 
 
-def _paint(painted: list[Segment], segment: Segment) -> None:
-    """Put a segment over what was painted before."""
-    if not painted or painted[-1].end <= segment.start:
-        painted.append(segment)
-        return
-    under = tuple(painted)
-    painted[:] = [
-        *between(under, 0, segment.start),
-        segment,
-        *between(under, segment.end, length(under), segment.end),
-    ]
-    painted.sort(key=lambda each: each.start)
+def _painted(ground: list[Segment], segments: list[Segment]) -> Payload:
+    """Return segments put one after the other over what was there before."""
+    if not ground:
+        ascending = sorted(segments, key=lambda each: each.start)
+        if all(a.end <= b.start for a, b in pairwise(ascending)):
+            return joined(ascending)
+    for segment in segments:
+        under = tuple(ground)
+        ground[:] = [
+            *between(under, 0, segment.start),
+            segment,
+            *between(under, segment.end, max(length(under), segment.end), segment.end),
+        ]
+    return joined(ground)
 
 
 def _linked_runs(dst: Region, src: Region) -> Iterator[tuple[int, int, int]]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from attrs import define, field, frozen
 
 from kernbench_ccl.expected import Admissible, Difference, differences, spell_fault, spell_held, spell_right
-from kernbench_ccl.symbolic import Op, Origin, Payload, Segment, Symbols, between, length, shifted
+from kernbench_ccl.symbolic import Op, Payload, Segment, Symbols, length, shifted
 from kernbench_core.values import LoadedValue, OpId, Value
 
 Site = Callable[[OpId], str]
@@ -75,12 +75,12 @@ class Steps:
 
 @frozen
 class Event:
-    """One op of a collective that made, stored or sent payload."""
+    """One op of a collective that made or stored a value, in which step."""
 
     op_id: OpId
     call: str
     step: int
-    payload: Payload
+    value: Value
 
 
 @frozen
@@ -112,17 +112,12 @@ class History:
         """Take note of an op; PayloadError, as `Symbols.tell`."""
         step = self.steps.tell(op)
         made = self.symbols.tell(op, where)
-        if made is None and op.op_name == "dma_write" and op.writes is not None and op.writes.value is not None:
-            made = self.symbols.of(op.writes.value)
-        if made is None or op.op_id is None:
+        value = None if op.writes is None else op.writes.value
+        if op.op_id is None or value is None or (made is None and op.op_name != "dma_write"):
             return None
         call = "tl.store" if op.op_name in ("dma_write", "masked_store") else f"tl.{op.op_name}"
-        return self.note(Event(op.op_id, call, step, made))
-
-    def note(self, event: Event) -> Event:
-        """Keep an event."""
+        event = self._by_op[op.op_id] = Event(op.op_id, call, step, value)
         self.events.append(event)
-        self._by_op[event.op_id] = event
         return event
 
     def event(self, op_id: OpId | None) -> Event | None:
@@ -138,7 +133,7 @@ class History:
         for event in self.events:
             if best is not None and event.step >= best[0].step:
                 continue
-            for segment in event.payload:
+            for segment in self.symbols.of(event.value):
                 if not admissible.holds(segment) and _part_of(segment, wrong.found):
                     best = event, segment
                     break
@@ -219,7 +214,7 @@ def _writer(history: History, wrong: Difference, rank: int, place_of: Place) -> 
     """Return the last store of the rank that stored just what was found wrong."""
     for event in reversed(history.events):
         if event.call == "tl.store" and place_of(event.op_id[0])[0] == rank:
-            for segment in event.payload:
+            for segment in history.symbols.of(event.value):
                 if segment.terms and _part_of(segment, wrong.found) and len(segment.terms) == len(wrong.found.terms):
                     return event
     return None
@@ -238,8 +233,3 @@ def chunk_of(payload: Payload) -> str:
     more = f" and {len(payload) - 2} more stretches" if len(payload) > 2 else ""
     return " and ".join(parts) + more
 
-
-__all__ = [
-    "Event", "History", "Origin", "Place", "Site", "Steps", "WrongStep", "between", "blame", "chunk_of",
-    "first_wrong_step",
-]  # fmt: skip

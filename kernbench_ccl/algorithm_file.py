@@ -1,0 +1,100 @@
+"""Open an algorithm by what a user calls it: a registered name, a method ("ring"), or the path of a `.py` file."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.contract import Algorithm, collective_of, load_algorithm, methods_of, read_algorithm
+from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.registry import AlgorithmEntry, Registry
+
+Algorithms = Registry[AlgorithmEntry]
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is meant as the path of a file."""
+    return name.endswith(".py")
+
+
+def open_algorithm(registry: Algorithms, name: str, collective: str) -> Algorithm:
+    """Return the algorithm of a collective that `name` is: a registered name, a method, or the path of a file.
+
+    UsageError for a file that does another collective; else as `read_file` and `contract.load_algorithm`.
+    """
+    if not is_file(name):
+        return load_algorithm(registry, name, collective)
+    found = read_file(name)
+    if found.collective != collective:
+        raise UsageError(f"algorithm {name!r} must do {collective}, not {found.collective}; choose another.")
+    return found
+
+
+def open_algorithms(registry: Algorithms, name: str) -> list[Algorithm]:
+    """Return every algorithm that `name` is, whatever collective it does; "all" is every registered one.
+
+    A method ("ring") is that of each collective. Raises as `open_algorithm`.
+    """
+    if is_file(name):
+        return [read_file(name)]
+    found = [
+        (full, collective_of(registry[full]))
+        for full in registry
+        if name in ("all", full) or methods_of(registry, collective_of(registry[full])).get(name) == full
+    ]
+    if not found:
+        methods = {method for collective in COLLECTIVES for method in methods_of(registry, collective)}
+        hint = did_you_mean(name, [*registry, *sorted(methods)])
+        raise UsageError(
+            f"algorithm must be a registered name, a method, the path of a .py file, or 'all', not {name!r}.{hint}"
+        )
+    return [_load(registry, full, collective) for full, collective in found]
+
+
+def _load(registry: Algorithms, full: str, collective: str) -> Algorithm:
+    """Load a registered algorithm; where neither its entry nor its name says which collective it does, its module."""
+    if not collective:
+        module = sys.modules[registry.load(full).__module__]
+        collective = getattr(module, "COLLECTIVE", "")
+    return load_algorithm(registry, full, collective)
+
+
+def read_file(path: str | Path) -> Algorithm:
+    """Execute the file of an algorithm and check it against the contract.
+
+    Raises:
+        UsageError: there is no such file.
+        KernelError: the file cannot be executed.
+        PluginError: it does not keep the contract; it says everything at once.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError(f"algorithm {str(path)!r} must be a Python file, and there is none; correct the path.")
+    return read_algorithm(_executed(file), file.stem)
+
+
+def _executed(path: Path) -> ModuleType:
+    where = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    spec = importlib.util.spec_from_file_location(f"kernbench_algorithm_{path.stem}_{where}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickles in the file look their own module up by name
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise KernelError(
+            f"{error.filename}:{error.lineno}: algorithm file must be valid Python, but {error.msg}."
+        ) from None
+    except (Exception, SystemExit) as error:
+        from kernbench_core.faults import user_traceback
+
+        raise KernelError(
+            f"algorithm file {str(path)!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
+            f"{user_traceback(error)}"
+        ) from error
+    return module

@@ -1,0 +1,240 @@
+"""`kernbench ccl check`: prove an algorithm for many numbers of ranks, on every network that it supports.
+
+For each number of ranks it is run on counts that do not divide, that leave shares empty and that take several tiles,
+with one PE and with several, in place and out of place, with every reduction, with the first and the last rank as root,
+and step-synchronous. Queues have one slot: with more a network of named receives can only wait less.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from attrs import evolve, field, frozen
+
+from kernbench_ccl.collectives import COLLECTIVES, REDOPS
+from kernbench_ccl.contract import Algorithm, Collective, Network
+from kernbench_ccl.proof import DEADLOCK, Case, Fault, Proof, prove
+from kernbench_core.errors import UsageError
+from kernbench_core.networks import NetworkFault, find_extent
+
+RANKS = range(2, 18)
+"""The numbers of ranks that are proved by default."""
+
+TILE = 4
+"""Elements of a message. Nothing depends on how many they are, but how many tiles there are does."""
+
+SLOTS = 4
+"""The most slots of a queue that an algorithm may need: as many as pe_ipcq has by default."""
+
+ORDERS = (1, 7, 11)
+"""Further orders of running that are tried where `tl.recv_any` is used: see `Untimed`."""
+
+IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+"""The collectives whose output may be (in) their input."""
+
+_FEW = 4
+"""Ranks up to which three PEs each are tried; above it two."""
+
+_MANY = 8
+"""Ranks above which fewer cases are tried: what goes wrong with many goes wrong with these."""
+
+_MOST_FAULTS = 3
+"""Faults of one number of ranks that are told."""
+
+
+@frozen
+class Ranks:
+    """What was found for one number of ranks: proved where there are no faults and it was not refused.
+
+    `steps` is the deepest step, `slots` the fewest that a queue needs, `wall_s` seconds.
+    """
+
+    world: int
+    cases: int = 0
+    messages: int = 0
+    steps: int = 0
+    slots: int = 1
+    wall_s: float = 0.0
+    refusal: str | None = None
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def proved(self) -> bool:
+        """Whether every case was proved."""
+        return self.refusal is None and not self.faults
+
+
+@frozen
+class Checked:
+    """What was found on one network."""
+
+    algorithm: str
+    collective: str
+    network: str
+    ranks: tuple[Ranks, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Everything that is wrong."""
+        return tuple(fault for ranks in self.ranks for fault in ranks.faults)
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds that it took."""
+        return sum(ranks.wall_s for ranks in self.ranks)
+
+
+@frozen
+class Wanted:
+    """What is to be proved; None leaves the choice of PEs per rank and of element counts to the check."""
+
+    ranks: Sequence[int] = field(default=RANKS)
+    networks: Sequence[str] | None = None
+    pes: int | None = None
+    counts: Sequence[int] | None = None
+
+
+def check(algorithm: Algorithm, wanted: Wanted | None = None) -> Iterator[Checked]:
+    """Prove an algorithm, network by network; UsageError for a network that it does not support."""
+    wanted = wanted or Wanted()
+    networks = tuple(algorithm.topologies) if wanted.networks is None else wanted.networks
+    for name in networks:
+        if name not in algorithm.topologies:
+            known = ", ".join(algorithm.topologies)
+            raise UsageError(f"topology of {algorithm.name} must be one of {known}, not {name!r}; choose one of these.")
+    for name in networks:
+        ranks = tuple(_of_ranks(algorithm, name, world, wanted) for world in wanted.ranks)
+        yield Checked(algorithm.name, algorithm.collective, name, ranks)
+
+
+def network_of(name: str, world: int) -> Network:
+    """Return the network of `world` SIPs, as square as it can be."""
+    extent = find_extent(name, world, None, None)
+    return Network(name, world, extent.width, extent.height)
+
+
+def _of_ranks(algorithm: Algorithm, name: str, world: int, wanted: Wanted) -> Ranks:
+    """Prove an algorithm for one number of ranks."""
+    began = time.perf_counter()
+    try:
+        network = network_of(name, world)
+    except NetworkFault as fault:
+        return Ranks(world, refusal=f"{fault.key} {fault}")
+    refusal = algorithm.refuses(world, network)
+    if refusal is not None:
+        return Ranks(world, refusal=refusal)
+    messages = steps = number = 0
+    slots = 1
+    for case in cases(algorithm, network, wanted.pes, wanted.counts):
+        proof, needed = prove_case(algorithm, case)
+        number += 1
+        messages += proof.messages
+        steps, slots = max(steps, proof.steps), max(slots, needed)
+        if proof.faults:
+            found = proof.faults[:_MOST_FAULTS]
+            return Ranks(world, number, messages, steps, slots, time.perf_counter() - began, None, found)
+    return Ranks(world, number, messages, steps, slots, time.perf_counter() - began)
+
+
+def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:
+    """Prove one case with as few slots as it needs, up to `SLOTS`, and return the proof with that number.
+
+    Where a kernel receives from whoever is first, further orders are tried, with few slots and with many.
+    """
+    collective = collective_of_case(algorithm, case)
+    slots = case.slots
+    proof = prove(algorithm, collective, case)
+    while slots < SLOTS and any(fault.kind == DEADLOCK for fault in proof.faults):
+        slots *= 2
+        proof = prove(algorithm, collective, evolve(case, slots=slots))
+    if proof.chose:
+        for order in ORDERS:
+            for number in (slots, SLOTS):
+                if not proof.faults:
+                    proof = prove(algorithm, collective, evolve(case, slots=number, order=order))
+    return proof, slots
+
+
+def collective_of_case(algorithm: Algorithm, case: Case) -> Collective:
+    """Return what the kernel finds in `tl.collective`."""
+    return Collective(
+        name=algorithm.collective,
+        dtype=case.dtype,
+        network=case.network,
+        group=tuple(range(case.world)),
+        redop=case.redop,
+        root=case.root,
+        counts=case.counts,
+        tile=case.tile,
+        pipeline=case.pipeline,
+        algorithm=algorithm.name,
+        contributors=case.contributors,
+        vectors=case.n_pe if case.contributors == "pe" else 1,
+        cubes=case.cubes,
+    )
+
+
+def cases(
+    algorithm: Algorithm, network: Network, pes: int | None = None, counts: Sequence[int] | None = None
+) -> Iterator[Case]:
+    """Yield the cases of one number of ranks; `pes` and `counts` say how many PEs and elements, if they are given."""
+    kind, world = COLLECTIVES[algorithm.collective], network.world
+    redop = "sum" if kind.reduces else None
+    last = world - 1 if kind.rooted else 0
+    base = Case(network, pes or 1, 1, redop, tile=TILE)
+    if kind.name == "barrier":
+        yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3)))
+        return
+    several = 3 if world <= _FEW else 2
+    deep = _deep(algorithm, world)
+    if counts is not None:
+        chosen = [(n_pe, count) for count in counts for n_pe in _numbers(pes, (1, several))]
+    elif world <= _MANY:
+        chosen = [(1, 1), (several, world * several - 1), (1, deep + 1), (several, several * deep // 2 + 3)]
+    else:
+        chosen = [(1, 1), (several, world + 1), (1, deep // 3 * 2 + 1)]
+    for number, (n_pe, count) in enumerate(chosen):
+        step_by_step = world > _MANY and number == 2 and world % 2 == 0
+        case = evolve(base, n_pe=pes or n_pe, count=count, root=last if number % 2 else 0, pipeline=not step_by_step)
+        yield case
+        if kind.name in IN_PLACE and (world <= _MANY or number == 1):
+            yield evolve(case, in_place=True, root=last - case.root)
+        if world <= _MANY and (number in (1, 2) or len(chosen) < 3):
+            yield evolve(case, pipeline=False, root=last - case.root)
+    n_pe, count = pes or 1, chosen[0][1] if world > _MANY or counts else world + 1
+    if redop is not None:
+        yield from (evolve(base, n_pe=n_pe, count=count, redop=other) for other in REDOPS if other != redop)
+    if kind.takes_counts and counts is None:
+        yield from (evolve(base, n_pe=pes or n, counts=uneven(world), count=6, pipeline=n == 1) for n in (1, several))
+    if "pe" in algorithm.contributors:
+        yield from _of_pes(base, pes, several, count)
+
+
+def _of_pes(base: Case, pes: int | None, n_pe: int, count: int) -> Iterator[Case]:
+    """Yield cases in which every PE brings a vector of its own."""
+    every = evolve(base, contributors="pe", count=count)
+    yield evolve(every, n_pe=pes or n_pe)
+    if pes is None:
+        for cubes in ((2, 1), (2, 2), (3, 1)):
+            yield evolve(every, n_pe=2 * cubes[0] * cubes[1], cubes=cubes, in_place=cubes == (2, 2))
+
+
+def _deep(algorithm: Algorithm, world: int) -> int:
+    """Return a count of which every rank's share takes three tiles."""
+    kind = COLLECTIVES[algorithm.collective]
+    return 3 * TILE if kind.in_world or kind.out_world else 3 * TILE * world
+
+
+def _numbers(given: int | None, otherwise: Sequence[int]) -> Sequence[int]:
+    return otherwise if given is None else (given,)
+
+
+def uneven(world: int) -> tuple[tuple[int, ...], ...]:
+    """Return splits of an all_to_all of which none is like another: from none to several tiles of elements."""
+    return tuple(tuple((3 * i + 5 * j + i * j) % 7 for j in range(world)) for i in range(world))
+
+
+def worst(checked: Iterable[Checked]) -> str | None:
+    """Return the kind of the first fault, None where all is proved."""
+    return next((fault.kind for each in checked for fault in each.faults), None)

@@ -1,0 +1,259 @@
+"""`kernbench ccl check` and `kernbench ccl new`: prove an algorithm, and begin a new one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_ccl.check import Checked, Ranks
+    from kernbench_ccl.contract import Algorithm
+    from kernbench_ccl.proof import Fault
+
+_EXIT = {"wrong": 1, "deadlock": 4, "raised": 6}
+"""The exit code for the kind of the first fault."""
+
+_MOST_TOLD = 3
+"""Faults that are told in full; --json has all of them."""
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """Numbers and ranges of numbers of at least 1: `2-17`, `2,4,8`."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the numbers, each once, in their order; raise UsageError naming the option."""
+        if isinstance(value, tuple):
+            return value
+        found: dict[int, None] = {}
+        try:
+            for part in str(value).split(","):
+                low, dash, high = part.partition("-")
+                chosen = range(int(low), int(high if dash else low) + 1)
+                if not chosen or chosen[0] < 1:
+                    raise ValueError
+                found.update(dict.fromkeys(chosen))
+        except ValueError:
+            option = param.opts[0] if param is not None else "the option"
+            raise UsageError(
+                f"option {option} must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
+                f"{value!r}."
+            ) from None
+        return tuple(found)
+
+
+@click.command("check")
+@click.argument("algo", metavar="ALGO")
+@click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
+@click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all it supports.")
+@click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
+@click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.pass_obj
+def check(shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, **options: Any) -> int:
+    """Prove ALGO without timing it: its own kernel is run on symbolic data.
+
+    ALGO is a registered name (ccl.ring_all_reduce), a method (ring: of every collective), the path of a .py file, or
+    all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
+    1: wrong; 4: a wait cycle; 6: the kernel raised.
+    """
+    from kernbench_ccl.algorithm_file import open_algorithms
+    from kernbench_ccl.check import Wanted
+    from kernbench_ccl.check import check as prove_all
+
+    algorithms = open_algorithms(shell.plugins.algorithms, algo)
+    pes = options["pes"]
+    if pes is not None and len(pes) != 1:
+        raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
+    wanted = Wanted(options["ranks"], networks or None, None if pes is None else pes[0], options["counts"])
+    _check_networks(algorithms, networks)
+    found: list[Checked] = []
+    for algorithm in algorithms:
+        if not as_json:
+            _say(_title(algorithm))
+        known = tuple(algorithm.topologies)
+        own = Wanted(wanted.ranks, [n for n in networks if n in known] or None, wanted.pes, wanted.counts)
+        if networks and own.networks is None:
+            continue
+        for checked in prove_all(algorithm, own):
+            found.append(checked)
+            if not as_json:
+                _say(*_rows(checked))
+    _require_some(found)
+    if as_json:
+        click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
+    else:
+        _say(*_verdict(found))
+    return next((_EXIT[fault.kind] for checked in found for fault in checked.faults), 0)
+
+
+def _check_networks(algorithms: Sequence[Algorithm], networks: Iterable[str]) -> None:
+    """Raise UsageError for a network that none of the algorithms supports."""
+    known = list(dict.fromkeys(name for algorithm in algorithms for name in algorithm.topologies))
+    for name in networks:
+        if name not in known:
+            raise UsageError(f"option --topology must be one of {', '.join(known)}, not {name!r}; choose one of these.")
+
+
+def _require_some(found: Sequence[Checked]) -> None:
+    """Raise UsageError when nothing was tried, with the reason of the last refusal."""
+    if any(ranks.refusal is None for checked in found for ranks in checked.ranks):
+        return
+    why = [ranks.refusal for checked in found for ranks in checked.ranks if ranks.refusal]
+    raise UsageError(f"option --ranks must have a number of ranks that the algorithm does; {why[-1] if why else ''}")
+
+
+def _title(algorithm: Algorithm) -> str:
+    name = f"{algorithm.name} ({algorithm.collective})"
+    return textwrap.shorten(f"{name}: {algorithm.sentence}" if algorithm.sentence else name, 96, placeholder=" …")
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        click.echo(line)
+    sys.stdout.flush()
+
+
+def _rows(checked: Checked) -> list[str]:
+    """Lay out what was found on one network."""
+    done = [ranks for ranks in checked.ranks if ranks.refusal is None]
+    good = [ranks.world for ranks in done if not ranks.faults]
+    bad = [ranks.world for ranks in done if ranks.faults]
+    steps, slots = max((r.steps for r in done), default=0), max((r.slots for r in done), default=0)
+    lines = [
+        f"  {checked.network:<15} {'proved ' + spell(good) if good else '-':<16} "
+        f"{sum(r.cases for r in done):>5} cases {sum(r.messages for r in done):>8,} messages "
+        f"{steps:>3} steps {_wall(checked.wall_s):>7}"
+    ]
+    if slots > 1:
+        lines.append(f"    queues must have {slots} slots at least")
+    if bad:
+        lines.append(f"    WRONG for {spell(bad)} ranks")
+    refused: dict[str, list[int]] = {}
+    for ranks in checked.ranks:
+        if ranks.refusal is not None:
+            refused.setdefault(_general(ranks), []).append(ranks.world)
+    for why, worlds in refused.items():
+        lines += _wrapped(f"refused {spell(worlds)}: {why}", "    ")
+    return lines
+
+
+def _general(ranks: Ranks) -> str:
+    """Return a refusal with the number of ranks left out, so that those of several numbers are told once."""
+    words = (ranks.refusal or "").split(" ")
+    return " ".join("N" if word.strip(".,;") == str(ranks.world) else word for word in words)
+
+
+def _wall(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def spell(numbers: Sequence[int]) -> str:
+    """Spell numbers in short: `2-5, 8`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _verdict(found: Sequence[Checked]) -> list[str]:
+    faults = [fault for checked in found for fault in checked.faults]
+    if not faults:
+        return ["proved: every rank ends with every contribution exactly once, and no kernel waits for ever"]
+    lines = []
+    for fault in faults[:_MOST_TOLD]:
+        lines += _told(fault)
+    if len(faults) > _MOST_TOLD:
+        lines.append(f"and {len(faults) - _MOST_TOLD} more faults; --json lists all")
+    return lines
+
+
+def _told(fault: Fault) -> list[str]:
+    """Lay out one fault: the case, then the sentence."""
+    here = f"{Path.cwd()}/"
+    return ["", *_wrapped(f"{fault.kind}: {fault.case}", ""), *_wrapped(fault.sentence.replace(here, ""), "  ")]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _as_json(found: Sequence[Checked]) -> dict[str, Any]:
+    """Return plain JSON types."""
+    return {
+        "schema": "kernbench.ccl.check/1",
+        "proved": not any(checked.faults for checked in found),
+        "topologies": [
+            {
+                "algorithm": checked.algorithm,
+                "collective": checked.collective,
+                "topology": checked.network,
+                "wall_s": checked.wall_s,
+                "ranks": [_ranks_json(ranks) for ranks in checked.ranks],
+            }
+            for checked in found
+        ],
+    }
+
+
+def _ranks_json(ranks: Ranks) -> dict[str, Any]:
+    return {
+        "ranks": ranks.world,
+        "proved": ranks.proved,
+        "refusal": ranks.refusal,
+        "cases": ranks.cases,
+        "messages": ranks.messages,
+        "steps": ranks.steps,
+        "slots": ranks.slots,
+        "wall_s": ranks.wall_s,
+        "faults": [
+            {
+                "kind": fault.kind,
+                "case": str(fault.case),
+                "rank": fault.rank,
+                "pe": fault.pe,
+                "step": fault.step,
+                "elements": None if fault.start is None else [fault.start, fault.end],
+                "lines": fault.lines,
+                "sentence": fault.sentence,
+            }
+            for fault in ranks.faults
+        ],
+    }
+
+
+@click.command("new")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--collective", metavar="NAME", default="all_reduce", show_default=True, help="The collective that it does."
+)
+@click.pass_obj
+def new(shell: Shell, /, name: str, collective: str) -> int:
+    """Write NAME.py, an algorithm that is right and short: a place to begin. It never overwrites a file."""
+    from kernbench_ccl.scaffold import next_steps, write_algorithm
+
+    path = write_algorithm(name, collective)
+    _say(f"wrote {path}: {collective}, right for any number of ranks on any network", "", *next_steps(path, collective))
+    return 0
+
+
+COMMANDS = (check, new)
+"""What the group `kernbench ccl` takes from here."""
