@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
-from kernbench_builtin.queue_messages import Arrived, Credit, DmaOrder, Push, PushChunk
+from kernbench_builtin.queue_messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
 from kernbench_core.chunking import Chunk
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
@@ -16,6 +16,8 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.naming import pe_prefix, pe_unit
 from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
+
+_ON_THEIR_WAY = (Transaction, PushChunk, Credit)
 
 
 class PeDma(ComponentBase):
@@ -74,8 +76,10 @@ A descriptor ends with its last chunk.
             self._tcm = tcm
 
     def acts_on_head(self, msg: MsgBase) -> bool:
-        """Say that what passes through is passed on as it comes."""
-        return msg.path[-1] != self.id
+        """Say that what passes through is passed on as it comes, and so is payload for a slot that is elsewhere."""
+        if msg.path[-1] != self.id:
+            return True
+        return type(msg) is PushChunk and not self._inside(msg.push)
 
     # From a descriptor to chunks ----------------------------------------------------------------------
 
@@ -84,11 +88,12 @@ A descriptor ends with its last chunk.
 
         What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
         """
-        if isinstance(msg, Transaction | PushChunk | Credit):
+        if isinstance(msg, _ON_THEIR_WAY):
             if msg.hop + 1 < len(msg.path):
                 self.served += 1
                 self.emit(msg, self.env._now, msg.tail)
             elif isinstance(msg, PushChunk):
+                self.served += 1
                 self._land(msg)
             else:
                 self._take_answer(msg)
@@ -132,9 +137,9 @@ A descriptor ends with its last chunk.
     # The round trip of a chunk ------------------------------------------------------------------------
 
     def _set_up(self, chunk_msg: _ChunkMsg) -> None:
-        """Send a read; fetch what a write sends from the scratchpad."""
-        now = self.env._now
-        if self._tcm is None or chunk_msg.job.msg.dma_op == "read":
+        """Send a read; fetch what a write, or a copy inside the scratchpad, takes from there."""
+        now, msg = self.env._now, chunk_msg.job.msg
+        if self._tcm is None or (msg.dma_op == "read" and not (type(msg) is Fetch and self._inside(msg))):
             self._send(chunk_msg, now, now)
             return
         nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
@@ -144,7 +149,16 @@ A descriptor ends with its last chunk.
         self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)
 
     def _fetched(self, chunk_msg: _ChunkMsg) -> None:
-        self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
+        if chunk_msg.job.msg.dma_op == "write":
+            self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
+        else:
+            assert chunk_msg.chunk is not None
+            self._end(chunk_msg, self._write_tcm(chunk_msg.chunk.nbytes, chunk_msg.head, chunk_msg.tail))
+
+    def _write_tcm(self, nbytes: int, head: float, tail: float) -> float:
+        """Put bytes that are here at (`head`, `tail`) ns into the scratchpad; return when the last is in."""
+        _, end = self._tcm.book_access("write", nbytes, *self.out_ports[self._tcm.id].book(nbytes, head, tail))
+        return float(end)
 
     def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
         if isinstance(chunk_msg.job.msg, Push):
@@ -166,33 +180,53 @@ A descriptor ends with its last chunk.
 
     def _push(self, chunk_msg: _ChunkMsg, push: Push, head: float, tail: float) -> None:
         """Send a chunk of a piece to the other PE's DMA; its place is free when its last byte has left."""
-        nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
+        cut = chunk_msg.chunk
+        nbytes, regions = (0, ()) if cut is None else (cut.nbytes, cut.regions)
         push.sent += nbytes
         extra = push.metadata_bytes if push.sent == push.total else 0
-        chunk = PushChunk(push, nbytes, extra)
+        chunk = PushChunk(push, regions, nbytes, extra)
         chunk.born = head
         chunk.serialisation = tail - head
+        self.ctx.issued += 1
+        self.ctx.queues.pushed_bytes += nbytes
         self.emit(chunk, head, tail)
-        if tail > self.env._now:
-            self.env.call_at(tail, chunk_msg, self._empty)
-        else:
-            self._end(chunk_msg, tail)
+        self._end(chunk_msg, tail)
+
+    def _inside(self, order: DmaOrder) -> bool:
+        """Whether an order's slot is in a scratchpad that says how long an access takes."""
+        return order.queue.tier == "tcm" and self._tcm is not None
 
     def _land(self, chunk: PushChunk) -> None:
-        """Put a chunk of a piece into its slot; when the whole piece is in, its metadata goes to the PE's queues."""
-        push, now = chunk.push, self.env._now
-        if not push.landed:
-            push.came = now
-        push.landed += chunk.total
-        self.served += 1
-        if push.queue.tier != "tcm" or self._tcm is None:
-            raise NotImplementedError
-        head, tail = self.out_ports[self._tcm.id].book(chunk.total, chunk.head, chunk.tail)
-        _, end = self._tcm.book_access("write", chunk.total, head, tail)
+        """Put a chunk of a piece into its slot: the PE's scratchpad, or by a write of its own SRAM or HBM."""
+        push = chunk.push
+        self.ctx.note_one_way(chunk)
+        if push.came < 0.0:
+            push.came = chunk.head
+        if self._inside(push):
+            self._landed(chunk.push, chunk.total, self._write_tcm(chunk.total, chunk.head, chunk.tail))
+        elif not chunk.total:
+            self._landed(push, 0, chunk.tail)
+        else:
+            path = self.ctx.memory_path(self.id, self.ctx.resolver.resolve(chunk.regions[0].base))
+            write = Landing(chunk, path, self._written)
+            write.born = chunk.head
+            write.serialisation = chunk.tail - chunk.head
+            self.ctx.issued += 1
+            self.emit(write, chunk.head, chunk.tail)
+
+    def _written(self, write: Landing) -> None:
+        self.ctx.note_round_trip(write)
+        self._landed(write.push, write.total, self.env._now)
+
+    def _landed(self, push: Push, nbytes: int, end: float) -> None:
+        """Note that a chunk is in its slot at `end` ns; with the last, the metadata goes to the PE's queues."""
+        self.ctx.queues.landed_bytes += nbytes
+        push.landed += nbytes
         push.ends = max(push.ends, end)
         if push.landed == push.total:
             note = Arrived(push, (self.id, self._ipcq))
-            note.born = push.ends
+            note.born = self.env._now
+            note.service = push.ends - note.born
             self.emit(note, push.ends, push.ends)
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
@@ -200,8 +234,7 @@ A descriptor ends with its last chunk.
         self.ctx.note_round_trip(sent)
         end = self.env._now
         if self._tcm is not None and sent.op == "read":
-            head, tail = self.out_ports[self._tcm.id].book(sent.total, sent.head, end)
-            _, end = self._tcm.book_access("write", sent.total, head, tail)
+            end = self._write_tcm(sent.total, sent.head, end)
         self._end(chunk_msg, end)
 
     def _empty(self, chunk_msg: _ChunkMsg) -> None:
@@ -219,19 +252,19 @@ A descriptor ends with its last chunk.
         job.waiting -= 1
         if job.waiting:
             return
-        if job.ends > self.env._now:
+        if job.ends > self.env._now and not isinstance(job.msg, DmaOrder):
             self.env.call_at(job.ends, chunk_msg, self._finish)
         else:
             self._finish(chunk_msg)
 
     def _finish(self, chunk_msg: _ChunkMsg) -> None:
-        """Answer a descriptor, or send a tile on."""
-        job, now = chunk_msg.job, self.env._now
-        asked = job.msg
+        """Answer a descriptor, or send a tile on; nobody but the queues hears of theirs, so that needs no event."""
+        job = chunk_msg.job
+        asked, end = job.msg, job.ends
         asked.queueing += job.began - asked.tail
-        asked.service += now - job.began
-        self._on_process_end(asked, now)
-        self.emit(asked, now, now)
+        asked.service += end - job.began
+        self._on_process_end(asked, end)
+        self.emit(asked, end, end)
 
     # What reports ask -----------------------------------------------------------------------------------
 

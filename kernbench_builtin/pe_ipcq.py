@@ -6,22 +6,25 @@ from collections import deque
 from functools import partial
 from typing import Any, ClassVar
 
-from kernbench_builtin.queue_messages import Arrived, Credit, DmaOrder, Push
-from kernbench_core.component import ComponentBase
+from kernbench_builtin.queue_messages import Arrived, Credit, Fetch, Progress, Push
+from kernbench_core.callsite import describe_site
+from kernbench_core.component import ComponentBase, Waiting
 from kernbench_core.context import RunContext
+from kernbench_core.errors import KernelError
 from kernbench_core.graph import Node
-from kernbench_core.messages import Command, MsgBase
+from kernbench_core.messages import MsgBase
 from kernbench_core.naming import pe_prefix, pe_unit
 from kernbench_core.oplog import Access
 from kernbench_core.params import Param
-from kernbench_core.queue_commands import RecvCmd, SendCmd
-from kernbench_core.queues import TIERS, Queue, SlotBlock
+from kernbench_core.peers import Channel, check_slots
+from kernbench_core.queue_commands import QueueCommand, RecvCmd, SendCmd
+from kernbench_core.queues import TIERS, UNIT, Queue, SlotBlock
 from kernbench_core.regions import Region
 from kernbench_core.tcm import Birth
-from kernbench_core.units import grid_ceil
+from kernbench_core.units import format_bytes, grid_ceil
 
-Key = tuple[int, str]
-"""The other PE, and the name of the channel."""
+Key = tuple[int, Channel]
+"""The other PE, and the channel."""
 
 
 class PeIpcq(ComponentBase):
@@ -31,18 +34,19 @@ class PeIpcq(ComponentBase):
 is cut into pieces of a slot each, each piece takes a credit, and its credit comes back over the fabric when the slot \
 is given back, in order; the sender blocks without credits, the receiver without a message; the DMA reads the tile and \
 pushes it in chunks, one way, and the metadata comes with the last one; a receipt is a copy out of the slot by the \
-DMA, or the slot itself.
+DMA, or the slot itself. What comes is looked at one by one.
     Ignores: Queues keep their state side by side: there is no limit on how many are open. \
 A push needs no acknowledgement, and nothing is lost on the way.
-    Timing: command + overhead, wait for a credit, then the DMA's set-up, its read of the scratchpad and the way over \
-the fabric, the write of the slot, the note to the receiver + overhead, then the copy out of the slot, if any.
+    Timing: out = max(arrival, previous out) + overhead for a command, a note of arrival, a completion of the DMA, a \
+credit, a slot that is given back. A piece of a message leaves when its credit and all pieces before it have; a \
+receipt ends when its last piece is out of its slot, or at once with the slot itself.
     Source: requirements of the project's own; the times are estimates, unverified.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
-        Param("overhead", "time", "4 ns", "Time to look at a command, a note of arrival or a credit."),
+        Param("overhead", "time", "4 ns", "Time to look at a command, a note of arrival, a completion or a credit."),
         Param("slots", "int", 4, "Slots of each queue into this PE.", minimum=1),
-        Param("slot_bytes", "size", "16 KiB", "Bytes of a slot.", minimum=64),
+        Param("slot_bytes", "size", "16 KiB", "Bytes of a slot, a multiple of 64.", minimum=64),
         Param("tier", "str", "tcm", "Where the slots are.", choices=TIERS),
         Param("metadata_bytes", "size", "16 B", "What comes with the last chunk of a piece.", minimum=0),
         Param("credit_bytes", "size", "8 B", "Payload of a credit.", minimum=0),
@@ -50,170 +54,231 @@ the fabric, the write of the slot, the note to the receiver + overhead, then the
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
         super().__init__(node, ctx)
+        check_slots(self.id, self.params["slots"], self.params["slot_bytes"], self.params["tier"])
         self._overhead = grid_ceil(self.params["overhead"])
+        self._metadata_bytes: int = self.params["metadata_bytes"]
+        self._credit_bytes: int = self.params["credit_bytes"]
         self._prefix = pe_prefix(self.id) or ""
-        self._dma = pe_unit(self._prefix, "pe_dma")
+        self._to_dma = (self.id, pe_unit(self._prefix, "pe_dma"))
         self._outgoing: dict[Key, _Outgoing] = {}
         self._incoming: dict[Key, _Incoming] = {}
         self._anybody: deque[RecvCmd] = deque()
         self._turn = -1
-        self._open: dict[Command, float] = {}
+        self._began: dict[QueueCommand, float] = {}
         self._routes: dict[int, tuple[str, ...]] = {}
-        self._index: int | None = None
+        self._free = 0.0
         self.run_style = True
         self.arrive = self._receive
 
     def start(self) -> None:
         """Start nothing: everything happens when a message comes."""
 
+    # One by one ---------------------------------------------------------------------------------------
+
     def _receive(self, msg: Any) -> None:
-        if msg.reply:
-            self._take_answer(msg)
-            return
+        """Look at what has come; what follows from it happens `overhead` later, after that of what came before.
+
+        The order of what follows is that of arrivals, so all of it is done now, with the times at which it happens.
+        """
+        self._HANDLERS[type(msg)](self, msg, self._look())
+
+    def _look(self) -> float:
+        """Take the next turn, and return when (ns) it is over."""
+        now = self.env._now
+        start = self._free
+        if start > now:
+            self.note_wait(start - now)
+        else:
+            start = now
+        out = self._free = start + self._overhead
         self.served += 1
-        handler = self._HANDLERS[type(msg)]
-        self.env.call_at(self.env.now + self._overhead, msg, partial(handler, self))
+        self.busy_ns += self._overhead
+        return out
 
-    def _begin(self, command: Command) -> None:
-        now = self.env.now
-        self._open[command] = now
-        command.queueing += now - command.tail
-        self._on_process_start(command, now)
+    def _emit(self, msg: MsgBase, out: float) -> None:
+        """Send a message of the queues at `out` ns: since what caused it the queues have been at work."""
+        msg.born = self.env._now
+        msg.overhead = self._overhead
+        msg.queueing = out - self._overhead - msg.born
+        self.emit(msg, out, out)
 
-    def _finish(self, command: Command) -> None:
-        now = self.env.now
-        took = now - self._open.pop(command)
-        command.service += took
-        self.busy_ns += took
-        self._on_process_end(command, now)
-        self.emit(command, now, now)
+    def _begin(self, command: QueueCommand, out: float) -> None:
+        start = self._began[command] = out - self._overhead
+        command.queueing += start - command.tail
+        self._on_process_start(command, start)
+
+    def _finish(self, command: QueueCommand, out: float) -> None:
+        command.service += out - self._began.pop(command)
+        self._on_process_end(command, out)
+        self.emit(command, out, out)
 
     # Sending ------------------------------------------------------------------------------------------
 
-    def _send(self, command: SendCmd) -> None:
-        key = (command.to, command.channel.name)
-        out = self._outgoing.get(key)
-        if out is None:
-            out = self._outgoing[key] = _Outgoing(self.ctx.queues.between(command.pe, command.to, command.channel))
-        out.waiting.append(_Sending(command))
-        self._pump(out)
+    def _send(self, command: SendCmd, out: float) -> None:
+        key = (command.to, command.channel)
+        outgoing = self._outgoing.get(key)
+        if outgoing is None:
+            try:
+                queue = self.ctx.queues.between(command.pe, command.to, command)
+            except KernelError as error:
+                self._refuse(command, error, out)
+                return
+            outgoing = self._outgoing[key] = _Outgoing(queue)
+        outgoing.queue.enter(command)
+        outgoing.waiting.append((command, Progress(command.total)))
+        self._pump(outgoing, out)
 
-    def _pump(self, out: _Outgoing) -> None:
+    def _refuse(self, command: QueueCommand, error: KernelError, out: float) -> None:
+        """End a command that cannot be served; the kernel raises `error` where it waits for it."""
+        command.error = error
+        self.emit(command, out, out)
+
+    def _pump(self, outgoing: _Outgoing, out: float) -> None:
         """Push pieces of the messages that wait, in order, as far as there are credits."""
-        queue, now = out.queue, self.env.now
-        while out.waiting and out.tail - out.given_back < len(queue.slots):
-            sending = out.waiting[0]
-            command = sending.command
-            if not sending.sent:
-                self._begin(command)
-            nbytes = min(queue.slot_bytes, command.total - sending.sent)
+        queue = outgoing.queue
+        while outgoing.waiting and outgoing.tail - outgoing.given_back < len(queue.slots):
+            command, progress = outgoing.waiting[0]
+            if not progress.begun:
+                self._begin(command, out)
+            nbytes = min(queue.slot_bytes, command.total - progress.begun)
             push = Push(
-                command, queue, out.tail % len(queue.slots), sending.sent, nbytes, (self.id, self._dma),
-                self._route(command.to), self.params["metadata_bytes"], sending.pushed,
+                command, queue, outgoing.tail, progress.begun, nbytes, self._to_dma, self._route(command.to),
+                self._metadata_bytes, progress,
             )  # fmt: skip
-            out.tail += 1
-            sending.sent += nbytes
-            sending.out += 1
-            push.born = now
-            self.emit(push, now, now)
-            if sending.sent == command.total:
-                out.waiting.popleft()
-                sending.done = self._finish
+            outgoing.tail += 1
+            progress.begun += nbytes
+            if progress.begun == command.total:
+                outgoing.waiting.popleft()
+            self._emit(push, out)
 
-    def _credit(self, credit: Credit) -> None:
-        out = self._outgoing[credit.queue.destination, credit.queue.channel.name]
-        out.given_back = credit.given_back
-        self._pump(out)
+    def _pushed(self, push: Push, out: float) -> None:
+        """Note that a piece has left the scratchpad; its message is sent when all have."""
+        if push.progress.done(push.total):
+            self._finish(push.send, out)
+
+    def _credit(self, credit: Credit, out: float) -> None:
+        outgoing = self._outgoing[credit.queue.destination, credit.queue.channel]
+        outgoing.given_back = credit.given_back
+        self._pump(outgoing, out)
 
     def _route(self, to: int) -> tuple[str, ...]:
         """Return the nodes from this PE's DMA to another's."""
         route = self._routes.get(to)
         if route is None:
             peer = self.ctx.design.pes[to].prefix
-            route = self._routes[to] = self.ctx.memory_path(self._dma, pe_unit(peer, "pe_tcm"))[:-1]
+            route = self._routes[to] = self.ctx.memory_path(self._to_dma[1], pe_unit(peer, "pe_tcm"))[:-1]
         return route
 
     # Receiving ----------------------------------------------------------------------------------------
 
-    def _recv(self, command: RecvCmd) -> None:
-        self._begin(command)
-        queues = [self._from(source, command) for source in command.sources]
+    def _recv(self, command: RecvCmd, out: float) -> None:
+        try:
+            queues = [self._from(source, command) for source in command.sources]
+        except KernelError as error:
+            self._refuse(command, error, out)
+            return
+        self._begin(command, out)
         if len(queues) == 1:
-            queues[0].recvs.append(command)
-            self._match(queues[0])
+            queues[0].recvs.append((command, Progress(command.total)))
+            self._match(queues[0], out)
             return
         ready = [queue for queue in queues if queue.ready]
         if not ready:
             self._anybody.append(command)
             return
-        after = [queue for queue in ready if queue.queue.source > self._turn]
-        chosen = (after or ready)[0]
+        ready.sort(key=_source)
+        chosen = next((queue for queue in ready if queue.queue.source > self._turn), ready[0])
+        self._give_turn(chosen, command, out)
+
+    def _give_turn(self, chosen: _Incoming, command: RecvCmd, out: float) -> None:
+        """Let a receipt from several take from one of them, which is then the last to be asked again."""
         self._turn = chosen.queue.source
-        chosen.recvs.append(command)
-        self._match(chosen)
+        chosen.recvs.append((command, Progress(command.total)))
+        self._match(chosen, out)
 
     def _from(self, source: int, command: RecvCmd) -> _Incoming:
-        return self._incoming_of(self.ctx.queues.between(source, command.pe, command.channel))
+        """Return the queue from a PE; KernelError when the slots do not do for the command."""
+        incoming = self._incoming.get((source, command.channel))
+        queue = self.ctx.queues.between(source, command.pe, command) if incoming is None else incoming.queue
+        if command.local is None and (queue.tier != "tcm" or command.total > queue.slot_bytes):
+            raise KernelError(
+                f"{command.call} at {describe_site(command.site)} with copy=False must receive a message that fits one "
+                f"slot of the scratchpad, not {command.total} B where slots have {format_bytes(queue.slot_bytes)} of "
+                f"{queue.tier}; receive a copy, or give the queue larger slots."
+            )
+        return self._incoming_of(queue)
 
     def _incoming_of(self, queue: Queue) -> _Incoming:
-        key = (queue.source, queue.channel.name)
+        key = (queue.source, queue.channel)
         found = self._incoming.get(key)
         if found is None:
             found = self._incoming[key] = _Incoming(queue)
         return found
 
-    def _arrived(self, note: Arrived) -> None:
+    def _arrived(self, note: Arrived, out: float) -> None:
+        """Take a piece that is in its slot; one that overtook others on its way into HBM or SRAM waits for them."""
         push = note.push
         self._on_process_start(note, push.came)
-        self._on_process_end(note, self.env.now)
+        self._on_process_end(note, out)
         incoming = self._incoming_of(push.queue)
-        incoming.arrived.append(push)
-        if not incoming.recvs:
-            for command in self._anybody:
-                if push.queue.source in command.sources and command.channel.name == push.queue.channel.name:
-                    self._anybody.remove(command)
-                    self._turn = push.queue.source
-                    incoming.recvs.append(command)
-                    break
-        self._match(incoming)
+        incoming.take_in(push)
+        if not incoming.ready:
+            self._match(incoming, out)
+            return
+        for command in self._anybody:
+            if push.queue.source in command.sources and command.channel == push.queue.channel:
+                self._anybody.remove(command)
+                self._give_turn(incoming, command, out)
+                break
 
-    def _match(self, incoming: _Incoming) -> None:
+    def _match(self, incoming: _Incoming, out: float) -> None:
         """Give the pieces that have arrived to the receives that wait, both in order."""
         while incoming.recvs and incoming.arrived:
-            command, push = incoming.recvs[0], incoming.arrived.popleft()
+            (command, progress), push = incoming.recvs[0], incoming.arrived.popleft()
             slot = Region(push.regions[0].base, push.total)
             if not push.offset:
+                incoming.queue.take(command.site)
                 command.receive(push.send, Access(push.queue.tier, (slot,), push.send.value))
                 command.error = command.fits(push.send)
             if push.last:
                 incoming.recvs.popleft()
             if command.error is not None or not push.total:
-                self._give_back(incoming, push.index)
+                self._give_back(incoming, push.index, out)
                 if push.last:
-                    self._finish(command)
+                    self._finish(command, out)
             elif command.local is None:
                 self._lend(incoming, command, push, slot)
+                self._finish(command, out)
             else:
-                order = DmaOrder(
-                    "read", slot, (self.id, self._dma), command, partial(self._copied, incoming, command, push)
-                )
-                order.born = self.env.now
-                self.emit(order, self.env.now, self.env.now)
+                progress.begun += push.total
+                incoming.copies[push.number] = progress
+                self._emit(Fetch(push, slot, self._to_dma, command), out)
 
-    def _copied(self, incoming: _Incoming, command: RecvCmd, push: Push, _: DmaOrder) -> None:
-        self._give_back(incoming, push.index)
-        if push.last:
-            self._finish(command)
+    def _fetched(self, fetch: Fetch, out: float) -> None:
+        """Note that a piece is out of its slot; its message is received when all are."""
+        push = fetch.push
+        incoming = self._incoming[push.queue.source, push.queue.channel]
+        progress = incoming.copies.pop(push.number)
+        self._give_back(incoming, push.index, out)
+        if progress.done(push.total):
+            self._finish(fetch.receive, out)
 
     def _lend(self, incoming: _Incoming, command: RecvCmd, push: Push, slot: Region) -> None:
         """Let the kernel have the slot itself."""
+        sites = self.ctx.design.pes
         birth = Birth(command.call, command.value.shape, command.value.dtype, command.site)
-        base, _ = self.ctx.memory.tcm_range(self.ctx.design.pes[command.pe])
-        back = partial(self._give_back, incoming, push.index)
-        command.slot = SlotBlock(slot, slot.base - base, birth, back)
-        self._finish(command)
+        base, _ = self.ctx.memory.tcm_range(sites[command.pe])
+        command.slot = SlotBlock(
+            slot, slot.base - base, birth, partial(self._given_back, incoming, push.index),
+            f"slot {push.index} of the queue from {sites[push.queue.source].prefix} to {self._prefix}",
+            command.pe, self.ctx.hazards,
+        )  # fmt: skip
 
-    def _give_back(self, incoming: _Incoming, index: int) -> None:
+    def _given_back(self, incoming: _Incoming, index: int) -> None:
+        """Take a slot back from the kernel."""
+        self._give_back(incoming, index, self._look())
+
+    def _give_back(self, incoming: _Incoming, index: int, out: float) -> None:
         """Note that a slot is free again; slots go back to the sender in order."""
         queue = incoming.queue
         incoming.free.add(index)
@@ -223,46 +288,51 @@ the fabric, the write of the slot, the note to the receiver + overhead, then the
             incoming.given_back += 1
         if incoming.given_back == before:
             return
-        peer = pe_unit(self.ctx.design.pes[queue.source].prefix, "pe_ipcq")
+        peer = pe_unit(self.ctx.design.pes[queue.source].prefix, UNIT)
         path = (self.id, *self._route(queue.source), peer)
-        credit = Credit(queue, self.params["credit_bytes"], incoming.given_back, path)
-        now = self.env.now
-        credit.born = now
-        self.emit(credit, now, now)
+        self._emit(Credit(queue, self._credit_bytes, incoming.given_back, path), out)
 
-    _HANDLERS: ClassVar[dict[type, Any]] = {SendCmd: _send, RecvCmd: _recv, Arrived: _arrived, Credit: _credit}
+    _HANDLERS: ClassVar[dict[type, Any]] = {
+        SendCmd: _send, RecvCmd: _recv, Push: _pushed, Fetch: _fetched, Arrived: _arrived, Credit: _credit
+    }  # fmt: skip
 
     # What reports ask -----------------------------------------------------------------------------------
 
     @property
-    def serving(self) -> tuple[tuple[MsgBase, float], ...]:
-        """The commands in service, each with the time in ns at which its service began."""
-        return tuple(self._open.items())
-
-    @property
     def waiting(self) -> tuple[MsgBase, ...]:
-        """The commands that wait for earlier ones, and what has arrived and nobody received."""
-        sends = [sending.command for out in self._outgoing.values() for sending in out.waiting if not sending.sent]
-        left: list[MsgBase] = [push for incoming in self._incoming.values() for push in incoming.arrived]
-        return (*sends, *left)
+        """The commands that wait for a message or for free slots, and receipts that are not complete."""
+        sends = [command for outgoing in self._outgoing.values() for command, _ in outgoing.waiting]
+        recvs = [command for incoming in self._incoming.values() for command, _ in incoming.recvs]
+        return (*sends, *recvs, *self._anybody)
+
+    def waits_for(self) -> tuple[str, ...]:
+        """Return the processors of the PEs whose kernels must send, or receive, before the commands here can go on."""
+        pes = [outgoing.queue.destination for outgoing in self._outgoing.values() if outgoing.waiting]
+        pes += [incoming.queue.source for incoming in self._incoming.values() if incoming.recvs]
+        pes += [source for command in self._anybody for source in command.sources]
+        return tuple(self.ctx.design.pes[pe].pe_cpu for pe in dict.fromkeys(pes))
+
+    def open_waits(self) -> tuple[Waiting, ...]:
+        """Say what each command waits for: a message from whom, or slots of which queue."""
+        names = self.ctx.design.pes
+        told = []
+        for outgoing in self._outgoing.values():
+            for send, progress in outgoing.waiting:
+                told.append(self._told(send, outgoing.told(names[send.to].prefix, progress)))
+        for incoming in self._incoming.values():
+            for receive, progress in incoming.recvs:
+                told.append(self._told(receive, incoming.told(names[incoming.queue.source].prefix, progress)))
+        for receive in self._anybody:
+            among = " or ".join(names[source].prefix for source in receive.sources)
+            told.append(self._told(receive, f"waits for a message from {among}"))
+        return tuple(told)
+
+    def _told(self, command: QueueCommand, what: str) -> Waiting:
+        return Waiting(f"{command.call} at {describe_site(command.site)} {what}", command.born)
 
 
-class _Sending:
-    """Keep how far a message has been sent: bytes `sent`, pieces `out` at the DMA; `done` is set with the last."""
-
-    __slots__ = ("command", "done", "out", "sent")
-
-    def __init__(self, command: SendCmd) -> None:
-        self.command = command
-        self.sent = 0
-        self.out = 0
-        self.done: Any = None
-
-    def pushed(self, _: DmaOrder) -> None:
-        """Note that a piece has left the scratchpad."""
-        self.out -= 1
-        if not self.out and self.done is not None:
-            self.done(self.command)
+def _source(incoming: _Incoming) -> int:
+    return incoming.queue.source
 
 
 class _Outgoing:
@@ -274,18 +344,31 @@ class _Outgoing:
         self.queue = queue
         self.tail = 0
         self.given_back = 0
-        self.waiting: deque[_Sending] = deque()
+        self.waiting: deque[tuple[SendCmd, Progress]] = deque()
+
+    def told(self, peer: str, progress: Progress) -> str:
+        """Say what a message waits for here."""
+        slots, part = len(self.queue.slots), ""
+        if progress.begun:
+            part = f", {format_bytes(progress.begun)} of {format_bytes(progress.total)} sent before"
+        return f"waits for a free slot of the queue to {peer}, {self.tail - self.given_back} of {slots} full{part}"
 
 
 class _Incoming:
-    """The receiver's side of a queue: pieces that have arrived, receives that wait, slots `free` out of order."""
+    """The receiver's side of a queue: pieces that have arrived, receives that wait, slots `free` out of order.
 
-    __slots__ = ("arrived", "free", "given_back", "queue", "recvs")
+    `early` are pieces that overtook others, `copies` those on their way out of their slots, by number.
+    """
+
+    __slots__ = ("arrived", "copies", "early", "free", "given_back", "next", "queue", "recvs")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.arrived: deque[Push] = deque()
-        self.recvs: deque[RecvCmd] = deque()
+        self.early: dict[int, Push] = {}
+        self.copies: dict[int, Progress] = {}
+        self.next = 0
+        self.recvs: deque[tuple[RecvCmd, Progress]] = deque()
         self.free: set[int] = set()
         self.given_back = 0
 
@@ -293,3 +376,19 @@ class _Incoming:
     def ready(self) -> bool:
         """Whether a message, or the beginning of one, is there for a new receive."""
         return bool(self.arrived) and not self.recvs
+
+    def take_in(self, push: Push) -> None:
+        """Put a piece, and those that waited for it, into the order in which they were sent."""
+        self.early[push.number] = push
+        while self.next in self.early:
+            self.arrived.append(self.early.pop(self.next))
+            self.next += 1
+
+    def told(self, peer: str, progress: Progress) -> str:
+        """Say what a receipt waits for here."""
+        if progress.begun:
+            return (
+                f"waits for the rest of a message from {peer}, {format_bytes(progress.begun)} of "
+                f"{format_bytes(progress.total)} there"
+            )
+        return f"waits for a message from {peer}, {self.queue.received} received before"

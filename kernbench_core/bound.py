@@ -38,6 +38,17 @@ def formula_latency(graph: Graph, components: Mapping[str, ComponentBase], trans
     return walk.total
 
 
+def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> float:
+    """Return the least time in ns of a message that nothing answers, which must not have been sent.
+
+    Counted from the moment it enters its first wire to the moment it has wholly arrived.
+    """
+    walk = _Walk()
+    walk.along(graph, components, msg)
+    walk.end_leg()
+    return walk.total
+
+
 class _Walk:
     """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends."""
 

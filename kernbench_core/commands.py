@@ -47,7 +47,7 @@ class KernelCommand(Command):
     landed; the runner raises it at the line that waits for the command.
     """
 
-    __slots__ = ("blocking", "blocks", "call", "error", "site", "store", "uses")
+    __slots__ = ("after", "blocking", "blocks", "call", "error", "site", "store", "uses")
 
     def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
         super().__init__(op_id, nbytes)
@@ -57,6 +57,8 @@ class KernelCommand(Command):
         self.blocking = True
         self.error: KernbenchError | None = None
         self.store: MemoryStore
+        #: The op of another PE that is known to be over once the kernel has waited for this command.
+        self.after: OpId | None = None
         #: What the hazard watch keeps of it, if there is one.
         self.uses: tuple[Use, ...] = ()
 

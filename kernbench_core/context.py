@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Design, Graph
     from kernbench_core.hazards import Hazards
     from kernbench_core.memory import DeviceMemory
-    from kernbench_core.messages import Launch, Transaction
+    from kernbench_core.messages import Launch, MsgBase, Transaction
     from kernbench_core.oplog import OpLogger
     from kernbench_core.queues import Queues
     from kernbench_core.routing import PathRouter
@@ -41,6 +41,15 @@ class RoundTrip:
     op: str
     regions: tuple[Region, ...]
     total: int
+
+
+@attrs.frozen
+class OneWay:
+    """Keep the path and the bytes of a message that nothing answers, and the time in ns that it really took."""
+
+    least_ns: float
+    path: tuple[str, ...]
+    nbytes: int
 
 
 class RunContext:
@@ -65,6 +74,8 @@ class RunContext:
         self.launches: list[Launch] = []
         #: (source, destination, op, bytes, largest channel share) -> the quickest round trip, for the bound check.
         self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
+        #: (source, destination, bytes) -> the quickest one-way message, for the bound check.
+        self.one_ways: dict[tuple[object, ...], OneWay] = {}
         self.issued = 0
         self.completed = 0
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
@@ -151,6 +162,15 @@ class RunContext:
     def page_bytes(self) -> int:
         """The page size in bytes."""
         return self.design.page_bytes
+
+    def note_one_way(self, msg: MsgBase) -> None:
+        """Count a message without an answer that has arrived, and keep the quickest of its like, as for round trips."""
+        self.completed += 1
+        elapsed, path, nbytes = msg.tail - msg.born, msg.path, msg.nbytes
+        key = (path[0], path[-1], nbytes)
+        entry = self.one_ways.get(key)
+        if entry is None or elapsed < entry.least_ns:
+            self.one_ways[key] = OneWay(elapsed, path, nbytes)
 
     def note_round_trip(self, transaction: Transaction) -> None:
         """Count an answered transaction and keep the quickest of its like, for comparison with its lower bound."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kernbench_core.context import RunContext
     from kernbench_core.graph import PeSite
     from kernbench_core.language_math import MathLanguage
+    from kernbench_core.queues import Queues
 
 
 _PRUNE_AT = 64
@@ -39,14 +40,17 @@ _PRUNE_AT = 64
 class PeState:
     """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter."""
 
-    __slots__ = ("data", "issued", "memory", "pe", "site", "store", "tcm")
+    __slots__ = ("data", "issued", "memory", "pe", "queues", "site", "store", "tcm")
 
-    def __init__(self, site: PeSite, memory: DeviceMemory, store: MemoryStore, data: bool) -> None:
+    def __init__(
+        self, site: PeSite, memory: DeviceMemory, store: MemoryStore, data: bool, queues: Queues | None = None
+    ) -> None:
         self.site = site
         self.pe = site.index
         self.memory = memory
         self.store = store
         self.data = data
+        self.queues = queues
         self.tcm = TcmTable(site.prefix, *memory.tcm_range(site))
         if store.hazards is not None:
             self.tcm.watch(partial(store.hazards.handed_out, self.pe))
@@ -58,7 +62,9 @@ def state_of(ctx: RunContext, site: PeSite) -> PeState:
     kept = ctx.memory.kept
     state = kept.get(site.index)
     if state is None:
-        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data)
+        state = kept[site.index] = PeState(
+            site, ctx.memory, ctx.store, ctx.data, getattr(ctx, "queues", None)
+        )
         if ctx.tcm_recorder is not None:
             ctx.tcm_recorder.attach(state.tcm)
     found: PeState = state
@@ -122,8 +128,10 @@ class Dispatcher:
             handle.settle()
 
     def _prune(self) -> None:
-        """Forget commands that nobody waited for and that are complete; those that failed still have to be raised."""
-        self._in_flight = {c: None for c in self._in_flight if not c.complete or c.error is not None}
+        """Forget commands that nobody waited for and that are complete, but not what a wait would raise or order."""
+        self._in_flight = {
+            c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
+        }
         self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
 
     # Operands ---------------------------------------------------------------------------------------

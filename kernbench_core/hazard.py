@@ -21,12 +21,15 @@ UNORDERED_WRITES: Final = "unordered_writes"
 RECYCLED_TCM: Final = "recycled_tcm"
 """A range of a scratchpad is handed out again while a command that does not hold it still uses it."""
 
+RECYCLED_SLOT: Final = "recycled_slot"
+"""A slot of a queue is used although it was given back: the next message may have overwritten it."""
+
 
 @frozen
 class HazardUse:
-    """One side of a hazard: the op (None for an allocation), the call, the PE, the kernel line, and its times in ns.
+    """One side of a hazard: the op (None for what is no op), the call, the PE, the kernel line, and its times in ns.
 
-    `landed_ns` is None where the run ended before, and for an allocation.
+    `landed_ns` is None where the run ended before, and for what is no op: an allocation, a tl.free.
     """
 
     op_id: OpId | None
@@ -45,8 +48,9 @@ class HazardUse:
 class Hazard:
     """Two uses of the same memory that nothing orders; `count` such pairs of these two lines were found.
 
-    `name` is the tensor, or the scratchpad. `index` is the first element that both use (None in a scratchpad), `byte`
-    its offset in the tensor or scratchpad, `nbytes` how much both use. They and the uses are those of the first pair.
+    `name` is the tensor, the scratchpad or the slot. `index` is the first element that both use (None in a scratchpad),
+    `byte` its offset in the tensor or scratchpad, `nbytes` how much both use. They and the uses are those of the first
+    pair.
     """
 
     kind: str
@@ -81,4 +85,5 @@ _WORDS: Final[Mapping[str, str]] = {
     READ_IN_FLIGHT: "read while another PE's write is in flight",
     UNORDERED_WRITES: "unordered writes",
     RECYCLED_TCM: "TCM range used after it was handed out again",
+    RECYCLED_SLOT: "slot used after it was given back, so that the next message may overwrite it",
 }

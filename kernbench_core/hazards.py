@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.elements import first_common, index_at, virtual_at
@@ -134,7 +134,16 @@ class Hazards:
         self._launches: dict[Launch, _Launched] = {}
         self._published: dict[OpId, Clock] = {}
         self._watches: dict[str, _Watch] = {}
-        self._found: dict[tuple[object, ...], _Pair] = {}
+        self._found: dict[tuple[object, ...], _Pair | Hazard] = {}
+
+    @property
+    def now(self) -> float:
+        """The simulated time in ns."""
+        return self._now()
+
+    def name_of(self, pe: int) -> str:
+        """What reports call a PE."""
+        return self._names[pe]
 
     # Edges ------------------------------------------------------------------------------------------
 
@@ -188,14 +197,17 @@ class Hazards:
         self._published[op_id] = self._release(op_id[0])
 
     def order(self, from_op: OpId, to_pe: int) -> None:
-        """Let what a PE issues from now on come after what `from_op` carries; called when it has been received."""
-        carried = self._published.get(from_op)
+        """Let what a PE issues from now on come after what `from_op` carries; called once, when it was received."""
+        carried = self._published.pop(from_op, None)
         if carried is not None:
             self._learn(self._pe(to_pe), carried)
 
     def waited(self, commands: Iterable[KernelCommand]) -> None:
         """Note that a kernel has waited for commands that did not block it."""
         for command in commands:
+            if command.after is not None:
+                self.order(command.after, command.op_id[0])
+                command.after = None
             for use in command.uses:
                 state = self._pe(command.op_id[0])
                 if use in state.unwaited:
@@ -302,16 +314,22 @@ class Hazards:
         self, key: tuple[object, ...], kind: str, first: Use, second: Use | tuple[int, TcmBlock, float]
     ) -> None:
         known = self._found.get(key)
-        if known is None:
-            self._found[key] = _Pair(kind, first, second)
-        else:
+        if isinstance(known, _Pair):
             known.count += 1
+        else:
+            self._found[key] = _Pair(kind, first, second)
+
+    def add(self, hazard: Hazard) -> None:
+        """Count a hazard that somebody else found; those of one kind and the same two lines are one."""
+        key = (hazard.kind, hazard.first.call, hazard.first.line, hazard.second.call, hazard.second.line)
+        known = self._found.get(key)
+        self._found[key] = evolve(known, count=known.count + 1) if isinstance(known, Hazard) else hazard
 
     # Results ----------------------------------------------------------------------------------------
 
     def found(self) -> tuple[Hazard, ...]:
         """Return every hazard once for each pair of kernel lines, in the order in which they were found."""
-        return tuple(self._told(pair) for pair in self._found.values())
+        return tuple(pair if isinstance(pair, Hazard) else self._told(pair) for pair in self._found.values())
 
     def _told(self, pair: _Pair) -> Hazard:
         first, second = pair.first, pair.second

@@ -241,14 +241,17 @@ class TLContext(QueueLanguage):
     def free(self, tensor: Tensor) -> None:
         """Give a tile's scratchpad space back now, or when its last timed reader is complete.
 
-        Any later use of the tile, or of a view of it, is a KernelError.
+        Any later use of the tile, or of a view of it, is a KernelError. A slot of a queue (tl.recv with copy=False)
+        goes back to its sender at once; a use that is under way or comes later is a hazard.
         """
         if not isinstance(tensor, Tensor):
             raise KernelError(
                 f"tl.free at {describe_site(call_site())} must be given a tensor of the scratchpad, not "
                 f"{type(tensor).__name__}; only those take space."
             )
-        tensor.block.free(call_site())
+        site = call_site()
+        self._give_back(tensor.block, site)
+        tensor.block.free(site)
 
     # Hints, checks and prints -------------------------------------------------------------------------
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError
+from kernbench_core.index import IndexTensor
 from kernbench_core.peers import Peer
+from kernbench_core.pointers import Pointer
 from kernbench_core.queue_commands import RecvCmd, SendCmd
+from kernbench_core.queues import SlotBlock
 from kernbench_core.tcm import TcmBlock
 from kernbench_core.tensor import Handle, Tensor
 from kernbench_core.typenames import dtype_of
@@ -53,13 +56,15 @@ class QueueLanguage(UnitOpLanguage):
         back when the tile's last byte has left the scratchpad, with `wait=False` at once. While the queue is full it
         waits for the receiver.
         """
+        site = call_site()
+        if isinstance(value, IndexTensor):
+            value = self.math("copy", (value,), value.shape, value.dtype)
         if not isinstance(value, Tensor):
+            hint = ", load it first" if isinstance(value, Pointer) else ", or make a tile of it with tl.full"
             raise KernelError(
-                f"tl.send at {describe_site(call_site())} must be given a tensor of the scratchpad, not "
-                f"{type(value).__name__}; load it, or make it with tl.full."
+                f"tl.send at {describe_site(site)} must be given a tile, not {type(value).__name__} {value!r}{hint}."
             )
         read = self.operand(value, value.dtype, "send")
-        site = call_site()
         peer = self._peer(to, "tl.send", site)
         channel = self._launch.peers.channel
         command = SendCmd(self.op_id(), site, channel, read.value, value.block, peer)
@@ -81,23 +86,40 @@ class QueueLanguage(UnitOpLanguage):
         return self._receive("tl.recv", shape, dtype, (peer,), copy, wait)[0]
 
     def recv_any(
-        self, shape: Sequence[int] | int, dtype: Any, sources: Sequence[Peer], *, copy: bool = True
+        self, shape: Sequence[int] | int, dtype: Any, sources: Sequence[Peer] | None = None, *, copy: bool = True
     ) -> tuple[Tensor, Any]:
         """Receive the next tile of any of `sources` and give it with its source, spelled as it was in `sources`.
 
-        Sources that have one waiting take turns: none is served twice before another that has one is served.
+        Sources that have one waiting take turns: none is served twice before another that has one is served. Without
+        `sources` they are all PEs of the launch but this one, or in a collective those of the same place.
         """
         site = call_site()
-        named = {self._peer(source, "tl.recv_any", site): source for source in sources}
+        named: dict[int, Any] = {
+            self._peer(source, "tl.recv_any", site): source
+            for source in (self._everybody() if sources is None else sources)
+        }
         if not named:
             raise KernelError(f"tl.recv_any at {describe_site(site)} must be given at least one source, not none.")
         tensor, sender = self._receive("tl.recv_any", shape, dtype, tuple(named), copy, True)
         return tensor, named[sender]
 
+    def _give_back(self, block: TcmBlock, site: CallSite) -> None:
+        """Note the commands that still use a slot which `tl.free` at the line `site` gives back to its sender."""
+        if isinstance(block, SlotBlock) and block.users:
+            for command in self.in_flight:
+                if not command.complete and any(used is block for used in command.blocks):
+                    block.in_flight(command, site)
+
+    def _everybody(self) -> Sequence[Peer]:
+        """Name the other PEs of the launch, those of the same place where ranks have several."""
+        peers = self._launch.peers
+        rank, place = peers.place_of(self._state.pe)
+        return [other for other, pes in enumerate(peers.ranks) if other != rank and place < len(pes)]
+
     def _peer(self, to: Peer, call: str, site: CallSite) -> int:
-        own = self._state.pe
+        own, queues = self._state.pe, self._state.queues
         try:
-            peer = self._launch.peers.resolve(own, to)
+            peer = self._launch.peers.resolve(own, to, None if queues is None else queues.neighbour)
         except KernelError as error:
             raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
         if peer == own:

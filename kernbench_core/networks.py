@@ -55,11 +55,15 @@ class ScaleUpLink:
 
 @frozen
 class Shape:
-    """One family of networks; `flat` shapes are meshes of columns and rows."""
+    """One family of networks; `flat` shapes are meshes of columns and rows.
+
+    `closed` says whether rows and columns are rings; it is None where packages have no directions.
+    """
 
     links: Callable[[Extent], list[ScaleUpLink]]
     step: Callable[[Extent, int, int], int]
     flat: bool = False
+    closed: bool | None = None
 
 
 def _ring_links(extent: Extent) -> list[ScaleUpLink]:
@@ -127,9 +131,9 @@ def _straight(_: Extent, __: int, there: int) -> int:
 
 NETWORKS: Mapping[str, Shape] = MappingProxyType(
     {
-        "ring": Shape(_ring_links, _by_dimension(_around)),
-        "mesh_2d": Shape(_mesh_links, _by_dimension(_towards), flat=True),
-        "torus_2d": Shape(_torus_links, _by_dimension(_around), flat=True),
+        "ring": Shape(_ring_links, _by_dimension(_around), closed=True),
+        "mesh_2d": Shape(_mesh_links, _by_dimension(_towards), flat=True, closed=False),
+        "torus_2d": Shape(_torus_links, _by_dimension(_around), flat=True, closed=True),
         "fully_connected": Shape(_full_links, _straight),
         "switch": Shape(_switch_links, _straight),
     }
@@ -158,6 +162,23 @@ def find_extent(topology: str, sips: int, width: int | None, height: int | None)
         raise NetworkFault(key, f"must make a full {topology} of {sips} SIPs, not {shown}; leave width and height out.")
     found = (given, sips // given) if width is not None else (sips // given, given)
     return Extent(sips, *found)
+
+
+def neighbour(topology: str, extent: Extent, sip: int, step: tuple[int, int]) -> int | None:
+    """Return the package one `step` (columns to the east, rows to the south) away over one link, None without one.
+
+    Packages of a ring are one row.
+    """
+    closed = NETWORKS[topology].closed
+    if closed is None:
+        return None
+    column, row = (place + moved for place, moved in zip(extent.place(sip), step, strict=True))
+    if closed:
+        column, row = column % extent.width, row % extent.height
+    elif not (0 <= column < extent.width and 0 <= row < extent.height):
+        return None
+    other = extent.at(column, row)
+    return None if other == sip else other
 
 
 @frozen

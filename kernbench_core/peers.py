@@ -2,27 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from attrs import field, frozen
 
-from kernbench_core.errors import KernelError
+from kernbench_core.errors import ConfigError, KernelError
+from kernbench_core.networks import Extent, neighbour
 
 Peer = int | tuple[int, int] | str
 """How a kernel names a PE: a rank (the PE of the same place there), (rank, place), or a direction."""
 
+TIERS: Final = ("tcm", "sram", "hbm")
+"""Where slots may be: the receiver's scratchpad, its cube's SRAM, its own HBM slice."""
 
-@frozen
+SLOT_ALIGNMENT: Final = 64
+"""What the bytes of a slot are a multiple of: a line of the scratchpad."""
+
+_SAME_MM: Final = 1e-3
+
+DIRECTIONS: Final[Mapping[str, tuple[int, int]]] = {"n": (0, -1), "e": (1, 0), "s": (0, 1), "w": (-1, 0)}
+"""The directions by their step in x (to the east) and y (to the south)."""
+
+
+def _is_index(value: object, count: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
+
+
+@frozen(cache_hash=True)
 class Channel:
     """Which queues a launch uses: those of one name, apart from all others, with these slots.
 
     `slots` (how many), `slot_bytes` and `tier` ("tcm", "sram" or "hbm") default to what the receiver's pe_ipcq says.
+    Channels that differ in anything have different queues. ConfigError for slots that cannot be.
     """
 
     name: str = ""
     slots: int | None = None
     slot_bytes: int | None = None
     tier: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check_slots(
+            f"channel {self.name!r}",
+            1 if self.slots is None else self.slots,
+            SLOT_ALIGNMENT if self.slot_bytes is None else self.slot_bytes,
+            TIERS[0] if self.tier is None else self.tier,
+        )
+
+
+def check_slots(owner: str, slots: object, slot_bytes: object, tier: object) -> None:
+    """Raise a ConfigError, with a sentence for each fault, when `owner` asks for slots that cannot be."""
+    problems = []
+    if not _is_index(slots, 1 << 31) or not slots:
+        problems.append(f"{owner}: slots must be a whole number of at least 1, not {slots!r}.")
+    if not isinstance(slot_bytes, int) or slot_bytes < 1 or slot_bytes % SLOT_ALIGNMENT:
+        problems.append(
+            f"{owner}: slot_bytes must be a multiple of {SLOT_ALIGNMENT}, a line of the scratchpad, not {slot_bytes!r}."
+        )
+    if tier not in TIERS:
+        problems.append(f"{owner}: tier must be one of {', '.join(TIERS)}, not {tier!r}.")
+    if problems:
+        raise ConfigError(*problems)
 
 
 @frozen(eq=False)
@@ -55,15 +96,13 @@ class Peers:
         rank, place = self._places[pe]
         return rank if self.single else (rank, place)
 
-    def resolve(self, pe: int, to: Peer) -> int:
-        """Give the machine's index of the PE that the PE `pe` calls `to`; KernelError when there is none."""
+    def resolve(self, pe: int, to: Peer, nearest: Callable[[int, str], int | None] | None = None) -> int:
+        """Give the machine's index of the PE that the PE `pe` calls `to`; KernelError when there is none.
+
+        `nearest` finds neighbours where `direction` is not given.
+        """
         if isinstance(to, str):
-            found = None if self.direction is None else self.direction(pe, to)
-            if found is None:
-                raise KernelError(
-                    f"a peer must be a direction in which this PE has a neighbour, not {to!r}; name it by its number."
-                )
-            return found
+            return self._towards(pe, to, self.direction or nearest)
         rank, place = to if isinstance(to, tuple) and len(to) == 2 else (to, self._places[pe][1])
         if not _is_index(rank, len(self.ranks)):
             raise KernelError(f"a peer must be a rank from 0 to {len(self.ranks) - 1}, not {rank!r}.")
@@ -73,6 +112,52 @@ class Peers:
             )
         return self.ranks[rank][place]
 
+    def _towards(self, pe: int, name: str, direction: Callable[[int, str], int | None] | None) -> int:
+        if name not in DIRECTIONS:
+            raise KernelError(f"a peer must be a direction, one of {', '.join(DIRECTIONS)}, not {name!r}.")
+        found = None if direction is None else direction(pe, name)
+        if found is None:
+            raise KernelError(
+                f"a peer must be in a direction in which this PE has a neighbour, not {name!r}; name it by its number."
+            )
+        if found not in self._places:
+            raise KernelError(
+                f"a peer must take part in the launch, and the neighbour in direction {name!r} does not; launch on it "
+                "too, or name another by its number."
+            )
+        return found
 
-def _is_index(value: object, count: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
+
+def nearest_in(places: Mapping[int, tuple[float, float] | None], pe: int, direction: str) -> int | None:
+    """Give the nearest PE straight in a direction, by positions (x to the east, y to the south); None without one.
+
+    Straight is in the same row or column, to a micrometre (positions in mm); of several the one with the lowest number.
+    """
+    step_x, step_y = DIRECTIONS[direction]
+    own = places[pe]
+    best: tuple[float, int] | None = None
+    for other, at in places.items():
+        if own is None or at is None:
+            continue
+        x, y = at[0] - own[0], at[1] - own[1]
+        ahead, aside = x * step_x + y * step_y, x * step_y + y * step_x
+        if ahead > _SAME_MM and abs(aside) <= _SAME_MM and (best is None or (ahead, other) < best):
+            best = (ahead, other)
+    return None if best is None else best[1]
+
+
+def network_directions(
+    topology: str, extent: Extent, ranks: Sequence[Sequence[int]]
+) -> Callable[[int, str], int | None]:
+    """Give `Peers.direction` for ranks that are the packages of a scale-up network: the same place next door.
+
+    On a ring "e" is the next rank and "w" the one before; networks without directions have no neighbours.
+    """
+    places = {pe: (rank, place) for rank, pes in enumerate(ranks) for place, pe in enumerate(pes)}
+
+    def direction(pe: int, name: str) -> int | None:
+        rank, place = places[pe]
+        other = neighbour(topology, extent, rank, DIRECTIONS[name])
+        return None if other is None else ranks[other][place]
+
+    return direction

@@ -45,7 +45,9 @@ class QueueCommand(KernelCommand):
         """The side in this PE's scratchpad."""
         return () if self.local is None else (self.local,)
 
-    def _describe(self, name: str, source: Access, to: Access | None, peer: int) -> OpDescription:
+    def _describe(
+        self, name: str, source: Access, to: Access | None, peer: int, *, copied: bool = True
+    ) -> OpDescription:
         params: dict[str, object] = {
             "src_addr": source.regions[0].base if source.regions else NO_ADDRESS,
             "src_space": source.space,
@@ -56,6 +58,7 @@ class QueueCommand(KernelCommand):
             "dtype": self.value.dtype,
             "peer": peer,
             "channel": self.channel.name,
+            "copied": copied,
             "handle_id": handle_of(self.op_id),
         }
         return OpDescription("memory", name, params, (source,), to, op_id=self.op_id)
@@ -71,6 +74,11 @@ class SendCmd(QueueCommand):
     ) -> None:
         super().__init__(op_id, "tl.send", site, channel, value, block)
         self.to = to
+
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """The receiver, which must make room where the queue is full."""
+        return (self.to,)
 
     def at_issue(self, store: MemoryStore, now: float) -> None:
         """Let the message carry what the kernel has waited for so far."""
@@ -111,6 +119,11 @@ class RecvCmd(QueueCommand):
         #: Where the message lay when it was taken, for the op log.
         self.source: Access | None = None
 
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """Those that the message may come from."""
+        return self.sources
+
     def receive(self, sent: SendCmd, source: Access) -> None:
         """Take the message `sent`, which lies at `source`; called once by pe_ipcq, when it has arrived."""
         self.sent = sent
@@ -129,19 +142,20 @@ class RecvCmd(QueueCommand):
     def land(self, now: float) -> None:
         """Bind the tile to what was sent, which comes before all that this kernel issues from now on."""
         sent = self.sent
-        if sent is None:
+        if sent is None or self.error is not None:
             return
         assert isinstance(self.value, LoadedValue)
         self.value.bind(received(sent.value, self.value), (sent.op_id,))
-        if self.store.hazards is not None:
+        if not self.blocking:
+            self.after = sent.op_id
+        elif self.store.hazards is not None:
             self.store.hazards.order(sent.op_id, self.pe)
 
     def describe(self) -> OpDescription:
         """Describe the receipt for the op log."""
         assert self.source is not None and self.sent is not None
         to = None if self.local is None else Access("tcm", (self.local,), self.value)
-        return self._describe("ipcq_recv", self.source, to, self.sent.pe)
-
+        return self._describe("ipcq_recv", self.source, to, self.sent.pe, copied=self.local is not None)
 
 
 def received(sent: Value, tile: Value) -> Value:

@@ -6,51 +6,89 @@ counts the credits is the component `pe_ipcq`; this is what both ends agree on.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dispatch import state_of
-from kernbench_core.errors import KernelError
+from kernbench_core.errors import KernelError, TcmOverflowError
+from kernbench_core.hazard import RECYCLED_SLOT, Hazard, HazardUse
 from kernbench_core.naming import pe_unit
+from kernbench_core.peers import TIERS, Channel, check_slots, nearest_in
 from kernbench_core.regions import Region
 from kernbench_core.tcm import Birth, TcmBlock
+from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
+    from kernbench_core.commands import KernelCommand
     from kernbench_core.context import RunContext
-    from kernbench_core.peers import Channel
+    from kernbench_core.hazards import Hazards
+    from kernbench_core.queue_commands import QueueCommand, SendCmd
 
-TIERS: Final = ("tcm", "sram", "hbm")
-"""Where slots may be: the receiver's scratchpad, its cube's SRAM, its own HBM slice."""
+__all__ = ["TIERS", "UNIT", "Queue", "Queues", "SlotBlock"]
+
+UNIT: Final = "pe_ipcq"
+"""The kind of unit that keeps a PE's queues."""
 
 
-@frozen(eq=False)
 class Queue:
-    """Messages from PE `source` to PE `destination` (machine indices): `slots` are physical regions in `tier`."""
+    """Messages from PE `source` to PE `destination` (machine indices): `slots` are physical regions in `tier`.
 
-    source: int
-    destination: int
-    channel: Channel
-    tier: str
-    slots: tuple[Region, ...]
-    slot_bytes: int
+    `unreceived` are the messages that were sent and not received yet, the oldest first; `received` counts the others.
+    """
+
+    __slots__ = (
+        "channel", "destination", "last_receipt", "received", "slot_bytes", "slots", "source", "tier", "unreceived",
+    )  # fmt: skip
+
+    def __init__(
+        self, source: int, destination: int, channel: Channel, tier: str, slots: tuple[Region, ...], slot_bytes: int
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self.channel = channel
+        self.tier = tier
+        self.slots = slots
+        self.slot_bytes = slot_bytes
+        self.unreceived: deque[SendCmd] = deque()
+        self.received = 0
+        self.last_receipt: CallSite | None = None
 
     def slots_of(self, nbytes: int) -> int:
         """How many slots a message takes; an empty one takes one."""
         return max(1, -(-nbytes // self.slot_bytes))
+
+    def enter(self, message: SendCmd) -> None:
+        """Note that a PE sends a message; called by its pe_ipcq, in order, when the command comes."""
+        self.unreceived.append(message)
+
+    def take(self, site: CallSite) -> None:
+        """Note that the oldest message is received, at the line `site`; called by pe_ipcq when it gives it."""
+        self.unreceived.popleft()
+        self.received += 1
+        self.last_receipt = site
 
 
 class SlotBlock(TcmBlock):
     """A slot of a queue in the scratchpad, lent to a kernel; it goes back to the sender when nothing refers to it.
 
     `tl.free` gives it back at once; using it after that is a hazard, because the sender may write the next message.
+    `name` is what the hazard calls it, `hazards` are told.
     """
 
-    __slots__ = ("_back", "given_back_at")
+    __slots__ = ("_back", "_hazards", "freed_ns", "name", "pe")
 
-    def __init__(self, region: Region, offset: int, birth: Birth, back: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        region: Region,
+        offset: int,
+        birth: Birth,
+        back: Callable[[], None],
+        name: str = "a slot",
+        pe: int = 0,
+        hazards: Hazards | None = None,
+    ) -> None:
         self._table = None
         self.address = region.base
         self.offset = offset
@@ -58,18 +96,44 @@ class SlotBlock(TcmBlock):
         self.birth = birth
         self.users = 0
         self.freed_at = None
-        self.given_back_at: CallSite | None = None
+        self.freed_ns = 0.0
+        self.name = name
+        self.pe = pe
+        self._hazards = hazards
         self._back: Callable[[], None] | None = back
 
     def free(self, site: CallSite) -> None:
         """Give the slot back now; called by `tl.free` only."""
-        if self.given_back_at is not None:
+        if self.freed_at is not None:
             raise KernelError(
                 f"tl.free at {describe_site(site)} must be given a slot once, and {self} was given back at "
-                f"{describe_site(self.given_back_at)}."
+                f"{describe_site(self.freed_at)}; free it once."
             )
-        self.given_back_at = site
+        self.freed_at = site
+        if self._hazards is not None:
+            self.freed_ns = self._hazards.now
         self._release()
+
+    def in_flight(self, command: KernelCommand, site: CallSite) -> None:
+        """Note that `command` still uses the slot while `tl.free` at `site` gives it back."""
+        if self._hazards is not None:
+            now = self._hazards.now
+            first = HazardUse(command.op_id, command.call, *self._place(command.site), command.born, None)
+            self._hazard(first, HazardUse(None, "tl.free", *self._place(site), now, None))
+
+    def refuse(self, use: str, site: CallSite) -> None:
+        """Note a use after the slot was given back; nothing stops it, and nothing orders it before the next message."""
+        if self._hazards is not None and self.freed_at is not None:
+            first = HazardUse(None, "tl.free", *self._place(self.freed_at), self.freed_ns, None)
+            self._hazard(first, HazardUse(None, use, *self._place(site), self._hazards.now, None))
+
+    def _place(self, site: CallSite) -> tuple[str, str]:
+        assert self._hazards is not None
+        return self._hazards.name_of(self.pe), describe_site(site)
+
+    def _hazard(self, first: HazardUse, second: HazardUse) -> None:
+        assert self._hazards is not None
+        self._hazards.add(Hazard(RECYCLED_SLOT, self.name, None, self.offset, self.region.nbytes, first, second, 1))
 
     def _release(self) -> None:
         back, self._back = self._back, None
@@ -82,44 +146,81 @@ class Queues:
 
     def __init__(self, ctx: RunContext) -> None:
         self._ctx = ctx
-        self._queues: dict[tuple[int, int, str], Queue] = {}
+        self._queues: dict[tuple[int, int, Channel], Queue] = {}
         self._kept: list[TcmBlock] = []
+        #: Payload bytes that have been put on the fabric, and those that have got into their slots.
+        self.pushed_bytes = self.landed_bytes = 0
 
     def __iter__(self) -> Iterator[Queue]:
         return iter(self._queues.values())
 
-    def between(self, source: int, destination: int, channel: Channel) -> Queue:
-        """Return the queue from one PE to another; the first call reserves its slots at the receiver."""
-        key = (source, destination, channel.name)
+    def between(self, source: int, destination: int, command: QueueCommand) -> Queue:
+        """Return the queue of the command's channel; the first that asks reserves its slots at the receiver.
+
+        KernelError where the slots do not fit or the PE keeps no queues.
+        """
+        key = (source, destination, command.channel)
         found = self._queues.get(key)
         if found is None:
-            found = self._queues[key] = self._make(source, destination, channel)
+            found = self._queues[key] = self._make(source, destination, command)
         return found
 
-    def _make(self, source: int, destination: int, channel: Channel) -> Queue:
-        ctx = self._ctx
+    def neighbour(self, pe: int, direction: str) -> int | None:
+        """Return the nearest PE of the same SIP in a direction of the cube meshes, None where there is none."""
+        sip = self._ctx.design.pes[pe].sip
+        nodes = self._ctx.graph.nodes
+        places = {site.index: nodes[site.pe_cpu].position for site in self._ctx.design.pes if site.sip == sip}
+        return nearest_in(places, pe, direction)
+
+    def unreceived(self) -> Iterator[str]:
+        """Say of each queue with messages that were sent and never received between whom, and where."""
+        names = self._ctx.design.pes
+        for queue in self:
+            if not queue.unreceived:
+                continue
+            first, more = queue.unreceived[0], len(queue.unreceived) - 1
+            others = f", and {more} more after it" if more else ""
+            last = queue.last_receipt
+            at = "" if last is None else f" (the last receipt there was at {describe_site(last)})"
+            yield (
+                f"a message of {first.total} B, sent by {names[queue.source].prefix} at {describe_site(first.site)}, "
+                f"was never received by {names[queue.destination].prefix}{at}{others}; each must be received once."
+            )
+
+    def _make(self, source: int, destination: int, command: QueueCommand) -> Queue:
+        ctx, channel = self._ctx, command.channel
         sites = ctx.design.pes
-        unit = pe_unit(sites[destination].prefix, "pe_ipcq")
-        params = ctx.components[unit].params
-        slots = params["slots"] if channel.slots is None else channel.slots
-        slot_bytes = params["slot_bytes"] if channel.slot_bytes is None else channel.slot_bytes
-        tier = params["tier"] if channel.tier is None else channel.tier
-        base = self._reserve(source, destination, tier, slots, slot_bytes)
+        keeper = ctx.components.get(pe_unit(sites[destination].prefix, UNIT))
+        if keeper is None:
+            raise KernelError(
+                f"{command.call} at {describe_site(command.site)} must use a PE that keeps queues, and "
+                f"{sites[destination].prefix} has no unit {UNIT}; add one to the configuration."
+            )
+        given = keeper.params
+        slots = given["slots"] if channel.slots is None else channel.slots
+        slot_bytes = given["slot_bytes"] if channel.slot_bytes is None else channel.slot_bytes
+        tier = given["tier"] if channel.tier is None else channel.tier
+        check_slots(keeper.id, slots, slot_bytes, tier)
+        base = self._reserve(source, destination, tier, slots, slot_bytes, command)
         regions = tuple(Region(base + i * slot_bytes, slot_bytes) for i in range(slots))
         return Queue(source, destination, channel, tier, regions, slot_bytes)
 
-    def _reserve(self, source: int, destination: int, tier: str, slots: int, slot_bytes: int) -> int:
+    def _reserve(
+        self, source: int, destination: int, tier: str, slots: int, slot_bytes: int, command: QueueCommand
+    ) -> int:
         """Reserve the slots and return their first physical address."""
         ctx = self._ctx
         site = ctx.design.pes[destination]
-        sender = ctx.design.pes[source].prefix
-        if tier == "tcm":
-            table = state_of(ctx, site).tcm
-            what = f"slots of the queue from {sender}"
-            block = table.allocate(what, (slots, slot_bytes), "int8", slots * slot_bytes, _HERE)
-            self._kept.append(block)
-            return block.address
-        return ctx.memory.reserve(site, tier, slots * slot_bytes, f"the queue from {sender}")
-
-
-_HERE: CallSite = (Queues._make.__code__, 0)
+        what = f"the queue from {ctx.design.pes[source].prefix}"
+        if tier != "tcm":
+            return ctx.memory.reserve(site, tier, slots * slot_bytes, what)
+        table = state_of(ctx, site).tcm
+        try:
+            block = table.allocate(what, (slots, slot_bytes), "int8", slots * slot_bytes, command.site)
+        except TcmOverflowError as error:
+            raise TcmOverflowError(
+                f"{error}\n{what[0].upper()}{what[1:]} has {slots} slots of {format_bytes(slot_bytes)}: take fewer or "
+                "smaller ones, or put them elsewhere, by slots, slot_bytes and tier of pe_ipcq or of the channel."
+            ) from None
+        self._kept.append(block)
+        return block.address

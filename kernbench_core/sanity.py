@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernbench_core.bound import formula_latency
+from kernbench_core.bound import formula_latency, one_way_latency
 from kernbench_core.errors import SanityError
-from kernbench_core.messages import Transaction
+from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.timing import resource_uses
 from kernbench_core.units import format_time
 
@@ -25,6 +25,7 @@ def check(ctx: RunContext, result: TimingResult) -> None:
     """Raise SanityError, with a line for each check that fails, two and a count where it fails often."""
     checks = (
         _answered_once(ctx),
+        _received_once(ctx),
         _bytes_conserved(ctx),
         _work_takes_time(ctx),
         _not_overbooked(ctx, result),
@@ -59,6 +60,16 @@ def _answered_once(ctx: RunContext) -> Iterator[str]:
             return
 
 
+def _received_once(ctx: RunContext) -> Iterator[str]:
+    """Name messages between PEs that nobody received; compare what was put on the fabric with what got into slots."""
+    if ctx.graph.design is None:
+        return
+    yield from ctx.queues.unreceived()
+    pushed, landed = ctx.queues.pushed_bytes, ctx.queues.landed_bytes
+    if pushed != landed:
+        yield f"{pushed} B of messages between PEs were sent but {landed} B got into their slots; none may be lost."
+
+
 def _bytes_conserved(ctx: RunContext) -> Iterator[str]:
     """Compare what passed the wires of each memory at the end of a path with what its transactions were to move.
 
@@ -91,7 +102,12 @@ def _work_takes_time(ctx: RunContext) -> Iterator[str]:
 
 
 def _work_of(record: OpRecord) -> str:
-    """Say what an op does, by the regions that it touches or, for stages, by its sizes; "" when that is nothing."""
+    """Say what an op does, by the regions that it touches or, for stages, by its sizes; "" when that is nothing.
+
+    What is handed on where it lies (`copied` False: a slot of a queue) is not moved.
+    """
+    if record.params.get("copied") is False:
+        return ""
     nbytes = sum(access.nbytes for access in record.reads) + (record.writes.nbytes if record.writes else 0)
     params = record.params
     if nbytes:
@@ -133,6 +149,13 @@ def _not_below_bound(ctx: RunContext) -> Iterator[str]:
             yield (
                 f"a {trip.op} of {trip.total} B from {trip.path[0]} to {trip.path[-1]} took "
                 f"{format_time(trip.least_ns)}, below its lower bound of {format_time(bound)}."
+            )
+    for found in ctx.one_ways.values():
+        bound = one_way_latency(ctx.graph, ctx.components, MsgBase(found.nbytes, found.path))
+        if found.least_ns < bound:
+            yield (
+                f"a message of {found.nbytes} B from {found.path[0]} to {found.path[-1]} took "
+                f"{format_time(found.least_ns)}, below its lower bound of {format_time(bound)}."
             )
 
 

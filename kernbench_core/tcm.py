@@ -66,6 +66,14 @@ class TcmBlock:
         if not self.users:
             self._release()
 
+    def refuse(self, use: str, site: CallSite) -> None:
+        """Raise a KernelError for a use, at the line `site`, after the space was freed."""
+        assert self.freed_at is not None
+        raise KernelError(
+            f"{use} at {describe_site(site)} must be given a live tensor, and {self} was freed at "
+            f"{describe_site(self.freed_at)}; free it after its last use."
+        )
+
     def done(self) -> None:
         """Note that a command in flight is complete."""
         self.users -= 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.dtypes import is_float
-from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
+from kernbench_core.errors import NoDataError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor
 from kernbench_core.values import Value
 
@@ -102,12 +102,12 @@ class Tensor(Handle):
         self.block = block
 
     def check_live(self, use: str) -> None:
-        """Raise KernelError when the tensor was freed; `use` names the call that needs it."""
+        """Raise KernelError when the tensor was freed; `use` names the call that needs it.
+
+        A slot of a queue that was given back is a hazard instead.
+        """
         if self.block.freed_at is not None:
-            raise KernelError(
-                f"{use} at {describe_site(call_site())} must be given a live tensor, and {self.block} was freed at "
-                f"{describe_site(self.block.freed_at)}; free it after its last use."
-            )
+            self.block.refuse(use, call_site())
 
     # Reading ----------------------------------------------------------------------------------------
 
