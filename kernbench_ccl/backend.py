@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kernbench_ccl.groups import Group
     from kernbench_core.runtime import LaunchHandle, Runtime
 
+__tracebackhide__ = True
+
 ARGUMENTS: Final = PARAMETERS[:-1]
 """The parameters of every algorithm that `kernel_args` gives: all but `tl`."""
 

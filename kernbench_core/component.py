@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import Command, MsgBase
 from kernbench_core.units import grid_ceil
 from kernbench_core.waits import Waits
 from kernbench_core.wire import Wire
@@ -48,13 +48,17 @@ class Port:
 
 
 class Waiting:
-    """Tell what a program waits for, as a sentence that follows its PE's name, and since when (ns)."""
+    """Tell what a program waits for, as a sentence that follows its PE's name, and since when (ns).
 
-    __slots__ = ("sentence", "since_ns")
+    `commands` are those that it waits for, where it is a kernel.
+    """
 
-    def __init__(self, sentence: str, since_ns: float) -> None:
+    __slots__ = ("commands", "sentence", "since_ns")
+
+    def __init__(self, sentence: str, since_ns: float, commands: tuple[Command, ...] = ()) -> None:
         self.sentence = sentence
         self.since_ns = since_ns
+        self.commands = commands
 
 
 class ComponentBase(Waits):
@@ -183,6 +187,10 @@ class ComponentBase(Waits):
     def waits_in_words(self) -> Waiting | None:
         """Say what a program that runs here waits for; for the deadlock report, asked at its time."""
         return None
+
+    def open_waits(self) -> Iterable[Waiting]:
+        """Say what the commands that are served here wait for, each with its line; for the deadlock report."""
+        return ()
 
     def _take_answer(self, msg: MsgBase) -> None:
         """Have `answered` called inside a delivery at the time of the last byte: this one, or one of its own."""

@@ -1,76 +1,209 @@
-"""The deadlock report: who waits for what, since when, and the shortest cycle of waits."""
+"""The deadlock report: who waits for what, since when, and the shortest cycle of waits.
+
+Kernels that wait alike are one line. What a kernel waits for at other PEs it knows from its commands (`awaits`); what
+that is in words, its units say (`open_waits`); who launched it, and where, the host programs of the run know.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from attrs import field, frozen
+
+from kernbench_core.callsite import describe_site
+from kernbench_core.naming import pe_prefix
 from kernbench_core.units import format_time
+from kernbench_core.wait_graph import shortest_cycle, wait_graph, waits, way_out
 
 if TYPE_CHECKING:
+    from kernbench_core.component import Waiting
     from kernbench_core.context import RunContext
-    from kernbench_core.host_program import Shared
+    from kernbench_core.host_program import HostProgram, LaunchHandle, Shared
 
 _MOST_LINES = 20
+#: Lines about kernels: three for each rank of a node, and a heading.
+_MOST_KERNEL_LINES = 64
+#: Records of the op log that are looked through, from the end, for what PEs did last.
+_MOST_RECORDS = 100_000
+
+
+@frozen(eq=False)
+class KernelWait:
+    """A kernel that waits: on which PE (index, None on a machine built by hand), in which launch, and for what."""
+
+    component: str
+    pe: int | None
+    waiting: Waiting
+    handle: LaunchHandle | None
+    #: What its units say of the commands that it waits for.
+    details: tuple[str, ...] = ()
+    awaits: tuple[int, ...] = field(init=False)
+
+    @awaits.default
+    def _collect(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(pe for command in self.waiting.commands for pe in command.awaits))
 
 
 def deadlock_report(ctx: RunContext, shared: Shared) -> str:
     """Describe a simulation in which nothing can happen any more, for a person."""
     now = ctx.env.now
     lines = [f"deadlock at simulated time {format_time(now)}: nothing is left to happen, but something still waits."]
-    pending = [request for request in shared.requests if request.response is None]
-    lines += [f"  host waits for {type(r).__name__} since {format_time(r.born)}" for r in pending]
-    lines += kernels_that_wait(ctx)
+    lines += [f"  {line}" for line in _programs(shared, now)]
+    found = waiting_kernels(ctx, shared)
+    lines += _section("kernels that wait", _kernels(ctx, shared, found), _MOST_KERNEL_LINES)
     lines += _section("PEs that were launched but never started", _never_started(ctx))
+    if any(kernel.awaits for kernel in found):
+        graph, words = wait_graph(ctx, shared, found)
+        cycle = shortest_cycle(graph)
+        if cycle:
+            lines.append("  wait-for cycle: " + " -> ".join(words[node] for node in (*cycle, cycle[0])))
+        else:
+            lines.append("  no wait-for cycle: " + " -> ".join(words[node] for node in way_out(graph, words)))
+        return "\n".join(lines)
     lines += _section("components that are busy or hold messages", _components(ctx))
     cycle = shortest_cycle(waits(ctx))
     lines.append("  wait-for cycle: " + (" -> ".join([*cycle, cycle[0]]) if cycle else "none; an answer was lost"))
     return "\n".join(lines)
 
 
-def kernels_that_wait(ctx: RunContext) -> list[str]:
+def kernels_that_wait(ctx: RunContext, shared: Shared) -> list[str]:
     """Return the lines of a report that say where the kernels are; none when no kernel waits."""
-    return _section("kernels that wait", _kernels(ctx))
+    return _section("kernels that wait", _kernels(ctx, shared, waiting_kernels(ctx, shared)), _MOST_KERNEL_LINES)
 
 
-def waits(ctx: RunContext) -> dict[str, tuple[str, ...]]:
-    """Return the wait-for graph: component id -> ids of the components that hold what it waits for."""
-    return {
-        component.id: tuple(sorted({msg.path[msg.hop] for msg in component.awaiting() if msg.path} - {component.id}))
-        for component in ctx.components.values()
-    }
-
-
-def shortest_cycle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return the nodes of the shortest cycle, starting at its smallest name; empty when there is none."""
-    best: tuple[str, ...] = ()
-    for start in sorted(graph):
-        came_from: dict[str, str] = {}
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            for follower in graph.get(node, ()):
-                if follower == start:
-                    found = [node]
-                    while found[-1] != start:
-                        found.append(came_from[found[-1]])
-                    if not best or len(found) < len(best):
-                        best = tuple(reversed(found))
-                    queue.clear()
-                    break
-                if follower not in came_from:
-                    came_from[follower] = node
-                    queue.append(follower)
-    return best
-
-
-def _kernels(ctx: RunContext) -> Iterable[str]:
-    now = ctx.env.now
+def waiting_kernels(ctx: RunContext, shared: Shared) -> list[KernelWait]:
+    """Return the kernels that wait, in the order of the machine's components."""
+    running: dict[int, LaunchHandle] = {}
+    for handle in shared.launches:
+        for pe in handle.launch.started_ns:
+            if pe not in handle.launch.ended_ns:
+                running[pe] = handle
+    indices = {} if ctx.graph.design is None else {site.pe_cpu: site.index for site in ctx.graph.design.pes}
+    details: dict[str | None, list[str]] = {}
+    for component in ctx.components.values():
+        for told in component.open_waits():
+            details.setdefault(pe_prefix(component.id), []).append(told.sentence)
+    found = []
     for component in ctx.components.values():
         waiting = component.waits_in_words()
         if waiting is not None:
-            yield f"{component.id} {waiting.sentence}, for {format_time(now - waiting.since_ns)}"
+            index = indices.get(component.id)
+            words = tuple(details.get(pe_prefix(component.id), ()))
+            found.append(KernelWait(component.id, index, waiting, None if index is None else running.get(index), words))
+    return found
+
+
+# Host programs ------------------------------------------------------------------------------------------
+
+
+def _programs(shared: Shared, now: float) -> Iterable[str]:
+    """Yield what each host program waits for; those that wait alike are one line."""
+    if len(shared.programs) == 1:
+        for request in shared.requests:
+            if request.response is None:
+                yield f"host waits for {type(request).__name__} since {format_time(request.born)}"
+        return
+    alike: dict[tuple[str, str], list[HostProgram]] = {}
+    for program in shared.programs[1:]:
+        if program.bridge.finished and program.waits_for is None:
+            alike.setdefault(("", "has ended"), []).append(program)
+            continue
+        line = "at its end" if program.site is None else f"at {describe_site(program.site)}"
+        alike.setdefault((line, _host_waits_for(program)), []).append(program)
+    for (line, sentence), programs in alike.items():
+        names, several = _names([program.name for program in programs]), len(programs) > 1
+        if not line:
+            yield f"{names} {'have' if several else 'has'} ended"
+            continue
+        longest = now - min(program.waits_since_ns for program in programs)
+        yield f"{names} {line} {'wait' if several else 'waits'} for {sentence}, for {format_time(longest)}"
+
+
+def _host_waits_for(program: HostProgram) -> str:
+    waited = program.waits_for
+    if isinstance(waited, str) or waited is None:
+        return ", ".join(part for part in (waited, program.waits_because) if part) or "nothing"
+    handle = getattr(waited, "launch", None)
+    label = getattr(waited, "label", "")
+    return label or (f"the launch of {handle.kernel.__name__!r}" if handle is not None else type(waited).__name__)
+
+
+def _names(names: list[str]) -> str:
+    """Join names: the first and the last of a long list, "rank 0 to rank 6"."""
+    if len(names) > 3:
+        return f"{names[0]} to {names[-1]} ({len(names)} programs)"
+    return " and ".join([part for part in (", ".join(names[:-1]), names[-1]) if part])
+
+
+# Kernels ------------------------------------------------------------------------------------------------
+
+
+def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterable[str]:
+    """Yield the lines about kernels: a heading for each launch that has a label, then those that wait alike as one."""
+    last = _last_ops(ctx, [kernel.pe for kernel in found if kernel.pe is not None])
+    launches: dict[tuple[str, str], dict[tuple[str, str], list[KernelWait]]] = {}
+    for kernel in found:
+        names = (owner(shared, kernel), _heading(kernel))
+        did = last.get(kernel.pe, ("", 0.0))[0] if kernel.pe is not None else ""
+        launches.setdefault(names, {}).setdefault((kernel.waiting.sentence, did), []).append(kernel)
+    now = ctx.env.now
+    for (who, heading), groups in launches.items():
+        if heading:
+            yield ", ".join(part for part in (who, heading) if part) + ":"
+        for kernels in groups.values():
+            yield from (("  " if heading else "") + line for line in _alike(kernels, last, now))
+
+
+def _alike(kernels: list[KernelWait], last: Mapping[int, tuple[str, float]], now: float) -> Iterable[str]:
+    """Yield the lines about kernels that wait alike, told of the one that has waited longest."""
+    first = min(kernels, key=lambda kernel: kernel.waiting.since_ns)
+    age = format_time(now - first.waiting.since_ns)
+    more = f" ({len(kernels)} PEs wait so)" if len(kernels) > 1 else ""
+    if not first.details or first.handle is None:
+        yield f"{first.component} {first.waiting.sentence}, for {age}{more}"
+    else:
+        name = getattr(first.handle.launch.kernel, "__name__", repr(first.handle.launch.kernel))
+        yield f"{first.component} waits in kernel {name!r}, for {age}{more}:"
+    yield from (f"  {detail}" for detail in first.details)
+    if first.awaits and first.pe is not None and first.pe in last:
+        name, ended = last[first.pe]
+        yield f"  before that it did {name}, until {format_time(ended)}"
+
+
+def _heading(kernel: KernelWait) -> str:
+    handle = kernel.handle
+    if handle is None or not handle.label:
+        return ""
+    return handle.label + ("" if handle.site is None else f", called at {describe_site(handle.site)}")
+
+
+def owner(shared: Shared, kernel: KernelWait) -> str:
+    """Return whose kernel it is: a host program other than the bench, else its rank where it is of a collective."""
+    if kernel.handle is None:
+        return ""
+    if kernel.handle.program.number:
+        return kernel.handle.program.name
+    launch = kernel.handle.launch
+    if launch.collective is None or kernel.pe is None:
+        return ""
+    return f"rank {launch.peers.place_of(kernel.pe)[0]}"
+
+
+def _last_ops(ctx: RunContext, pes: list[int]) -> dict[int, tuple[str, float]]:
+    """Return what each of some PEs did last, as far as the op log tells: the op, and when it ended in ns."""
+    if ctx.op_logger is None:
+        return {}
+    log, missing = ctx.op_logger.log, set(pes)
+    found: dict[int, tuple[str, float]] = {}
+    for row in range(len(log) - 1, max(-1, len(log) - 1 - _MOST_RECORDS), -1):
+        if not missing:
+            break
+        record = log.at_row(row, dependencies=False)
+        if record.op_id is not None and record.op_id[0] in missing:
+            missing.remove(record.op_id[0])
+            found[record.op_id[0]] = record.op_name, record.t_end
+    return found
 
 
 def _never_started(ctx: RunContext) -> Iterable[str]:
@@ -95,9 +228,9 @@ def _components(ctx: RunContext) -> Iterable[str]:
         )
 
 
-def _section(title: str, rows: Iterable[str]) -> list[str]:
+def _section(title: str, rows: Iterable[str], most: int = _MOST_LINES) -> list[str]:
     listed = list(rows)
     if not listed:
         return []
-    more = [f"    and {len(listed) - _MOST_LINES} more"] if len(listed) > _MOST_LINES else []
-    return [f"  {title}:", *(f"    {row}" for row in listed[:_MOST_LINES]), *more]
+    more = [f"    and {len(listed) - most} more"] if len(listed) > most else []
+    return [f"  {title}:", *(f"    {row}" for row in listed[:most]), *more]

@@ -131,7 +131,7 @@ class GraphEngine:
         try:
             self._watchdog.run(lambda: False)
         except LimitError as error:
-            raise LimitError("\n".join([str(error), *kernels_that_wait(self.ctx)])) from None
+            raise LimitError("\n".join([str(error), *kernels_that_wait(self.ctx, self.shared)])) from None
         except KernbenchError:
             raise
         except (Exception, SystemExit) as error:

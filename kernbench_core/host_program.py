@@ -93,6 +93,8 @@ class HostProgram:
         #: What the program is suspended for, None while it is not; a text is what reports say.
         self.waits_for: HostRequest | LaunchHandle | str | None = None
         self.waits_since_ns = 0.0
+        #: Why what it waits for never comes, where that is known.
+        self.waits_because = ""
         shared.programs.append(self)
 
     @property
@@ -144,9 +146,10 @@ class HostProgram:
         self.waits_for = None
         return value
 
-    def stall(self, sentence: str) -> None:
-        """Wait for ever, so that the run ends with a report, which says `sentence`, once nothing else can happen."""
-        self.pause(Signal(), sentence)
+    def stall(self, what: str, why: str) -> None:
+        """Wait for ever for `what`, so that the run ends with a report, which says `why`, once nothing else happens."""
+        self.waits_because = why
+        self.pause(Signal(), what)
 
     def join(self, handle: LaunchHandle) -> None:
         """Wait, in simulated time, for a launch, whichever program submitted it."""

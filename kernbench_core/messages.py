@@ -117,6 +117,11 @@ class Command(MsgBase):
     serves: ClassVar[str] = ""
     data_op: ClassVar[bool] = True
 
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """The machine's indices of other PEs, one of which must act before it can be complete; none by default."""
+        return ()
+
     def __init__(self, op_id: tuple[int, int], nbytes: int = 0) -> None:
         super().__init__(nbytes)
         self.op_id = op_id

@@ -94,7 +94,8 @@ class KernelRunner:
             sites = (getattr(command, "site", None) for command in open_commands)
             lines = dict.fromkeys(describe_site(site) for site in sites if site is not None)
             line = "its end" if not lines else f"its end, after {' and '.join([*lines][:2])},"
-        return Waiting(f"kernel {self._kernel!r} at {line} waits for {calls} from its {units}", self._since)
+        told = f"kernel {self._kernel!r} at {line} waits for {calls} from its {units}"
+        return Waiting(told, self._since, tuple(open_commands))
 
     def _state(self) -> PeState:
         ctx, cpu = self._component.ctx, self._component.node.id

@@ -71,7 +71,7 @@ def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
     for line in kernels:
         assert re.fullmatch(
             rf"    sip0\.cube0\.pe\d\.pe_cpu kernel 'kernel' at {here}/k\.py:7 waits for tl\.load from its pe_dma, for "
-            r"[0-9.]+ ns",
+            r"[0-9.]+ ns( \(\d PEs wait so\))?",
             line,
         )
     assert (outcome.code, outcome.out, outcome.left) == (5, "", {"started"})

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.deadlock import shortest_cycle
 from kernbench_core.errors import DeadlockError
+from kernbench_core.wait_graph import shortest_cycle, way_out
 from tests.core.toy_machine import Classes, DeafPe, StuckPe, toy_engine
 
 PE0, PE1 = "sip0.cube0.pe0.pe_cpu", "sip0.cube0.pe1.pe_cpu"
@@ -36,8 +36,7 @@ def test_report_of_kernels_that_wait_for_each_other() -> None:
         "deadlock at simulated time 70 ns: nothing is left to happen, but something still waits.\n"
         "  host waits for KernelLaunchMsg since 0 ns\n"
         "  kernels that wait:\n"
-        f"    {PE0} waits at kernel.py:12 for a message, for 5 ns\n"
-        f"    {PE1} waits at kernel.py:12 for a message, for 0 ns\n"
+        f"    {PE0} waits at kernel.py:12 for a message, for 5 ns (2 PEs wait so)\n"
         "  components that are busy or hold messages:\n"
         f"    {PE0} (pe_cpu): serves 1, the oldest for 5 ns; 0 wait in its queue; 1 of its messages are unanswered\n"
         f"    {PE1} (pe_cpu): serves 1, the oldest for 0 ns; 0 wait in its queue; 1 of its messages are unanswered\n"
@@ -80,3 +79,10 @@ def test_cycle_starts_at_its_smallest_name() -> None:
     assert shortest_cycle({"c": ["a"], "b": ["c"], "a": ["b"], "z": ["a"]}) == ("a", "b", "c")
     assert shortest_cycle({"x": ["x"], "a": ["b"], "b": ["a"]}) == ("x",)
     assert shortest_cycle({"a": ["b"]}) == ()
+
+
+def test_the_way_out_is_the_shortest_to_where_nothing_waits() -> None:
+    """What is at the end of a chain of waits is what a person has to look at."""
+    graph = {"a": ("b", "c"), "b": ("d",), "c": ("e",), "d": ("e",), "e": ()}
+    assert way_out(graph, graph) == ("a", "c", "e")
+    assert way_out({"e": ()}, ["e"]) == ("e",)

@@ -1,0 +1,113 @@
+"""Who waits for whom: between components by unanswered messages, between kernels by what they await at other PEs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+    from kernbench_core.deadlock import KernelWait
+    from kernbench_core.host_program import HostProgram, Shared
+
+
+def waits(ctx: RunContext) -> dict[str, tuple[str, ...]]:
+    """Return the wait-for graph of components: id -> ids of the components that hold what it waits for."""
+    return {
+        component.id: tuple(sorted({msg.path[msg.hop] for msg in component.awaiting() if msg.path} - {component.id}))
+        for component in ctx.components.values()
+    }
+
+
+def wait_graph(
+    ctx: RunContext, shared: Shared, kernels: Iterable[KernelWait]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return the wait-for graph of kernels and host programs, and each node in words.
+
+    A kernel waits for the PEs that it awaits; a PE that runs no kernel waits for the host program that it belongs to;
+    and that program for the kernels of the launch that it waits for. The bench's own waits are left out.
+    """
+    sites = ctx.design.pes
+    running = {kernel.pe: kernel for kernel in kernels if kernel.pe is not None}
+    programs = {pe.index: program for program in shared.programs[1:] for pe in program.pes}
+    graph: dict[str, tuple[str, ...]] = {}
+    words: dict[str, str] = {}
+
+    def visit(pe: int) -> str:
+        node = sites[pe].prefix
+        if node in graph:
+            return node
+        graph[node] = ()
+        kernel, program = running.get(pe), programs.get(pe)
+        words[node] = node if program is None else f"{node} ({program.name})"
+        if kernel is not None:
+            graph[node] = tuple(visit(other) for other in kernel.awaits)
+        elif program is not None:
+            graph[node] = (_program(program),)
+        else:
+            words[node] += ", which runs no kernel"
+        return node
+
+    def _program(program: HostProgram) -> str:
+        node = program.name
+        if node not in graph:
+            graph[node] = ()
+            launch = getattr(program.waits_for, "launch", None)
+            waiting = [] if launch is None else [pe for pe in launch.programs if pe in running]
+            graph[node] = tuple(visit(pe) for pe in waiting)
+            words[node] = f"the program of {node}" + ("" if waiting else _end(program))
+        return node
+
+    for kernel in running.values():
+        if kernel.awaits and kernel.pe is not None:
+            visit(kernel.pe)
+    return graph, words
+
+
+def _end(program: HostProgram) -> str:
+    """Say why a program will start nothing any more."""
+    if program.bridge.finished:
+        return ", which has ended"
+    waited = program.waits_for
+    return f", which waits for {waited if isinstance(waited, str) else type(waited).__name__}"
+
+
+def shortest_cycle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Return the nodes of the shortest cycle, starting at its smallest name; empty when there is none."""
+    best: tuple[str, ...] = ()
+    for start in sorted(graph):
+        came_from: dict[str, str] = {}
+        queue = deque([start])
+        while queue:
+            node = queue.popleft()
+            for follower in graph.get(node, ()):
+                if follower == start:
+                    found = [node]
+                    while found[-1] != start:
+                        found.append(came_from[found[-1]])
+                    if not best or len(found) < len(best):
+                        best = tuple(reversed(found))
+                    queue.clear()
+                    break
+                if follower not in came_from:
+                    came_from[follower] = node
+                    queue.append(follower)
+    return best
+
+
+def way_out(graph: Mapping[str, tuple[str, ...]], order: Iterable[str]) -> tuple[str, ...]:
+    """Return the shortest way from the first node, in `order`, to one that waits for no other; without cycles."""
+    start = next(iter(order))
+    ways: deque[tuple[str, ...]] = deque([(start,)])
+    seen = {start}
+    while ways:
+        way = ways.popleft()
+        followers = graph[way[-1]]
+        if not followers:
+            return way
+        for follower in followers:
+            if follower not in seen:
+                seen.add(follower)
+                ways.append((*way, follower))
+    return (start,)
