@@ -1,8 +1,8 @@
-"""What the collective package offers: its algorithms, one line for each."""
+"""What the collective package offers: its algorithms, one line for each, and its command."""
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry
+from kernbench_core.registry import AlgorithmEntry, CommandEntry
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
@@ -20,3 +20,8 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
         _algorithm("ring_bidirectional", "all_gather", "Halves of each part go around a ring in opposite directions."),
         _algorithm("ring_bidirectional", "reduce_scatter", "Halves of each part go around a ring in opposite ways."),
     ]
+
+
+def kernbench_commands() -> list[CommandEntry]:
+    """Return the command that times and checks collectives."""
+    return [CommandEntry("ccl", "kernbench_ccl.cli:ccl", "Time collectives as nccl-tests does; check algorithms.")]

@@ -22,9 +22,9 @@ LARGE: Final = 64 * 1024
 
 _FEW_STEPS: Final = ("direct", "halving_doubling", "recursive_doubling", "double_tree", "tree", "binomial_tree", "ring")
 _BANDWIDTH: Final = {
-    "ring": ("bidirectional_ring", "ring", "chain", "double_tree"),
-    "mesh_2d": ("mesh_2d", "torus_2d", "torus", "bidirectional_ring", "ring", "chain"),
-    "torus_2d": ("torus_2d", "torus", "mesh_2d", "bidirectional_ring", "ring", "chain"),
+    "ring": ("ring_bidirectional", "ring", "chain", "double_tree"),
+    "mesh_2d": ("mesh_2d", "torus_2d", "torus", "ring_bidirectional", "ring", "chain"),
+    "torus_2d": ("torus_2d", "torus", "mesh_2d", "ring_bidirectional", "ring", "chain"),
     "fully_connected": ("direct", "halving_doubling", "ring", "chain"),
     "switch": ("ring", "direct", "halving_doubling", "chain"),
 }

@@ -1,0 +1,249 @@
+"""What `kernbench ccl COLLECTIVE` prints: the table of one algorithm, or all algorithms side by side, or JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import evolve
+
+from kernbench_ccl.cli import ROOTED
+from kernbench_ccl.config import AUTO
+from kernbench_ccl.sweep import counts_of, size_of
+from kernbench_ccl.table import Comparison, Row, crossovers, fastest, footer, layout
+from kernbench_core.progress import ProgressDisplay
+from kernbench_core.units import format_bandwidth, format_bytes, format_time
+
+if TYPE_CHECKING:
+    from kernbench_ccl.measure import Machine
+    from kernbench_ccl.sweep import Choice, Chooser, Question, Sweep
+    from kernbench_core.cli.shell import Shell
+
+SCHEMA = "kernbench.ccl/1"
+
+
+class Table:
+    """Print one table while its rows come; sub-classes say what a row is."""
+
+    def __init__(
+        self,
+        shell: Shell,
+        options: dict[str, Any],
+        question: Question,
+        sizes: Sequence[int],
+        sweep: Sweep,
+        chooser: Chooser,
+        name: str,
+    ) -> None:
+        self.shell, self.options, self.question, self.name = shell, options, question, name
+        self.sweep, self.chooser = sweep, chooser
+        self.machine: Machine = sweep.machine
+        self.counts = counts_of(sizes, question.collective, question.dtype, self.machine.world)
+        self.rows: list[Row] = []
+        self.as_json = options["as_json"]
+
+    @property
+    def width(self) -> int | None:
+        """Characters of the terminal; None where there is none."""
+        if not sys.stdout.isatty():
+            return None
+        return shutil.get_terminal_size().columns
+
+    def run(self) -> int:
+        """Print the table; return the exit code."""
+        self.prepare()
+        prints = redirect_stdout(sys.stderr) if self.as_json else nullcontext()
+        with ProgressDisplay(self.title, enabled=not self.options["quiet"]) as display, prints:
+
+            def report(what: str, progress: Any) -> None:
+                display.title = f"{self.title}, {what}"
+                display.update(progress)
+
+            self.sweep = evolve(self.sweep, report=report)
+            self.say(*self.header())
+            for lines in self.body():
+                self.say(*lines)
+        if self.as_json:
+            click.echo(json.dumps(self.to_json(), indent=2, allow_nan=False))
+        else:
+            self.say(*self.footer(), *self.faults())
+        return 1 if any(row.wrong or m.failures or m.hazards for row in self.rows for m in row.measured) else 0
+
+    @property
+    def title(self) -> str:
+        """What the progress line calls it."""
+        return f"{self.question.collective}, {self.machine.world} ranks"
+
+    def say(self, *lines: str) -> None:
+        """Print lines at once, unless JSON is asked for."""
+        if not self.as_json:
+            for line in lines:
+                click.echo(line)
+
+    def prepare(self) -> None:
+        """Choose the algorithms."""
+        raise NotImplementedError
+
+    def header(self) -> list[str]:
+        """Return the lines above the rows."""
+        raise NotImplementedError
+
+    def body(self) -> Any:
+        """Yield the lines of each row as it comes."""
+        raise NotImplementedError
+
+    def footer(self) -> list[str]:
+        """Return the lines below the rows."""
+        raise NotImplementedError
+
+    def about(self) -> list[str]:
+        """Say what is measured, on which machine."""
+        machine, question = self.machine, self.question
+        bandwidth, latency = machine.link()
+        shape = machine.network
+        grid = f" of {shape.width} x {shape.height}" if shape.height > 1 else ""
+        ideal = ", idealised" if self.options["idealised"] else ""
+        told = [question.dtype]
+        if question.redop is not None:
+            told.append(question.redop)
+        if question.collective in ROOTED:
+            told.append(f"root {question.root}")
+        sizes = [self._size(count) for count in self.counts]
+        span = format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
+        checked = "data checked" if self.options["check"] else "data not checked"
+        return [
+            f"# {question.collective}: {machine.world} ranks, the SIPs of {self.options['topology']}{ideal}",
+            f"# {shape.name}{grid}, {format_bandwidth(bandwidth)} and {format_time(latency)} a link and direction",
+            f"# {', '.join(told)}; {span}; {checked}",
+        ]
+
+    def _size(self, count: int) -> int:
+        return size_of(count, self.question.collective, self.question.dtype, self.machine.world)
+
+    def how(self, choice: Choice) -> str:
+        """Say how an algorithm runs."""
+        settings = choice.settings
+        pes = "" if settings.pes is None else f", {settings.pes} PE{'s' if settings.pes > 1 else ''} a rank"
+        steps = "pipelined" if settings.pipeline else "step by step"
+        return f"{choice.algorithm.name}, {steps}, messages of {format_bytes(settings.chunk)}{pes}"
+
+    def faults(self) -> list[str]:
+        """Say what is wrong with the data, and which uses of memory race."""
+        lines = []
+        for row in self.rows:
+            for where, found in (("out of place", row.out_of_place), ("in place", row.in_place)):
+                if found is None or not (found.failures or found.hazards):
+                    continue
+                lines.append(f"{format_bytes(row.size)} by {row.algorithm}, {where}:")
+                lines += [f"  wrong data: {line}" for line in found.failures]
+                lines += [f"  hazard: {line}" if not line.startswith(" ") else f"  {line}" for line in found.hazards]
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of --json."""
+        machine, question = self.machine, self.question
+        bandwidth, latency = machine.link()
+        measured = [m for row in self.rows for m in row.measured]
+        return {
+            "schema": SCHEMA,
+            "collective": question.collective,
+            "ranks": machine.world,
+            "topology": self.options["topology"],
+            "idealised": self.options["idealised"],
+            "network": {
+                "topology": machine.network.name, "width": machine.network.width, "height": machine.network.height,
+                "bandwidth": bandwidth, "latency_ns": latency,
+            },
+            "checked": self.options["check"],
+            "rows": [row.to_json() for row in self.rows],
+            "wrong": sum(row.wrong for row in self.rows),
+            "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),
+            "average_busbw": sum(m.busbw for m in measured) / len(measured) if measured else 0.0,
+        }  # fmt: skip
+
+
+class OneAlgorithm(Table):
+    """The table of one algorithm for each size: nccl-tests' columns."""
+
+    def prepare(self) -> None:
+        """Choose an algorithm for each size, by its name or the best."""
+        if self.name == AUTO:
+            self.planned = [(count, self.chooser.best(self._size(count))) for count in self.counts]
+        else:
+            choice = self.chooser.named(self.name)
+            self.planned = [(count, choice) for count in self.counts]
+
+    def header(self) -> list[str]:
+        """Say what is measured and by which algorithm, then the columns."""
+        self.layout = layout(self.width, largest=self._size(self.counts[-1]), wide=self.options["wide"])
+        return [*self.about(), *self._algorithms(), "#", *self.layout.header()]
+
+    def _algorithms(self) -> list[str]:
+        """Say which algorithm each size gets, and why."""
+        runs: list[tuple[Choice, int]] = []
+        for count, choice in self.planned:
+            if runs and runs[-1][0] == choice:
+                runs.pop()
+            runs.append((choice, count))
+        if len(runs) == 1 and self.name != "auto":
+            return [f"# {self.how(runs[0][0])}"]
+        why = "by measurement" if self.chooser.measured else "by rule, nothing was measured here"
+        spans = [f"up to {format_bytes(self._size(count))}" for _, count in runs[:-1]]
+        spans.append("above" if len(runs) > 1 else "all sizes")
+        return [f"# auto ({why}):", *(f"#   {span}: {self.how(c)}" for span, (c, _) in zip(spans, runs, strict=True))]
+
+    def body(self) -> Any:
+        """Yield a line for each size."""
+        for row in self.sweep.rows(self.planned):
+            self.rows.append(row)
+            yield [self.layout.line(row)]
+
+    def footer(self) -> list[str]:
+        """Return nccl-tests' last lines."""
+        return footer(self.rows)
+
+
+class AllAlgorithms(Table):
+    """The times of all algorithms side by side, out of place."""
+
+    def prepare(self) -> None:
+        """Take every algorithm that does these ranks."""
+        self.choices = {choice.short: choice for choice in self.chooser.able().values()}
+        if len(self.choices) < len(self.chooser.able()):
+            self.choices = dict(self.chooser.able())
+        self.times: list[tuple[int, dict[str, Any]]] = []
+
+    def header(self) -> list[str]:
+        """Say what is measured, by which algorithms, and which refuse."""
+        self.layout = Comparison.of(list(self.choices), self.width)
+        refused = [f"# left out: {sentence}" for sentence in self.chooser.refusals.values()]
+        how = [f"# {self.how(choice)}" for choice in self.choices.values()]
+        return [*self.about(), *how, *refused, "#", "# time out of place; * is the least", *self.layout.header()]
+
+    def body(self) -> Any:
+        """Yield a line for each size."""
+        for rows in self.sweep.comparison(self.counts, self.choices):
+            self.rows += rows
+            times = {name: row.out_of_place for name, row in zip(self.choices, rows, strict=True)}
+            self.times.append((rows[0].size, times))
+            yield [self.layout.line(rows[0].size, times)]
+
+    def footer(self) -> list[str]:
+        """Say where the algorithms cross, and whether the data is right."""
+        return [f"# {crossovers(self.times)}", footer(self.rows)[0], "#"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of --json, with the best of each size and what refuses."""
+        names = {short: choice.algorithm.name for short, choice in self.choices.items()}
+        best = [{"size": size, "algorithm": names[fastest(times) or ""]} for size, times in self.times if times]
+        return {
+            **super().to_json(), "best": best, "crossovers": crossovers(self.times),
+            "refused": dict(self.chooser.refusals),
+        }  # fmt: skip
+
+

@@ -1,0 +1,304 @@
+"""Run one collective on a machine of its own: place the ranks' data, launch it once, check it, say what bound it.
+
+Every measurement is a simulation by itself, out of place or in place: none sees warm TLBs or a log of another, they can
+run in other processes, and each gives the same numbers wherever and whenever it runs. Inputs are on the device when it
+begins. The time is that of the device: from the common start of all PEs to the end of the last one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import field, frozen
+
+from kernbench_ccl.backend import Part, Place, elapsed_ns, plan_collective
+from kernbench_ccl.bounds import Bound, Fabric, fabric_of, lower_bound
+from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.config import Settings
+from kernbench_ccl.contract import Algorithm, Cost, Network, load_algorithm
+from kernbench_ccl.data_check import Data, Verdict, check
+from kernbench_ccl.groups import make_group
+from kernbench_ccl.idealised import OVERLAY
+from kernbench_ccl.selection import machine_network, make_collective
+from kernbench_ccl.table import Busy, Measured
+from kernbench_core.dtypes import itemsize, numpy_dtype
+from kernbench_core.engine import GraphEngine
+from kernbench_core.errors import ConfigError, SanityError
+from kernbench_core.executor import DataExecutor
+from kernbench_core.mesh import is_mesh
+from kernbench_core.peers import Channel
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.regions import Region
+from kernbench_core.runs import configure
+from kernbench_core.timing import resource_uses
+from kernbench_core.topology import compile_topology
+from kernbench_core.units import format_time
+from kernbench_core.values import AssemblyValue, Value, sub_parts
+
+if TYPE_CHECKING:
+    from kernbench_core.device_tensor import DeviceTensor
+    from kernbench_core.graph import Graph
+    from kernbench_core.runtime import LaunchHandle, Runtime
+    from kernbench_core.watchdog import Limits, Progress
+
+IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
+"""The collectives that have an in-place form in nccl-tests."""
+_HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
+"""Kinds of resources that launches use; a collective does not."""
+_SHOWN_HAZARDS = 3
+
+
+@frozen
+class Setup:
+    """The machine and the way of running, as texts that can be sent to another process.
+
+    `sets` are merged last over topology, components and the overlay of `idealised`.
+    """
+
+    topology: str = "default"
+    components: str | None = None
+    sets: tuple[str, ...] = ()
+    idealised: bool = False
+    checked: bool = True
+
+
+@frozen
+class Case:
+    """One collective to run: `count` is nccl's, `algorithm` a registered name."""
+
+    collective: str
+    algorithm: str
+    dtype: str
+    count: int
+    redop: str | None
+    root: int
+    in_place: bool
+    settings: Settings
+
+    def nbytes(self, world: int) -> int:
+        """Return the size as nccl-tests counts it."""
+        return COLLECTIVES[self.collective].size_count(self.count, world) * itemsize(self.dtype)
+
+
+@frozen
+class Machine:
+    """A compiled machine, with what is asked of it for every case."""
+
+    graph: Graph = field(repr=False)
+    fabric: Fabric = field(repr=False)
+    network: Network
+
+    @property
+    def world(self) -> int:
+        """How many ranks there are: one for each SIP."""
+        return self.network.world
+
+    def link(self) -> tuple[float, float]:
+        """Return the bandwidth (GB/s) and latency (ns) of a scale-up link: the slowest of each; zeros without links."""
+        links = self.fabric.links
+        if not links:
+            return 0.0, 0.0
+        return min(link.bandwidth for link in links), max(link.latency for link in links)
+
+    def bound(self, case: Case) -> Bound:
+        """Return the time that no algorithm can beat."""
+        return lower_bound(case.collective, self.fabric, case.nbytes(self.world), case.root)
+
+
+def machine_of(setup: Setup, plugins: Plugins) -> Machine:
+    """Compile the machine; raise ConfigError with everything that is wrong."""
+    overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
+    config = configure(plugins, setup.topology, overlays, setup.sets)
+    if is_mesh(config):
+        raise ConfigError(
+            f"{config.at(('mesh',))} is a mesh on its own, which has no PEs to run a collective on; choose another "
+            "--topology."
+        )
+    graph = compile_topology(config, plugins.components)
+    return Machine(graph, fabric_of(graph), machine_network(graph.checked_design))
+
+
+def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | None:
+    """Return the algorithm's own closed form in ns; None where it has none."""
+    if algorithm.formula is None or machine.world < 2:
+        return None
+    network = machine_network(machine.graph.checked_design, case.settings.topology)
+    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network)
+    return float(algorithm.formula(cost))
+
+
+@lru_cache(maxsize=2)
+def _prepared(setup: Setup) -> tuple[Plugins, Machine]:
+    """Load the plug-ins and compile the machine once in a worker process."""
+    plugins = load_plugins()
+    return plugins, machine_of(setup, plugins)
+
+
+def measure_remotely(setup: Setup, case: Case) -> Measured:
+    """Measure in another process, which has the installed plug-ins."""
+    plugins, machine = _prepared(setup)
+    return measure(case, machine, plugins, checked=setup.checked)
+
+
+def measure(
+    case: Case,
+    machine: Machine,
+    plugins: Plugins,
+    *,
+    checked: bool = True,
+    limits: Limits | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Measured:
+    """Run a case and check it; without `checked` only shapes are kept, and nothing is checked.
+
+    Raise the KernbenchError of whatever goes wrong in the run, and SanityError for a time below the lower bound.
+    """
+    began = time.perf_counter()
+    engine = GraphEngine(
+        machine.graph,
+        plugins.components,
+        data=checked,
+        functions={name: entry.target for name, entry in plugins.ops.items()},
+        limits=limits,
+        on_progress=on_progress,
+    )
+    ran = _Run(case, machine, load_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
+    assert ran.handle is not None
+    ns = elapsed_ns(ran.handle)
+    _check_bound(case, machine, ns)
+    verdict = ran.check(engine) if checked else None
+    binds, link = _busiest(engine, ns)
+    nbytes, world = case.nbytes(machine.world), machine.world
+    return Measured(
+        ns,
+        nbytes / ns if ns else 0.0,
+        COLLECTIVES[case.collective].busbw(nbytes, ns, world),
+        None if verdict is None else verdict.wrong,
+        binds,
+        link,
+        engine.env.events,
+        time.perf_counter() - began,
+        () if verdict is None else verdict.failures,
+        tuple(_hazard_lines(engine)),
+    )
+
+
+def _check_bound(case: Case, machine: Machine, ns: float) -> None:
+    bound = machine.bound(case)
+    if ns < bound.ns * (1 - 1e-12):
+        raise SanityError(
+            f"{case.collective} of {case.nbytes(machine.world)} B by {case.algorithm} must take at least the lower "
+            f"bound of {format_time(bound.ns)} ({bound.reason}), and took {format_time(ns)}; do not use the result."
+        )
+
+
+class _Run:
+    """One case as a host program: `bench` is what the engine runs."""
+
+    def __init__(self, case: Case, machine: Machine, algorithm: Algorithm) -> None:
+        self.case, self.machine, self.algorithm = case, machine, algorithm
+        self.handle: LaunchHandle | None = None
+        self._data = Data(case.collective, case.dtype, case.redop, case.root, case.count, machine.world)
+        self._integers = self._data.integers()
+        self._before: dict[int, Value] = {}
+        self._after: dict[int, Value] = {}
+
+    def bench(self, rt: Runtime) -> None:
+        """Place the tensors, launch the collective over all ranks, and keep what its tensors held and hold."""
+        case, settings = self.case, self.case.settings
+        design = self.machine.graph.checked_design
+        channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier)
+        group = make_group(rt.pes, channel=channel)
+        collective = make_collective(
+            case.collective, group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root
+        )
+        given, made = self._places(rt)
+        pes = "auto" if settings.pes is None else settings.pes
+        planned = plan_collective(rt, group, collective, self.algorithm, given, made, case.count, pes=pes)
+        if rt.data:
+            brought = {rank: len(array) for rank, array in enumerate(self._integers) if array is not None}
+            self._before = {rank: self._held(given[rank], count) for rank, count in brought.items()}
+        self.handle = planned.launch(rt)
+        if rt.data:
+            self._after = {rank: self._held(made[rank], n) for rank, n in enumerate(self._out_counts()) if n}
+
+    def _places(self, rt: Runtime) -> tuple[dict[int, Place], dict[int, Place]]:
+        """Make the tensors of every rank; in place they share memory as nccl-tests has it."""
+        case, world = self.case, self.machine.world
+        kind = COLLECTIVES[case.collective]
+        given: dict[int, Place] = {}
+        made: dict[int, Place] = {}
+        for rank in range(world):
+            n_in = kind.in_count(case.count, world, rank, case.root)
+            n_out = kind.out_count(case.count, world, rank, case.root)
+            array = self._integers[rank]
+            if not case.in_place or not n_in or not n_out:
+                given[rank] = self._tensor(rt, array, n_in, rank, "in")
+                made[rank] = self._tensor(rt, None, n_out, rank, "out")
+                continue
+            whole = self._tensor(rt, array, max(n_in, n_out), rank, "buffer", at=rank * n_in if n_out > n_in else 0)
+            assert whole is not None
+            given[rank] = Part(whole, rank * n_in) if n_out > n_in else whole
+            made[rank] = Part(whole, rank * n_out) if n_in > n_out else whole
+        return given, made
+
+    def _tensor(
+        self, rt: Runtime, array: Any, count: int, rank: int, what: str, at: int = 0
+    ) -> DeviceTensor | None:
+        """Place an array at the element `at` of a new tensor of `count` elements on a rank; None for no elements."""
+        if not count:
+            return None
+        name = f"{what} of rank {rank}"
+        if array is None:
+            return rt.empty((count,), self.case.dtype, name=name, device=rank)
+        if len(array) < count:
+            whole = np.zeros(count, numpy_dtype(self.case.dtype))
+            whole[at : at + len(array)] = array
+            array = whole
+        return rt.tensor(array, self.case.dtype, name=name, device=rank, preloaded=True)
+
+    def _out_counts(self) -> list[int]:
+        case, world = self.case, self.machine.world
+        kind = COLLECTIVES[case.collective]
+        return [kind.out_count(case.count, world, rank, case.root) for rank in range(world)]
+
+    def _held(self, place: Place, count: int) -> Value:
+        """Return what `count` elements of a tensor, from where a part of it begins, hold now."""
+        assert place is not None
+        part = place if isinstance(place, Part) else Part(place)
+        value, size = part.tensor.value(), itemsize(self.case.dtype)
+        to = Region(0, count * size)
+        if value.shape == (count,):
+            return value
+        return AssemblyValue((count,), self.case.dtype, tuple(sub_parts(value, to.shifted(part.start * size), to)))
+
+    def check(self, engine: GraphEngine) -> Verdict:
+        """Check the data by phase 2, on integers and on reals."""
+        executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions)
+        return check(self._data, executor, self._before, self._after, self._integers)
+
+
+def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
+    """Return what was busy the longest during the collective, and the busiest scale-up link."""
+    uses = [use for use in resource_uses(engine.ctx, engine.env.now) if use.kind not in _HOST]
+    ranked = sorted(uses, key=lambda use: (-use.utilisation, use.name))
+
+    def of(found: Iterable[Any]) -> Busy | None:
+        first = next(iter(found), None)
+        scale = engine.env.now / ns if ns else 0.0
+        return None if first is None else Busy(first.name, first.kind, min(1.0, first.utilisation * scale))
+
+    return of(ranked), of(use for use in ranked if use.kind == "scale_up wire")
+
+
+def _hazard_lines(engine: GraphEngine) -> Iterable[str]:
+    hazards = engine.ctx.hazards.found()
+    for hazard in hazards[:_SHOWN_HAZARDS]:
+        yield from hazard.lines(folders=False)
+    if len(hazards) > _SHOWN_HAZARDS:
+        yield f"and {len(hazards) - _SHOWN_HAZARDS} more hazards."

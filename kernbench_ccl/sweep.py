@@ -1,0 +1,287 @@
+"""Measure a collective over a range of sizes, in several processes, and give the rows in their order.
+
+The smallest size begins at once, so that the first row comes soon, then the largest ones, so that no process idles at
+the end; rows come out from small to large.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.config import AUTO, CclConfig, Settings
+from kernbench_ccl.contract import Algorithm, full_name, load_algorithm, methods_of
+from kernbench_ccl.measure import IN_PLACE, Case, Machine, Setup, formula_ns, measure, measure_remotely
+from kernbench_ccl.selection import machine_network
+from kernbench_ccl.table import Measured, Row
+from kernbench_ccl.tuning import Tuning, load_tuning
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import UsageError
+from kernbench_core.watchdog import Progress
+
+if TYPE_CHECKING:
+    from kernbench_core.plugins import Plugins
+
+Report = Callable[[str, Progress], None]
+_LOOK_S = 0.25
+_SMALL = 1 << 20
+
+
+@frozen
+class Question:
+    """What is asked of every row: collective, dtype, reduction (None for none), root, and how algorithms run."""
+
+    collective: str
+    dtype: str
+    redop: str | None
+    root: int
+    pipeline: bool | None = None
+    pes: int | None = None
+
+    def adjusted(self, settings: Settings) -> Settings:
+        """Return settings with what the call says itself."""
+        if self.pipeline is not None:
+            settings = evolve(settings, pipeline=self.pipeline)
+        return settings if self.pes is None else evolve(settings, pes=self.pes)
+
+
+@frozen
+class Choice:
+    """An algorithm for some sizes, with its settings."""
+
+    algorithm: Algorithm
+    settings: Settings
+
+    @property
+    def short(self) -> str:
+        """Its name without vendor and collective."""
+        return self.algorithm.name.partition(".")[2].removesuffix(f"_{self.algorithm.collective}")
+
+
+class Chooser:
+    """Find algorithms for a collective on a machine: by name, the best, or all that do it."""
+
+    def __init__(self, question: Question, machine: Machine, config: CclConfig, plugins: Plugins) -> None:
+        self._question, self._machine, self._config, self._plugins = question, machine, config, plugins
+        self._tuning: Tuning | None = None
+        self._able: dict[str, Choice] | None = None
+        self.refusals: dict[str, str] = {}
+        """The sentences of the algorithms that do not do these ranks, once `able` was asked for."""
+
+    def named(self, name: str) -> Choice:
+        """Return the algorithm or entry of a name; UsageError when it does not do these ranks."""
+        collective, registry = self._question.collective, self._plugins.algorithms
+        entry = self._config.entries.get(name)
+        full = full_name(registry, entry.algorithm if entry is not None else name, collective)
+        algorithm = load_algorithm(registry, full, collective)
+        choice = Choice(algorithm, self._question.adjusted(entry or self._config.settings(full)))
+        refusal = self._refusal(choice)
+        if refusal is not None:
+            raise UsageError(refusal)
+        return choice
+
+    def able(self) -> dict[str, Choice]:
+        """Return every algorithm that does these ranks, by its full name; `refusals` then has the others."""
+        if self._able is None:
+            self._able = {}
+            collective = self._question.collective
+            for full in methods_of(self._plugins.algorithms, collective).values():
+                algorithm = load_algorithm(self._plugins.algorithms, full, collective)
+                choice = Choice(algorithm, self._question.adjusted(self._config.settings(full)))
+                refusal = self._refusal(choice)
+                if refusal is None:
+                    self._able[full] = choice
+                else:
+                    self.refusals[full] = refusal
+            if not self._able:
+                nobody = f"no registered algorithm does {collective} of {self._machine.world} ranks; register one."
+                raise UsageError("\n".join([nobody, *self.refusals.values()]))
+        return self._able
+
+    def best(self, nbytes: int) -> Choice:
+        """Return what `auto` is for a size."""
+        if self._tuning is None:
+            self._tuning = load_tuning()
+        able, network = self.able(), self._machine.network
+        name = self._tuning.choose(self._question.collective, network.name, network.world, nbytes, tuple(able))
+        assert name is not None, "able is never empty"
+        return able[name]
+
+    @property
+    def measured(self) -> bool:
+        """Whether there are measurements for what `best` chooses."""
+        tuning = self._tuning or load_tuning()
+        key = self._question.collective, self._machine.network.name
+        return any((entry.collective, entry.network) == key for entry in tuning.entries)
+
+    def _refusal(self, choice: Choice) -> str | None:
+        network = machine_network(self._machine.graph.checked_design, choice.settings.topology)
+        return choice.algorithm.refusal(network)
+
+
+def counts_of(sizes: Sequence[int], collective: str, dtype: str, world: int) -> list[int]:
+    """Return nccl's counts for sizes in bytes, at least 1 each, and each once."""
+    kind, item = COLLECTIVES[collective], itemsize(dtype)
+    return list(dict.fromkeys(max(1, kind.count_of(size // item, world)) for size in sizes))
+
+
+def size_of(count: int, collective: str, dtype: str, world: int) -> int:
+    """Return the size in bytes that nccl-tests prints for a count."""
+    return COLLECTIVES[collective].size_count(count, world) * itemsize(dtype)
+
+
+def sizes_of(least: int, most: int, factor: float | None, step: int | None) -> list[int]:
+    """Return the sizes from least to most, each `factor` times the last one, or `step` bytes more."""
+    found = [least]
+    while True:
+        following = found[-1] + step if step is not None else max(int(found[-1] * (factor or 2)), found[-1] + 1)
+        if following > most:
+            return found
+        found.append(following)
+
+
+@frozen
+class Sweep:
+    """Run cases and put them together; `report(what, progress)` is told how far it is."""
+
+    question: Question
+    setup: Setup
+    machine: Machine
+    plugins: Plugins
+    workers: int = 2
+    report: Report | None = None
+
+    def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[Row]:
+        """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
+        both = (False, True) if self.question.collective in IN_PLACE else (False,)
+        cases = [[self._case(count, choice, place) for place in both] for count, choice in planned]
+        for (_, choice), asked, found in zip(planned, cases, self._measured(cases), strict=True):
+            yield self._row(choice, asked[0], found)
+
+    def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[Row]]:
+        """Yield for each count a row of each algorithm, out of place only."""
+        cases = [[self._case(count, choice, False) for choice in choices.values()] for count in counts]
+        for asked, found in zip(cases, self._measured(cases), strict=True):
+            yield [
+                self._row(choice, case, [measured])
+                for choice, case, measured in zip(choices.values(), asked, found, strict=True)
+            ]
+
+    def _case(self, count: int, choice: Choice, in_place: bool) -> Case:
+        asked = self.question
+        return Case(
+            asked.collective, choice.algorithm.name, asked.dtype, count, asked.redop, asked.root, in_place,
+            choice.settings,
+        )  # fmt: skip
+
+    def _row(self, choice: Choice, case: Case, found: Sequence[Measured]) -> Row:
+        bound, kind = self.machine.bound(case), COLLECTIVES[case.collective]
+        return Row(
+            size=case.nbytes(self.machine.world),
+            count=case.count,
+            dtype=case.dtype,
+            redop=case.redop or "none",
+            root=case.root if kind.rooted else -1,
+            algorithm=case.algorithm,
+            out_of_place=found[0],
+            in_place=found[1] if len(found) > 1 else None,
+            bound_ns=bound.ns,
+            bound_reason=bound.reason,
+            formula_ns=formula_ns(case, self.machine, choice.algorithm),
+        )
+
+    def _measured(self, groups: Sequence[Sequence[Case]]) -> Iterator[list[Measured]]:
+        """Yield what each group of cases measured, in order."""
+        weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
+        progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
+        if self.workers > 1 and len(weights) > 1 and (len(weights) > 4 or max(weights.values()) >= _SMALL):
+            yield from self._in_processes(groups, weights, progress)
+            return
+        for group in groups:
+            found = []
+            for case in group:
+                made = measure(
+                    case, self.machine, self.plugins, checked=self.setup.checked, on_progress=progress.running
+                )
+                progress.ended(weights[case] + _SMALL, made)
+                found.append(made)
+            yield found
+
+    def _in_processes(
+        self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress
+    ) -> Iterator[list[Measured]]:
+        before = multiprocessing.active_children()
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_ignore_interrupts)
+        try:
+            jobs = {
+                pool.submit(measure_remotely, self.setup, case): case
+                for case in _in_good_order(groups, self.workers)
+            }
+            found: dict[Case, Measured] = {}
+            for group in groups:
+                while not all(case in found for case in group):
+                    done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        case = jobs.pop(future)
+                        found[case] = future.result()
+                        progress.ended(weights[case] + _SMALL, found[case])
+                    progress.tell()
+                yield [found[case] for case in group]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                if child not in before:
+                    child.terminate()
+
+
+class _Progress:
+    """Add up what has ended, and tell."""
+
+    def __init__(self, report: Report | None, whole: int, runs: int) -> None:
+        self._report, self._whole, self._runs = report, whole, runs
+        self._done = self._ended = self._events = 0
+        self._sim_ns = 0.0
+        self._began = time.perf_counter()
+
+    def ended(self, weight: int, measured: Measured) -> None:
+        self._done += weight
+        self._ended += 1
+        self._events += measured.events
+        self._sim_ns += measured.time_ns
+        self.tell()
+
+    def running(self, one: Progress) -> None:
+        self.tell(one.sim_ns, one.events)
+
+    def tell(self, sim_ns: float = 0.0, events: int = 0) -> None:
+        if self._report is not None:
+            wall = time.perf_counter() - self._began
+            found = Progress(self._sim_ns + sim_ns, self._events + events, wall, self._done / self._whole)
+            self._report(f"{self._ended} of {self._runs} runs", found)
+
+
+def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]:
+    """Put a small group first, then enough of the largest to keep the other workers busy, then the rest ascending."""
+    cases = [case for group in groups for case in group]
+    first = len(groups[0]) if groups else 0
+    largest = cases[first:][-(workers - 1) :] if workers > 1 else []
+    rest = cases[first : len(cases) - len(largest)]
+    return [*cases[:1], *largest, *cases[1:first], *rest]
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that started this one, which ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def chosen_name(config: CclConfig, collective: str, given: str | None) -> str:
+    """Return the algorithm that is asked for: given, else what ccl.yaml says, else auto."""
+    return given or config.chosen(collective) or AUTO
