@@ -148,6 +148,7 @@ class QueueLanguage(UnitOpLanguage):
         if wait:
             self.issue(command, True)
             space = command.slot if block is None else block
+            command.slot = None  # the clock holds the command until its next event, and a slot must go back at once
             assert space is not None and command.sent is not None
             return Tensor(self._self, command.value, space, call, site), command.sent.pe
         assert block is not None
