@@ -305,13 +305,6 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         recvs = [command for incoming in self._incoming.values() for command, _ in incoming.recvs]
         return (*sends, *recvs, *self._anybody)
 
-    def waits_for(self) -> tuple[str, ...]:
-        """Return the processors of the PEs whose kernels must send, or receive, before the commands here can go on."""
-        pes = [outgoing.queue.destination for outgoing in self._outgoing.values() if outgoing.waiting]
-        pes += [incoming.queue.source for incoming in self._incoming.values() if incoming.recvs]
-        pes += [source for command in self._anybody for source in command.sources]
-        return tuple(self.ctx.design.pes[pe].pe_cpu for pe in dict.fromkeys(pes))
-
     def open_waits(self) -> tuple[Waiting, ...]:
         """Say what each command waits for: a message from whom, or slots of which queue."""
         names = self.ctx.design.pes
