@@ -18,10 +18,12 @@ from kernbench_ccl.checks import (
     sized,
     split_sizes,
 )
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.selection import choose_algorithm, make_collective
 from kernbench_ccl.torch_names import REFUSED_OPS
 from kernbench_ccl.world import Here, ProcessGroup, here
 from kernbench_core.device_tensor import DeviceTensor
+from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -104,6 +106,13 @@ class Call:
     after: Callable[[], None] | None = None
     pes: int | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """The size as nccl-tests counts it, the same on all ranks; 0 where each knows only its own."""
+        if self.counts is not None:
+            return 0
+        return COLLECTIVES[self.name].size_count(self.count, self.group.size()) * itemsize(self.dtype)
+
     def run(self, async_op: bool, before: Callable[[int], None] | None = None) -> Work | None:
         """Launch the rank's part and wait for it, or with `async_op` give the Work. `before` gets the call's number."""
         here, group = self.here, self.group
@@ -114,7 +123,7 @@ class Call:
             before(number)
         world, rt = here.world, here.rt
         algorithm, settings = choose_algorithm(
-            rt.plugins.algorithms, world.config, self.name, rt.design, group.size()
+            rt.plugins.algorithms, world.config, self.name, rt.design, group.size(), self.nbytes
         )
         with_queues = group.with_channel(settings)
         collective = make_collective(

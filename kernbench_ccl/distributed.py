@@ -237,7 +237,9 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
     own.rt.wait_all()
     if methods_of(own.rt.plugins.algorithms, "barrier"):
         return Call(own, found, call, "barrier", 1, "int8", None, None, details={"size": ""}).run(async_op)
-    token = own.rt.zeros((1,), "int32", name=f"barrier of rank {own.rank}")
+    token = own.world.tokens.get(own.rank)
+    if token is None:
+        token = own.world.tokens[own.rank] = own.rt.zeros((1,), "int32", name=f"barrier of rank {own.rank}")
     details = {"size": ""}
     return Call(own, found, call, "all_reduce", 1, "int32", token, token, "max", details=details).run(async_op)
 

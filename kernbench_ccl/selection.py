@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kernbench_ccl.config import AUTO
 from kernbench_ccl.contract import Algorithm, Collective, Network, load_algorithm, methods_of
+from kernbench_ccl.tuning import choose
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.networks import find_extent
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
-PREFERRED: Final = ("ring", "direct", "tree", "chain")
-"""The methods that `auto` tries first, in this order; then all others by name."""
-
-
 def machine_network(design: Design, name: str | None = None) -> Network:
     """Return the scale-up network of a machine as algorithms see it, or another shape over the same SIPs."""
     found = design.network
@@ -34,11 +31,12 @@ def machine_network(design: Design, name: str | None = None) -> Network:
 
 
 def choose_algorithm(
-    registry: Registry[AlgorithmEntry], config: CclConfig, collective: str, design: Design, world: int
+    registry: Registry[AlgorithmEntry], config: CclConfig, collective: str, design: Design, world: int, nbytes: int
 ) -> tuple[Algorithm, Settings]:
     """Return the algorithm that the configuration has for a collective of `world` ranks, with its settings.
 
-    UsageError when it will not do this number of ranks, or when `auto` finds none that will.
+    `nbytes` is the size as nccl-tests counts it, by which `auto` chooses. UsageError when the algorithm will not do
+    this number of ranks, or when `auto` finds none that will.
     """
     name = config.chosen(collective)
     if name != AUTO:
@@ -47,19 +45,22 @@ def choose_algorithm(
         refusal = algorithm.refusal(machine_network(design, settings.topology), world)
         if refusal is not None:
             raise UsageError(refusal)
-        return algorithm, config.settings(algorithm.name) if settings.name == AUTO else settings
-    methods = methods_of(registry, collective)
+        return algorithm, settings
+    able: dict[str, tuple[Algorithm, Settings]] = {}
     refusals = []
-    for method in sorted(methods, key=lambda method: (_rank(method), method)):
-        algorithm = load_algorithm(registry, methods[method], collective)
-        settings = config.settings(methods[method])
+    for full in methods_of(registry, collective).values():
+        algorithm, settings = load_algorithm(registry, full, collective), config.settings(full)
         refusal = algorithm.refusal(machine_network(design, settings.topology), world)
         if refusal is None:
-            return algorithm, settings
-        refusals.append(refusal)
-    raise UsageError(
-        "\n".join([f"no registered algorithm does {collective} of {world} ranks; register one.", *refusals])
-    )
+            able[full] = algorithm, settings
+        else:
+            refusals.append(refusal)
+    chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able))
+    if chosen is None:
+        raise UsageError(
+            "\n".join([f"no registered algorithm does {collective} of {world} ranks; register one.", *refusals])
+        )
+    return able[chosen]
 
 
 def make_collective(
@@ -84,7 +85,3 @@ def make_collective(
         cubes=(design.mesh_width, design.cubes_per_sip // design.mesh_width),
         **given,
     )
-
-
-def _rank(method: str) -> int:
-    return PREFERRED.index(method) if method in PREFERRED else len(PREFERRED)

@@ -74,6 +74,8 @@ class World:
     made_groups: Ledger = field(init=False)
     splits: dict[tuple[str, int], dict[int, tuple[Sequence[int], Sequence[int]]]] = field(factory=dict)
     source: tuple[str | None, tuple[str, ...], tuple[int, ...] | None] = (None, (), None)
+    #: By rank, what a barrier reduces where no algorithm of its own is registered.
+    tokens: dict[int, DeviceTensor] = field(factory=dict)
     spare: dict[tuple[int, str], list[DeviceTensor]] = field(factory=dict)
     _config: CclConfig | None = None
 
