@@ -30,7 +30,7 @@ def names_only_addresses(record: OpRecord) -> bool:
         return False
     if record.writes is not None:
         return record.writes.value is None
-    return "dst_addr" in record.params or "out_addr" in record.params
+    return any(record.params.get(key, -1) != -1 for key in ("dst_addr", "out_addr"))  # -1: it writes no memory
 
 
 def in_execution_order(records: Sequence[OpRecord]) -> Iterator[int]:

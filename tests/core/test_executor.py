@@ -483,3 +483,17 @@ def test_any_graph_equals_eager_evaluation(script) -> None:
     executor.run()
     for value, want in zip(values, eager, strict=True):
         np.testing.assert_allclose(value.array(), want, rtol=1e-5)
+
+
+def test_an_op_that_writes_no_memory_does_not_have_the_log_replayed():
+    """A message that leaves for another PE has no destination (-1): its record is complete as it is."""
+    recorder = Recorder()
+    value = host(np.ones(2, np.float32))
+    recorder.op("relu", [value], (2,), "f32")
+    sent = {"src_addr": TCM, "src_space": "tcm", "dst_addr": -1, "dst_space": "", "nbytes": 8}
+    described = OpDescription("memory", "sent", sent, (Access("tcm", (), value),), None, (0, 9))
+    recorder.log.append(9.0, 9.5, "unit", described)
+    executor = recorder.executor()
+    executor.run()
+    assert executor.store is recorder.store
+    assert executor.computed == 1
