@@ -340,8 +340,8 @@ def test_sizes_that_differ_are_told_with_both_lines() -> None:
         elif tl.program_id(0) == 1:
             tl.recv((50,), "f32", 0)
 
-    for given in ([], slots(slots=1, slot_bytes="64 B")):
-        assert told(kernel, *given) == (
+    for params in ([], slots(slots=1, slot_bytes="64 B")):
+        assert told(kernel, *params) == (
             f"tl.recv at {line_of(kernel, 4)} must be given the shape and dtype of what PE 0 sent at "
             f"{line_of(kernel, 2)}, which has 400 B, not 200 B; messages of a queue are received whole and in order."
         )
@@ -378,7 +378,7 @@ def test_slots_that_do_not_fit_name_their_queue() -> None:
     with pytest.raises(TcmOverflowError) as caught:
         run(kernel, *slots(slot_bytes="1 MiB"))
     first, *_, last, where = str(caught.value).splitlines()
-    assert ": the queue from sip0.cube0.pe0 must find 4 MiB of TCM on sip0.cube0.pe1 for int8 [4, 1048576], and " in first
+    assert ": the queue from sip0.cube0.pe0 must find 4 MiB of TCM on sip0.cube0.pe1 for int8 [4, 1048576]" in first
     assert last == (
         "The queue from sip0.cube0.pe0 has 4 slots of 1 MiB: take fewer or smaller ones, or put them elsewhere, by "
         "slots, slot_bytes and tier of pe_ipcq or of the channel."
