@@ -39,7 +39,7 @@ def algorithm(
     start, end = share(count, n_pe, pe)
     size = end - start
     others = [other for other in range(world) if other != rank]
-    here = {other: (start, size) for other in others}
+    here = dict.fromkeys(others, (start, size))
     theirs = {other: (other * count + start, size) for other in others}
     own = (rank * count + start, size)
     root = rank == call.root
