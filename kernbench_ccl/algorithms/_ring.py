@@ -27,6 +27,7 @@ from kernbench_ccl.algorithms._tiles import (
     Piece,
     Segment,
     Stream,
+    Tile,
     ahead,
     copy,
     rounds,
@@ -45,6 +46,11 @@ class Ring:
     nxt: Peer
     prv: Peer
     order: tuple[int, ...] | None = None
+
+    @property
+    def index(self) -> int:
+        """The number, in its dimension, of who is at this place."""
+        return self.place if self.order is None else self.order[self.place]
 
     def as_placed(self, segments: Sequence[Segment]) -> Sequence[Segment]:
         """Return segments, given by rank, in the order of the ring's places."""
@@ -123,16 +129,12 @@ def all_gather(
 # Pipelined ---------------------------------------------------------------------------------------------
 
 
-def _longest(segments: Sequence[Segment]) -> int:
-    return max(segment.length for segment in segments)
-
-
 def _steps(ring: Ring, first: int, count: int) -> list[int]:
     """Return the segments that a place handles in `count` steps: `first` places before its own, then one more each."""
     return [(ring.place - first - step) % ring.size for step in range(count)]
 
 
-def _pieces(segments: Sequence[Segment], order: Sequence[int], part: Sequence[tuple[int, int]]) -> Iterator[Piece]:
+def _pieces(segments: Sequence[Segment], order: Sequence[int], part: Sequence[Tile]) -> Iterator[Piece]:
     """Yield the pieces of segments in this order in these tiles: as many for every rank, so some may be empty."""
     return (segments[index].piece(tile) for index in order for tile in part)
 
@@ -149,7 +151,7 @@ def _arrivals(tl: Any, ring: Ring, pieces: Iterator[Piece]) -> Iterator[Any]:
 def _streamed_all_reduce(work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
-    for part in rounds(_longest(segments), call.tile, work.held):
+    for part in rounds(segments, call.tile, work.held):
         own = _loads(tl, source, _pieces(segments, _steps(ring, 1, ring.size), part))
         arrivals = _arrivals(tl, ring, _pieces(segments, _steps(ring, 2, 2 * last), part))
         for piece in _pieces(segments, _steps(ring, 1, 1), part):
@@ -182,7 +184,7 @@ def _streamed_reduce_scatter(
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
-    for part in rounds(_longest(segments), call.tile, work.held):
+    for part in rounds(segments, call.tile, work.held):
         own = _loads(tl, source, _pieces(segments, _steps(ring, 1, ring.size), part))
         arrivals = _arrivals(tl, ring, _pieces(segments, _steps(ring, 2, last), part))
         for piece in _pieces(segments, _steps(ring, 1, 1), part):
@@ -206,7 +208,7 @@ def _streamed_all_gather(
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
-    for part in rounds(_longest(segments), call.tile, work.held):
+    for part in rounds(segments, call.tile, work.held):
         own = _loads(tl, source, _pieces(segments, [ring.place], part))
         arrivals = _arrivals(tl, ring, _pieces(segments, _steps(ring, 1, last), part))
         for piece in _pieces(segments, [ring.place], part):
@@ -234,7 +236,7 @@ def _stepped_reduce_scatter(
     work: Work, ring: Ring, source: Any, target: Any, partial: Any, segments: Sequence[Segment], finish: bool
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
-    every = tiles(_longest(segments), call.tile)
+    every = tiles(segments, call.tile)
     for step, (sent, got) in enumerate(zip(_steps(ring, 1, last), _steps(ring, 2, last), strict=True), 1):
         fresh = step == 1
         leaving = [(p.source if fresh else p.target, p.length) for p in _pieces(segments, [sent], every)]
@@ -254,7 +256,7 @@ def _stepped_reduce_scatter(
 
 def _stepped_all_gather(work: Work, ring: Ring, target: Any, segments: Sequence[Segment]) -> Stream:
     last = ring.size - 1
-    every = tiles(_longest(segments), work.tl.collective.tile)
+    every = tiles(segments, work.tl.collective.tile)
     for sent, got in zip(_steps(ring, 0, last), _steps(ring, 1, last), strict=True):
         leaving = [(p.target, p.length) for p in _pieces(segments, [sent], every)]
         outbox = Outbox(work.tl, work.held + 1)
@@ -278,7 +280,7 @@ def _exchange(
     memory: Any,
     leaving: Sequence[tuple[int, int]],
     got: Segment,
-    every: Sequence[tuple[int, int]],
+    every: Sequence[Tile],
 ) -> Iterator[tuple[Piece | None, Any]]:
     """Send tiles from memory and yield those of another segment as they come, sends being some tiles ahead."""
     tl = work.tl

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
 from typing import Any, TypeVar
 
 from attrs import frozen
@@ -19,18 +21,32 @@ RECEIVES_AHEAD = 1
 """Tiles that are received while the one before is used."""
 
 
+Tile = tuple[int, int, int]
+"""A row of a segment, and the elements of it from the second number to the third, not included."""
+
+
 @frozen
 class Segment:
-    """A run of `length` elements: where it begins in what is read, and in what is written."""
+    """Rows of `length` elements: where the first begins in what is read and in what is written.
+
+    Rows follow each other after `source_stride` elements in what is read, `target_stride` in what is written.
+    """
 
     source: int
     target: int
     length: int
+    rows: int = 1
+    source_stride: int = 0
+    target_stride: int = 0
 
-    def piece(self, tile: tuple[int, int]) -> Piece:
-        """Return the part of it that lies in a tile, counted from the segment's start; it may be empty."""
-        start, end = min(tile[0], self.length), min(tile[1], self.length)
-        return Piece(self.source + start, self.target + start, end - start)
+    def piece(self, tile: Tile) -> Piece:
+        """Return the part of it that lies in a tile; it may be empty."""
+        row, low, high = tile
+        start, end = min(low, self.length), min(high, self.length)
+        length = end - start if row < self.rows else 0
+        return Piece(
+            self.source + row * self.source_stride + start, self.target + row * self.target_stride + start, length
+        )
 
 
 @frozen
@@ -48,16 +64,17 @@ def cut(start: int, end: int, parts: int) -> list[Segment]:
     return [Segment(start + low, start + low, high - low) for low, high in bounds]
 
 
-def tiles(length: int, size: int) -> list[tuple[int, int]]:
-    """Return the tiles of `size` elements (the last may have less) that `length` elements make."""
-    return [(low, min(low + size, length)) for low in range(0, length, size)]
+def tiles(segments: Sequence[Segment], size: int) -> list[Tile]:
+    """Return the tiles of at most `size` elements that the largest of these segments makes, row by row."""
+    length, rows = max(s.length for s in segments), max(s.rows for s in segments)
+    return [(row, low, min(low + size, length)) for row in range(rows) for low in range(0, length, size)]
 
 
-def rounds(length: int, size: int, held: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the tiles of `length` elements, at most `held` of them at a time: what the scratchpad can keep."""
-    every = tiles(length, size)
-    for first in range(0, len(every), max(1, held)):
-        yield every[first : first + max(1, held)]
+def rounds(segments: Sequence[Segment], size: int, held: int) -> Iterator[list[Tile]]:
+    """Yield these tiles, at most `held` of them at a time: what the scratchpad can keep."""
+    every = tiles(segments, size)
+    for first in range(0, len(every), held):
+        yield every[first : first + held]
 
 
 def ahead(depth: int, made: Iterable[T]) -> Iterator[T]:
@@ -103,10 +120,8 @@ def run(tl: Any, rank: int, pe: int, n_pe: int, streams: Sequence[Stream]) -> No
     going, met = deque(streams), list[Stream]()
     while going:
         stream = going.popleft()
-        try:
+        with suppress(StopIteration):
             (met if next(stream) == STEP else going).append(stream)
-        except StopIteration:
-            pass
         if met and not going:
             meet(tl, rank, pe, n_pe)
             going, met = deque(met), []
@@ -115,24 +130,63 @@ def run(tl: Any, rank: int, pe: int, n_pe: int, streams: Sequence[Stream]) -> No
 def copy(tl: Any, source: Any, target: Any, segment: Segment, finish: bool = False) -> None:
     """Copy a segment from `source` to `target` tile by tile, as its own result with `finish`."""
     call = tl.collective
-    pieces = [segment.piece(tile) for tile in tiles(segment.length, call.tile)]
+    pieces = [segment.piece(tile) for tile in tiles([segment], call.tile)]
     loads = (tl.load(source + piece.source, shape=(piece.length,), wait=False) for piece in pieces)
     for piece, x in zip(pieces, ahead(LOADS_AHEAD, loads), strict=True):
         tl.store(target + piece.target, call.finish(tl, x) if finish else x)
 
 
-def meet(tl: Any, rank: int, pe: int, n_pe: int) -> None:
-    """Wait until all PEs of a rank are here: one-element tokens go up a binary tree of them, and down again."""
-    if n_pe == 1:
-        return
+@frozen
+class Message:
+    """One tile that goes to, or comes from, `peer`: where it lies, and its elements (0: there is none)."""
+
+    peer: Any
+    place: int
+    length: int
+
+
+def exchange(
+    tl: Any, memory: Any, leaving: Sequence[Message], coming: Sequence[Message], lag: int
+) -> Iterator[tuple[Message, Any]]:
+    """Send tiles of `memory` in order, and yield those that come, in order, when as many more as `lag` were sent.
+
+    What one PE sends as its message number b must be what the other receives as its number b. Then whoever is furthest
+    behind is never waited for by those it waits for: no cycle can form, however short the queues are. Messages one
+    after another from the same place are loaded once.
+    """
     dtype = tl.collective.dtype
-    below = [child for child in (2 * pe + 1, 2 * pe + 2) if child < n_pe]
+    outbox = Outbox(tl, lag + 1)
+    places = (key for key, _ in groupby((m.place, m.length) for m in leaving if m.length))
+    loads = ahead(LOADS_AHEAD, (tl.load(memory + place, shape=(n,), wait=False) for place, n in places))
+    arrivals = ahead(RECEIVES_AHEAD, (tl.recv((m.length,), dtype, m.peer, wait=False) for m in coming if m.length))
+    held, x = (-1, 0), None
+    for beat in range(max(len(leaving), len(coming) + lag)):
+        if beat < len(leaving) and leaving[beat].length:
+            message = leaving[beat]
+            if held != (message.place, message.length):
+                held, x = (message.place, message.length), next(loads)
+            outbox.add(tl.send(x, message.peer, wait=False))
+        if lag <= beat < lag + len(coming) and coming[beat - lag].length:
+            yield coming[beat - lag], next(arrivals)
+    outbox.flush()
+
+
+def meet(tl: Any, rank: int, pe: int, n_pe: int, groups: int = 1) -> None:
+    """Wait until all PEs of a rank are here: one-element tokens go up a binary tree of them, and down again.
+
+    With `groups`, PEs whose places differ by a multiple of it wait for each other only.
+    """
+    places = range(pe % groups, n_pe, groups)
+    place, dtype = pe // groups, tl.collective.dtype
+    if len(places) == 1:
+        return
+    below = [(rank, places[child]) for child in (2 * place + 1, 2 * place + 2) if child < len(places)]
     for child in below:
-        tl.recv((1,), dtype, (rank, child))
+        tl.recv((1,), dtype, child)
     token = tl.zeros((1,), dtype)
-    if pe:
-        above = (rank, (pe - 1) // 2)
+    if place:
+        above = (rank, places[(place - 1) // 2])
         tl.send(token, above)
         tl.recv((1,), dtype, above)
     for child in below:
-        tl.send(token, (rank, child))
+        tl.send(token, child)

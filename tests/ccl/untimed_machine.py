@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from greenlet import greenlet, getcurrent
+from greenlet import getcurrent, greenlet
 
 from kernbench_ccl.contract import Algorithm, Collective, KernelContext
 from kernbench_core.dtypes import cast, numpy_dtype
@@ -74,12 +74,12 @@ class Tl:
 
     def load(self, ptr: Ptr, *, shape: tuple[int], wait: bool = True) -> Tile:
         (length,) = shape
-        assert 0 < length and 0 <= ptr.at and ptr.at + length <= ptr.array.size, (ptr.at, length, ptr.array.size)
+        assert length > 0 and ptr.at >= 0 and ptr.at + length <= ptr.array.size, (ptr.at, length, ptr.array.size)
         return Tile(self, ptr.array[ptr.at : ptr.at + length].copy())
 
     def store(self, ptr: Ptr, tile: Tile) -> None:
         values = tile.values
-        assert 0 < values.size and 0 <= ptr.at and ptr.at + values.size <= ptr.array.size
+        assert values.size > 0 and ptr.at >= 0 and ptr.at + values.size <= ptr.array.size
         assert values.dtype == ptr.array.dtype
         ptr.array[ptr.at : ptr.at + values.size] = values
 

@@ -1,0 +1,51 @@
+"""All-reduce along two binary trees at the same time: few steps and full bandwidth.
+
+Partial sums go up to the root and the result comes down, tile by tile. Every rank has children in one of the two
+trees at most, so that all links are used alike. PE p takes the first tree if p is even, else the second, so that each
+tree moves half of the vector. With one PE there is one tree.
+
+Closed form: a tile goes up and down log2 N levels. Where each rank has children it receives twice S/2 on the way up
+and sends that on the way down: about 2 log2(N) a + 2 S/b.
+
+Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import meet
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def double_binary_tree_all_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give every rank the result."""
+    start, end = share(count, n_pe, pe)
+    tree = _tree.double_binary(world, rank, pe % 2)
+    _tree.all_reduce(tl, tree, in_ptr, out_ptr, start, end, lambda: meet(tl, rank, pe, n_pe, groups=2))
+
+
+kernel = double_binary_tree_all_reduce
+
+
+def formula(cost: Cost) -> float:
+    """Return 2 log2(N) a + 2 S/b in ns."""
+    return 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth

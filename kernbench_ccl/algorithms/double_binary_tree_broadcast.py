@@ -1,0 +1,50 @@
+"""Broadcast along two binary trees at the same time: few steps and full bandwidth.
+
+The root sends half of the vector to the top of one tree of all other ranks, and half to that of another; every rank
+has children in one of them at most. PE p takes the first tree if p is even, else the second, so that each tree moves
+half of the vector. With one PE there is one tree.
+
+Closed form: the root sends S, and so does every rank with children, twice S/2: about log2(N) a + S/b.
+
+Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import meet
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "broadcast"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def double_binary_tree_broadcast(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Give every rank the `count` elements of the root."""
+    start, end = share(count, n_pe, pe)
+    tree = _tree.double_binary_from(world, tl.collective.root, rank, pe % 2)
+    _tree.broadcast(tl, tree, in_ptr, out_ptr, start, end, lambda: meet(tl, rank, pe, n_pe, groups=2))
+
+
+kernel = double_binary_tree_broadcast
+
+
+def formula(cost: Cost) -> float:
+    """Return log2(N) a + S/b in ns."""
+    return math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth

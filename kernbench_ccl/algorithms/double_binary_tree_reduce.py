@@ -1,0 +1,55 @@
+"""Reduce along two binary trees at the same time: few steps and full bandwidth.
+
+Each of two trees of all ranks but the root reduces half of the vector up to its top, which sends it to the root;
+every rank has children in one of them at most. PE p takes the first tree if p is even, else the second, so that each
+tree moves half of the vector. With one PE there is one tree.
+
+Closed form: the root receives S, and so does every rank with children, twice S/2: about log2(N) a + S/b.
+
+Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import meet
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def double_binary_tree_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give the root the result."""
+    start, end = share(count, n_pe, pe)
+    tree = _tree.double_binary_from(world, tl.collective.root, rank, pe % 2)
+    _tree.reduce(tl, tree, in_ptr, out_ptr, scratch_ptr, start, end, lambda: meet(tl, rank, pe, n_pe, groups=2))
+
+
+kernel = double_binary_tree_reduce
+
+
+def scratch_count(count: int, world: int) -> int:
+    """Return the elements of one vector: step by step, partial sums wait there."""
+    return count
+
+
+def formula(cost: Cost) -> float:
+    """Return log2(N) a + S/b in ns."""
+    return math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth

@@ -1,0 +1,136 @@
+"""All-reduce by recursive halving and doubling: few steps, for any number of ranks.
+
+With n = 2^k the largest power of two up to N, members exchange halves at distance n/2, n/4, ..., 1, reducing what they
+keep, then give it back at distance 1, ..., n/2. Where N is not a power of two, N - n ranks first send all they have to
+the next rank, which is a member for both, and get the result from it at the end.
+
+Closed form: a step at distance d moves d/n of the vector: 2 log2(N) a + 2 (N - 1)/N S/b where partners share no links;
+other N: 2 log2(n) a + 2 (n - 1)/n S/b and two more steps of a + S/b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kernbench_ccl.algorithms import _halving
+from kernbench_ccl.algorithms._halving import Cube
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Message, Segment, Tile, ahead, cut, exchange, meet, tiles
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def halving_doubling_all_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give every rank the result."""
+    start, end = share(count, n_pe, pe)
+    members = 1 << (world.bit_length() - 1)
+    extra = world - members
+    folded = rank < 2 * extra
+    member = rank // 2 if folded else rank - extra
+    cube = Cube(member, members, lambda other: 2 * other + 1 if other < extra else other + extra)
+    segments = cut(start, end, members)
+    partner = rank ^ 1 if folded else None
+    if not tl.collective.pipeline:
+        _stepped(tl, cube, partner, in_ptr, out_ptr, segments, rank, pe, n_pe)
+        return
+    for part in _halving.parts_of(tl, cube, segments):
+        if folded and rank % 2 == 0:
+            _hand_over(tl, cube, rank + 1, in_ptr, out_ptr, segments, part)
+            continue
+        outbox = _halving.outbox_of(tl, cube, part)
+        own = _halving.own_tiles(tl, cube, in_ptr, segments, part)
+        if partner is not None:
+            own = _with_partner(tl, cube, partner, own, segments, part)
+        finished = _halving.halve(tl, cube, own, segments, part, outbox)
+        _halving.double(tl, cube, finished, out_ptr, segments, part, outbox, partner)
+        outbox.flush()
+
+
+kernel = halving_doubling_all_reduce
+
+
+def _with_partner(
+    tl: Any, cube: Cube, partner: int, own: Iterator[Any], segments: Sequence[Segment], part: Sequence[Tile]
+) -> Iterator[Any]:
+    """Yield own tiles with those of the rank that is no member reduced in, in the order of their use."""
+    call = tl.collective
+    for piece in cube.pieces(segments, range(cube.size - 1, -1, -1), part):
+        if piece.length:
+            yield call.combine(tl, tl.recv((piece.length,), call.dtype, partner), next(own))
+
+
+def _hand_over(
+    tl: Any, cube: Cube, partner: int, source: Any, target: Any, segments: Sequence[Segment], part: Sequence[Tile]
+) -> None:
+    """Send all own tiles to the member that stands for this rank, and store the results that come back."""
+    outbox = _halving.outbox_of(tl, cube, part)
+    for x in _halving.own_tiles(tl, cube, source, segments, part):
+        outbox.add(tl.send(x, partner, wait=False))
+    for piece in cube.pieces(segments, range(cube.size), part):
+        if piece.length:
+            tl.store(target + piece.target, tl.recv((piece.length,), tl.collective.dtype, partner))
+    outbox.flush()
+
+
+def _stepped(
+    tl: Any,
+    cube: Cube,
+    partner: int | None,
+    source: Any,
+    target: Any,
+    segments: Sequence[Segment],
+    rank: int,
+    pe: int,
+    n_pe: int,
+) -> None:
+    """Do each step after all of the step before; partial sums wait in the output."""
+    call = tl.collective
+    whole = [
+        Message(partner, p.source, p.length)
+        for p in cube.pieces(segments, range(cube.size), tiles(segments, call.tile))
+    ]
+    lag, reads = call.held_tiles // 2, source
+
+    def end_step() -> None:
+        meet(tl, rank, pe, n_pe)
+
+    if partner is not None and partner > rank:
+        for _ in exchange(tl, source, whole, [], lag):
+            pass
+        for message, x in exchange(tl, source, [], whole, lag):
+            tl.store(target + message.place, x)
+        return
+    if partner is not None:
+        own = ahead(LOADS_AHEAD, (tl.load(source + m.place, shape=(m.length,), wait=False) for m in whole if m.length))
+        for message, x in exchange(tl, source, [], whole, lag):
+            tl.store(target + message.place, call.combine(tl, x, next(own)))
+        reads = target
+        end_step()
+    _halving.stepped_halve(tl, cube, reads, target, target, segments, end_step)
+    _halving.stepped_double(tl, cube, target, segments, end_step)
+    if partner is not None:
+        for _ in exchange(tl, target, whole, [], lag):
+            pass
+
+
+def formula(cost: Cost) -> float:
+    """Return 2 log2(n) a + 2 (n - 1)/n S/b in ns, and 2(a + S/b) more where N is no power of two."""
+    steps = cost.world.bit_length() - 1
+    members, wire = 1 << steps, cost.nbytes / cost.bandwidth
+    folding = 0.0 if members == cost.world else 2 * (cost.hop + wire)
+    return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + folding

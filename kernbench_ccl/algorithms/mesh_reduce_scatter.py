@@ -1,0 +1,56 @@
+"""Reduce-scatter on a 2-D mesh: one half along rows first, the other along columns first.
+
+A reduce-scatter along the first dimension (X places) of what the ranks of each place need, then one along the second
+(Y). A row (or column) is a ring whose last rank sends to its first over the links that lead back, which are free
+otherwise: each link carries one message per step in each direction. So a second direction would gain nothing.
+
+The parts are dealt to the PEs: 2 of them take part for all ways to be used.
+
+Closed form: each part of s = S/2 bytes takes (X - 1)(a + s/(X b)) + (Y - 1)(a + s/(X Y b)), and (X - 2) a + (Y - 2) a
+more for the ways back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _grid
+from kernbench_ccl.algorithms._kinds import MESH_2D
+from kernbench_ccl.algorithms._ring import Work
+from kernbench_ccl.algorithms._tiles import run
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "reduce_scatter"
+TOPO_NAME_TO_KIND = {"mesh_2d": MESH_2D}
+
+
+def mesh_reduce_scatter(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
+    start, end = share(count, n_pe, pe)
+    way = _grid.way_of(tl.collective.network.grid(world), rank, pe, n_pe, both_ways=False)
+    run(tl, rank, pe, n_pe, [_grid.reduce_scatter(Work(tl), way, in_ptr, out_ptr, scratch_ptr, start, end, count)])
+
+
+kernel = mesh_reduce_scatter
+
+
+def scratch_count(count: int, world: int) -> int:
+    """Return the elements of every rank's part, and of one more: sums of the first dimension wait there."""
+    return (world + 1) * count
+
+
+def formula(cost: Cost) -> float:
+    """Return the time of the slower part, in ns."""
+    return _grid.gather_time(cost, ways=2, wraps=False)

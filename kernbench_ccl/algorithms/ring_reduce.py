@@ -1,0 +1,52 @@
+"""Reduce along a ring, in one direction: a chain in which every rank adds its tiles.
+
+Rank root + 1 sends to root + 2, which adds its own and sends on, and so on; the root is the last.
+
+Closed form: cut into k tiles, the last tile arrives after (N - 1) + (k - 1) steps of a + S/(k b), least for
+k = ((N - 2) S/(a b))^1/2: (((N - 2) a)^1/2 + (S/b)^1/2)^2 and a, the latency of one more link.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import meet
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def ring_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give the root the result."""
+    start, end = share(count, n_pe, pe)
+    tree = _tree.chain_to(world, tl.collective.root, rank)
+    _tree.reduce(tl, tree, in_ptr, out_ptr, scratch_ptr, start, end, lambda: meet(tl, rank, pe, n_pe))
+
+
+kernel = ring_reduce
+
+
+def scratch_count(count: int, world: int) -> int:
+    """Return the elements of one vector: step by step, partial sums wait there."""
+    return count
+
+
+def formula(cost: Cost) -> float:
+    """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns."""
+    wire = cost.nbytes / cost.bandwidth
+    return ((max(0, cost.world - 2) * cost.hop) ** 0.5 + wire**0.5) ** 2 + cost.hop
