@@ -32,6 +32,7 @@ class CollectiveKind:
 
     `factor(world)` is bus bandwidth over algorithm bandwidth. `reduces`: a call names a reduction; `rooted`: a root;
     `takes_counts`: it may name uneven splits. `in_at_root`, `out_at_root`: only the root has an input, an output.
+    `in_place`: the output may be, hold, or be a part of the input.
     """
 
     name: str
@@ -43,6 +44,7 @@ class CollectiveKind:
     takes_counts: bool = False
     in_at_root: bool = False
     out_at_root: bool = False
+    in_place: bool = True
 
     def in_count(self, count: int, world: int, rank: int = 0, root: int = 0, counts: Splits | None = None) -> int:
         """Return the elements of a rank's input; 0 where it has none."""
@@ -92,7 +94,7 @@ COLLECTIVES: Final[Mapping[str, CollectiveKind]] = MappingProxyType(
             CollectiveKind("all_reduce", False, False, _twice, reduces=True),
             CollectiveKind("all_gather", False, True, _once),
             CollectiveKind("reduce_scatter", True, False, _once, reduces=True),
-            CollectiveKind("all_to_all", True, True, _once, takes_counts=True),
+            CollectiveKind("all_to_all", True, True, _once, takes_counts=True, in_place=False),
             CollectiveKind("broadcast", False, False, _whole, rooted=True, in_at_root=True),
             CollectiveKind("reduce", False, False, _whole, reduces=True, rooted=True, out_at_root=True),
             CollectiveKind("gather", False, True, _once, rooted=True, out_at_root=True),

@@ -16,12 +16,51 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
         _algorithm("ring", "all_reduce", "Partial sums, then sums, around a ring."),
         _algorithm("ring", "all_gather", "Every rank passes on what it got last, around a ring."),
         _algorithm("ring", "reduce_scatter", "Partial sums travel around a ring to their rank."),
+        _algorithm("ring", "broadcast", "A chain along the ring that tiles stream through."),
+        _algorithm("ring", "reduce", "A chain along the ring in which every rank adds its tiles."),
         _algorithm("ring_bidirectional", "all_reduce", "Halves of the vector go around a ring in opposite directions."),
         _algorithm("ring_bidirectional", "all_gather", "Halves of each part go around a ring in opposite directions."),
-        _algorithm("ring_bidirectional", "reduce_scatter", "Halves of each part go around a ring in opposite ways."),
+        _algorithm(
+            "ring_bidirectional", "reduce_scatter", "Halves of each part go around a ring in opposite directions."
+        ),
+        _algorithm(
+            "halving_doubling", "all_reduce", "Recursive halving, then doubling: few steps, any number of ranks."
+        ),
+        _algorithm("halving_doubling", "all_gather", "Recursive doubling: few steps, a power of two of ranks."),
+        _algorithm("halving_doubling", "reduce_scatter", "Recursive halving: few steps, a power of two of ranks."),
+        _algorithm("binomial_tree", "broadcast", "Few steps, for short messages."),
+        _algorithm("binomial_tree", "reduce", "Few steps, for short messages."),
+        _algorithm(
+            "double_binary_tree", "all_reduce", "Two trees, each for half of the vector: few steps and full bandwidth."
+        ),
+        _algorithm(
+            "double_binary_tree", "broadcast", "Two trees, each for half of the vector: few steps and full bandwidth."
+        ),
+        _algorithm(
+            "double_binary_tree", "reduce", "Two trees, each for half of the vector: few steps and full bandwidth."
+        ),
+        _algorithm("mesh", "all_reduce", "Rows and columns of a 2-D mesh, both orders at the same time."),
+        _algorithm("mesh", "all_gather", "Rows and columns of a 2-D mesh, both orders at the same time."),
+        _algorithm("mesh", "reduce_scatter", "Rows and columns of a 2-D mesh, both orders at the same time."),
+        _algorithm(
+            "torus", "all_reduce", "Rows and columns of a 2-D torus, both orders and directions at the same time."
+        ),
+        _algorithm(
+            "torus", "all_gather", "Rows and columns of a 2-D torus, both orders and directions at the same time."
+        ),
+        _algorithm(
+            "torus", "reduce_scatter", "Rows and columns of a 2-D torus, both orders and directions at the same time."
+        ),
+        _algorithm("direct", "all_reduce", "Every rank reduces one segment and sends it to everyone: two steps."),
+        _algorithm("direct", "all_gather", "Every rank sends its part to every other."),
+        _algorithm("direct", "reduce_scatter", "Every rank sends each other what that one reduces."),
+        _algorithm("direct", "all_to_all", "Tiles for all peers at the same time."),
+        _algorithm("direct", "broadcast", "The root sends to everyone."),
+        _algorithm("direct", "reduce", "Everyone sends to the root."),
+        _algorithm("direct", "gather", "Everyone sends its part to the root."),
+        _algorithm("direct", "scatter", "The root sends everyone its part."),
+        _algorithm("direct", "send_recv", "Every rank sends to the next."),
+        _algorithm("pairwise", "all_to_all", "In round i every rank sends to the rank i after it."),
+        _algorithm("dissemination", "barrier", "In round k every rank tells the rank 2^k after it."),
+        _algorithm("hierarchical", "all_reduce", "Every PE brings a vector: over a cube, a SIP, the SIPs, and back."),
     ]
-
-
-def kernbench_commands() -> list[CommandEntry]:
-    """Return the command that times and checks collectives."""
-    return [CommandEntry("ccl", "kernbench_ccl.cli:ccl", "Time collectives as nccl-tests does; check algorithms.")]

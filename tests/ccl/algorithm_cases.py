@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ def network_of(name: str, world: int) -> Network:
 
 def counts_for(world: int) -> Sequence[int]:
     """One element, fewer than ranks, a prime, and several rounds of tiles."""
-    return (1, max(1, world - 1), 13, 4 * TILE * world + 5)
+    return (1, max(1, world - 1), 13, 3 * TILE * world + 5)
 
 
 def check(
@@ -81,15 +82,23 @@ def check(
             np.testing.assert_array_equal(ins[r], inputs[r], err_msg=f"the input of rank {r}")
 
 
-def cases(networks: Sequence[str] = ("ring",), ranks: Sequence[int] = RANKS) -> Iterator[dict[str, Any]]:
-    """Yield what every algorithm must do: all ranks, counts, PEs, in place and not, pipelined and not."""
-    for network in networks:
-        for world in ranks:
-            for index, count in enumerate(counts_for(world)):
-                for n_pe in (1, 3):
-                    for in_place in (False, True):
-                        pipeline = (index + n_pe + in_place) % 2 == 0
-                        yield {
-                            "world": world, "count": count, "n_pe": n_pe, "in_place": in_place, "network": network,
-                            "pipeline": pipeline,
-                        }  # fmt: skip
+def cases(name: str, ranks: Sequence[int] = RANKS, every: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield calls of an algorithm: all numbers of ranks that it does not refuse, with all counts.
+
+    How many PEs, in place or not, pipelined or not are varied along; with `every` all combinations are there.
+    """
+    algorithm = algorithm_named(name)
+    kind = COLLECTIVES[algorithm.collective]
+    networks = list(algorithm.topologies) if len(algorithm.topologies) == 1 else ["ring"]
+    for network, world in itertools.product(networks, ranks):
+        if algorithm.refusal(network_of(network, world)) is not None:
+            continue
+        for index, count in enumerate(counts_for(world)):
+            varied = list(itertools.product((1, 3, 5), (False, True), (False, True)))
+            number = 5 * world + 3 * index
+            for n_pe, in_place, pipeline in varied if every else [varied[number % 12], varied[(number + 7) % 12]]:
+                if not in_place or kind.in_place:
+                    yield {
+                        "world": world, "count": count, "n_pe": n_pe, "in_place": in_place, "network": network,
+                        "pipeline": pipeline,
+                    }  # fmt: skip

@@ -1,0 +1,52 @@
+"""All-reduce straight between all ranks: two steps, on networks where all pairs can talk at once.
+
+Every rank sends segment j of its vector to rank j, which reduces the N segments and sends the sum to everyone.
+
+Every rank keeps a queue from every other, which takes scratchpad space: many ranks need fewer or smaller slots.
+
+Closed form: fully connected, each pair has a link of its own: 2(a + S/(N b)). On a switch the N - 1 messages share a
+rank's link: 2(a + (N - 1)/N S/b).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import cut, meet
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_reduce"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def direct_all_reduce(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce `count` elements of every rank and give every rank the result."""
+    start, end = share(count, n_pe, pe)
+    segments = cut(start, end, world)
+    _direct.reduce_scatter(tl, in_ptr, out_ptr, rank, world, segments)
+    if not tl.collective.pipeline:
+        meet(tl, rank, pe, n_pe)
+    _direct.all_gather(tl, out_ptr, out_ptr, rank, world, segments)
+
+
+kernel = direct_all_reduce
+
+
+def formula(cost: Cost) -> float:
+    """Return 2(a + (N - 1) S/(N l b)), l = N - 1 links of a rank or one, in ns."""
+    links = cost.world - 1 if cost.network.name == "fully_connected" else 1
+    return 2 * (cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth))

@@ -1,0 +1,48 @@
+"""All-to-all straight between all ranks: tiles for all peers at the same time.
+
+Every rank sends a tile of its block for each other rank in turn, then the next tile of each.
+
+Every rank keeps a queue from every other, which takes scratchpad space: many ranks need fewer or smaller slots.
+
+Closed form: fully connected, each pair has a link of its own: a + S/(N b). On a switch the N - 1 messages share a
+rank's link: a + (N - 1)/N S/b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.contract import Cost
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_to_all"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def direct_all_to_all(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Send block j of every rank to rank j; blocks have `count` elements, or what `tl.collective.counts` says."""
+    counts = tl.collective.counts
+    leaving, coming, longest = _direct.blocks_of(counts, count, rank, world, pe, n_pe)
+    _direct.all_to_all(tl, in_ptr, out_ptr, rank, world, leaving, coming, longest, by_peer=False)
+
+
+kernel = direct_all_to_all
+
+
+def formula(cost: Cost) -> float:
+    """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns."""
+    links = cost.world - 1 if cost.network.name == "fully_connected" else 1
+    return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)

@@ -1,0 +1,49 @@
+"""Reduce-scatter straight between all ranks: one step, on networks where all pairs can talk at once.
+
+Every rank sends its data for rank j to rank j, which reduces what comes.
+
+Every rank keeps a queue from every other, which takes scratchpad space: many ranks need fewer or smaller slots.
+
+Closed form: fully connected, each pair has a link of its own: a + S/(N b). On a switch the N - 1 messages share a
+rank's link: a + (N - 1)/N S/b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import Segment
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "reduce_scatter"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def direct_reduce_scatter(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
+    start, end = share(count, n_pe, pe)
+    segments = [Segment(other * count + start, start, end - start) for other in range(world)]
+    _direct.reduce_scatter(tl, in_ptr, out_ptr, rank, world, segments)
+
+
+kernel = direct_reduce_scatter
+
+
+def formula(cost: Cost) -> float:
+    """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns."""
+    links = cost.world - 1 if cost.network.name == "fully_connected" else 1
+    return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)

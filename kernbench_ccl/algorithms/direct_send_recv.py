@@ -1,0 +1,52 @@
+"""Send and receive: every rank sends its vector to the next rank, as nccl-tests' sendrecv does.
+
+Rank r sends to r + 1 and receives from r - 1.
+
+Closed form: on a ring every link carries one vector: a + S/b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import Segment, copy, exchange, tiles
+from kernbench_ccl.contract import Cost, share
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "send_recv"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def direct_send_recv(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Give every rank the `count` elements of the rank before it."""
+    start, end = share(count, n_pe, pe)
+    block = Segment(start, start, end - start)
+    if world == 1:
+        copy(tl, in_ptr, out_ptr, block)
+        return
+    every = tiles([block], tl.collective.tile)
+    leaving = [_direct.message((rank + 1) % world, block, tile, True) for tile in every]
+    coming = [_direct.message((rank - 1) % world, block, tile, False) for tile in every]
+    for arrived, x in exchange(tl, in_ptr, leaving, coming, _direct.lag_of(tl)):
+        tl.store(out_ptr + arrived.place, x)
+
+
+kernel = direct_send_recv
+
+
+def formula(cost: Cost) -> float:
+    """Return a + S/b in ns."""
+    return cost.hop + cost.nbytes / cost.bandwidth

@@ -1,0 +1,45 @@
+"""All-to-all in N - 1 rounds: in round i every rank sends its block to the rank i after it.
+
+At any time every rank sends to one other and is sent to by one, so that one pair's message has the link for itself.
+
+Closed form: N - 1 rounds of a + S/(N b) one after the other; as no round waits for the one before, at most one a is
+seen: a + (N - 1)/N S/b, on a fully connected network and on a switch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.contract import Cost
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_to_all"
+TOPO_NAME_TO_KIND = ANYWHERE
+
+
+def pairwise_all_to_all(
+    in_ptr: Any,
+    out_ptr: Any,
+    scratch_ptr: Any,
+    count: int,
+    rank: int,
+    world: int,
+    pe: int,
+    n_pe: int,
+    topo_kind: int,
+    tl: Any,
+) -> None:
+    """Send block j of every rank to rank j; blocks have `count` elements, or what `tl.collective.counts` says."""
+    counts = tl.collective.counts
+    leaving, coming, longest = _direct.blocks_of(counts, count, rank, world, pe, n_pe)
+    _direct.all_to_all(tl, in_ptr, out_ptr, rank, world, leaving, coming, longest, by_peer=True)
+
+
+kernel = pairwise_all_to_all
+
+
+def formula(cost: Cost) -> float:
+    """Return a + (N - 1)/N S/b in ns; S is what a rank sends in all."""
+    return cost.hop + (cost.world - 1) / cost.world * cost.nbytes / cost.bandwidth
