@@ -60,7 +60,7 @@ def spawn(fn: Callable[..., Any], nprocs: int | None = None, args: Sequence[obje
     if not callable(fn):
         raise UsageError(f"{call}: fn must be a function fn(rank, rt, …), not {fn!r}.")
     start_world(rt, sips[:ranks])
-    return rt.side_by_side(fn, sips[:ranks], tuple(args), name="rank {}".format)
+    return rt.side_by_side(fn, sips[:ranks], tuple(args), name="rank")
 
 
 # Groups -------------------------------------------------------------------------------------------------

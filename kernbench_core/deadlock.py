@@ -61,6 +61,8 @@ def deadlock_report(ctx: RunContext, shared: Shared) -> str:
         else:
             lines.append("  no wait-for cycle: " + " -> ".join(words[node] for node in way_out(graph, words)))
         return "\n".join(lines)
+    if any(program.waits_because for program in shared.programs):
+        return "\n".join(lines)
     lines += _section("components that are busy or hold messages", _components(ctx))
     cycle = shortest_cycle(waits(ctx))
     lines.append("  wait-for cycle: " + (" -> ".join([*cycle, cycle[0]]) if cycle else "none; an answer was lost"))
@@ -130,10 +132,17 @@ def _host_waits_for(program: HostProgram) -> str:
 
 
 def _names(names: list[str]) -> str:
-    """Join names: the first and the last of a long list, "rank 0 to rank 6"."""
-    if len(names) > 3:
-        return f"{names[0]} to {names[-1]} ({len(names)} programs)"
-    return " and ".join([part for part in (", ".join(names[:-1]), names[-1]) if part])
+    """Join the names of programs, which end in numbers: "rank 2", "ranks 0-4, 6"."""
+    if len(names) == 1:
+        return names[0]
+    runs: list[list[int]] = []
+    for number in sorted(int(name.rpartition(" ")[2]) for name in names):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    listed = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"{names[0].rpartition(' ')[0]}s {listed}"
 
 
 # Kernels ------------------------------------------------------------------------------------------------

@@ -156,19 +156,19 @@ class Runtime(HostTensors):
         sips: Sequence[int],
         args: Sequence[object] = (),
         *,
-        name: Callable[[int], str] = "program {}".format,
+        name: str = "program",
     ) -> list[Any]:
         """Run `fn(i, rt, *args)` for each of `sips` as a host program of its own, side by side in simulated time.
 
-        Program i has the PEs of `sips[i]` alone: its `rt.pes`, mesh, tensors and launches are there. `name(i)` is what
-        messages call it. Wait until all have returned, and everything that they launched is over; give what they
-        returned. What one of them raises ends the run, named after it.
+        Program i has the PEs of `sips[i]` alone: its `rt.pes`, mesh, tensors and launches are there. `name` is what
+        messages call it, with its number behind. Wait until all have returned, and everything that they launched is
+        over; give what they returned. What one of them raises ends the run, named after it.
         """
         self.require_host("rt.side_by_side")
         engine, hazards = self._engine, self._engine.ctx.hazards
         start, seed = len(self.shared.programs), engine.ctx.seed
         children = [
-            Runtime(engine, self.shared, choose_pes(self.pes, sip, "rt.side_by_side"), name(i), (seed, start + i))
+            Runtime(engine, self.shared, choose_pes(self.pes, sip, "rt.side_by_side"), f"{name} {i}", (seed, start + i))
             for i, sip in enumerate(sips)
         ]
         left = len(children)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def data(rank: int, count: int, dtype: str = "f32") -> Array:
 def started(program: Callable[..., Any]) -> Callable[..., Any]:
     """Join the group of all ranks, then run a program."""
 
+    @wraps(program)
     def joined(rank: int, rt: Any, *args: Any) -> Any:
         dist.init_process_group()
         return program(rank, rt, *args)
