@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from kernbench_ccl.collectives import COLLECTIVES, REDOPS
 from kernbench_ccl.contract import Algorithm, Collective, Network
 from kernbench_ccl.proof import DEADLOCK, Case, Fault, Proof, prove
+from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.networks import NetworkFault, find_extent
 
@@ -29,6 +30,9 @@ SLOTS = 4
 
 ORDERS = (1, 7, 11)
 """Further orders of running that are tried where `tl.recv_any` is used: see `Untimed`."""
+
+_HELD = (4, 32)
+"""Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and as many as by default."""
 
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """The collectives whose output may be (in) their input."""
@@ -172,6 +176,7 @@ def collective_of_case(algorithm: Algorithm, case: Case) -> Collective:
         contributors=case.contributors,
         vectors=case.n_pe if case.contributors == "pe" else 1,
         cubes=case.cubes,
+        held_bytes=case.held * case.tile * itemsize(case.dtype),
     )
 
 
@@ -197,7 +202,7 @@ def cases(
     for number, (n_pe, count) in enumerate(chosen):
         step_by_step = world > _MANY and number == 2 and world % 2 == 0
         case = evolve(base, n_pe=pes or n_pe, count=count, root=last if number % 2 else 0, pipeline=not step_by_step)
-        yield case
+        yield evolve(case, held=_HELD[number % 2])
         if kind.name in IN_PLACE and (world <= _MANY or number == 1):
             yield evolve(case, in_place=True, root=last - case.root)
         if world <= _MANY and (number in (1, 2) or len(chosen) < 3):

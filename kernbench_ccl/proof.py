@@ -40,8 +40,8 @@ Sides = tuple[int | None, int | None]
 class Case:
     """One call of a collective that is proved.
 
-    `counts` are the splits of an uneven all_to_all, `tile` the elements of a message, `slots` those of each queue
-    (each holds one tile), `order` who runs first (see `Untimed`).
+    `counts` are the splits of an uneven all_to_all, `tile` the elements of a message, `held` the tiles that may be in a
+    scratchpad at once, `slots` those of each queue (each holds one tile), `order` who runs first (see `Untimed`).
     """
 
     network: Network
@@ -53,6 +53,7 @@ class Case:
     in_place: bool = False
     pipeline: bool = True
     tile: int = 4
+    held: int = 32
     slots: int = 1
     dtype: str = "f16"
     order: int = 0
