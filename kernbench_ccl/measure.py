@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from kernbench_ccl.backend import Part, Place, elapsed_ns, plan_collective
 from kernbench_ccl.bounds import Bound, Fabric, fabric_of, lower_bound
@@ -21,10 +21,14 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import Settings
 from kernbench_ccl.contract import Algorithm, Cost, Network, load_algorithm
 from kernbench_ccl.data_check import Data, Verdict, check
+from kernbench_ccl.expected import right_payload
 from kernbench_ccl.groups import make_group
 from kernbench_ccl.idealised import OVERLAY
 from kernbench_ccl.selection import machine_network, make_collective
-from kernbench_ccl.table import Busy, Measured
+from kernbench_ccl.symbolic import PayloadError, Symbols
+from kernbench_ccl.table import LINK, Busy, Measured
+from kernbench_ccl.wrong_step import WrongStep, first_wrong_step
+from kernbench_core.callsite import describe_site
 from kernbench_core.dtypes import itemsize, numpy_dtype
 from kernbench_core.engine import GraphEngine
 from kernbench_core.errors import ConfigError, SanityError
@@ -50,6 +54,8 @@ IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
 _HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
 """Kinds of resources that launches use; a collective does not."""
 _SHOWN_HAZARDS = 3
+_MOST_EXPLAINED = 200_000
+"""Ops of a log in which the first wrong step is looked for."""
 
 
 @frozen
@@ -158,20 +164,13 @@ def measure(
     Raise the KernbenchError of whatever goes wrong in the run, and SanityError for a time below the lower bound.
     """
     began = time.perf_counter()
-    engine = GraphEngine(
-        machine.graph,
-        plugins.components,
-        data=checked,
-        functions={name: entry.target for name, entry in plugins.ops.items()},
-        limits=limits,
-        on_progress=on_progress,
-    )
-    ran = _Run(case, machine, load_algorithm(plugins.algorithms, case.algorithm, case.collective))
-    engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
+    engine, ran = _simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
     assert ran.handle is not None
     ns = elapsed_ns(ran.handle)
     _check_bound(case, machine, ns)
     verdict = ran.check(engine) if checked else None
+    if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
+        verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
     binds, link = _busiest(engine, ns)
     nbytes, world = case.nbytes(machine.world), machine.world
     return Measured(
@@ -186,6 +185,31 @@ def measure(
         () if verdict is None else verdict.failures,
         tuple(_hazard_lines(engine)),
     )
+
+
+def _simulated(
+    case: Case, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
+) -> tuple[GraphEngine, _Run]:
+    """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
+    functions = {name: entry.target for name, entry in plugins.ops.items()}
+    engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
+    if sites and engine.ctx.op_logger is not None:
+        engine.ctx.op_logger.sites = {}
+    ran = _Run(case, machine, load_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
+    return engine, ran
+
+
+def _explained(case: Case, machine: Machine, plugins: Plugins) -> Iterable[str]:
+    """Yield the step whose output was wrong first, from a second run that keeps kernel lines."""
+    engine, ran = _simulated(case, machine, plugins, sites=True)
+    try:
+        found = ran.first_wrong_step(engine)
+    except PayloadError as error:
+        yield str(error)
+        return
+    if found is not None:
+        yield found.sentence
 
 
 def _check_bound(case: Case, machine: Machine, ns: float) -> None:
@@ -277,6 +301,29 @@ class _Run:
             return value
         return AssemblyValue((count,), self.case.dtype, tuple(sub_parts(value, to.shifted(part.start * size), to)))
 
+    def first_wrong_step(self, engine: GraphEngine) -> WrongStep | None:
+        """Follow every rank's elements through the op log; None where all of them came where they belong."""
+        case, world = self.case, self.machine.world
+        design, size = self.machine.graph.checked_design, itemsize(case.dtype)
+        symbols = Symbols(case.redop, case.dtype, world)
+        for rank, value in self._before.items():
+            for part in value.parts():
+                symbols.contribute(part.source, rank, (part.dst.base - part.src.base) // size)
+        sites = (engine.ctx.op_logger.sites if engine.ctx.op_logger is not None else None) or {}
+        each = len(design.pes) // world
+        return first_wrong_step(
+            engine.op_log,
+            symbols,
+            self._after,
+            {
+                rank: right_payload(case.collective, rank, world, case.count, redop=case.redop, root=case.root)
+                for rank in range(world)
+            },
+            lambda pe: divmod(pe, each),
+            lambda op_id: describe_site(sites.get(op_id)),
+            case.redop,
+        )
+
     def check(self, engine: GraphEngine) -> Verdict:
         """Check the data by phase 2, on integers and on reals."""
         executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions)
@@ -293,7 +340,7 @@ def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
         scale = engine.env.now / ns if ns else 0.0
         return None if first is None else Busy(first.name, first.kind, min(1.0, first.utilisation * scale))
 
-    return of(ranked), of(use for use in ranked if use.kind == "scale_up wire")
+    return of(ranked), of(use for use in ranked if use.kind == LINK)
 
 
 def _hazard_lines(engine: GraphEngine) -> Iterable[str]:

@@ -17,6 +17,8 @@ from kernbench_core.units import format_bytes
 
 OUT_OF_PLACE = "out-of-place"
 IN_PLACE = "in-place"
+LINK = "scale_up wire"
+"""The kind of a scale-up link among resources."""
 
 
 @frozen
@@ -26,6 +28,14 @@ class Busy:
     name: str
     kind: str
     utilisation: float
+
+    @property
+    def short(self) -> str:
+        """Its name as a reader knows it: a link by the packages that it joins."""
+        source, arrow, target = self.name.partition("->")
+        if self.kind != LINK or not arrow:
+            return self.name
+        return "->".join(end.partition(".")[2 if end.startswith("fabric.") else 0] for end in (source, target))
 
 
 @frozen
@@ -161,7 +171,7 @@ def _group(name: str) -> tuple[Column, ...]:
 
 def _binds(row: Row) -> str:
     use = row.out_of_place.binds
-    return "-" if use is None else f"{use.utilisation:4.0%} {use.name}"
+    return "-" if use is None else f"{use.utilisation:4.0%} {use.short}"
 
 
 _PLAIN = (
@@ -177,7 +187,7 @@ _MORE = (
     Column("bound", "(us)", 8, lambda row: fitted(row.bound_ns / 1000, 7)),
     Column("formula", "(us)", 8, lambda row: "-" if row.formula_ns is None else fitted(row.formula_ns / 1000, 7)),
     Column("eff", "(%)", 5, lambda row: f"{100 * row.efficiency:.1f}"),
-    Column("binds", "(out of place)", 40, _binds, left=True),
+    Column("binds", "(out of place)", 28, _binds, left=True),
     Column("events", "", 9, lambda row: str(sum(m.events for m in row.measured))),
     Column("wall", "(s)", 6, lambda row: fitted(sum(m.wall_s for m in row.measured), 6)),
 )

@@ -201,10 +201,12 @@ class OpLogger:
     """Turn the two hooks of a component into log records. Single-threaded, as the simulation is.
 
     A message with a true attribute `captured_at_start` is asked for its description when its service starts, others
-    when it ends. One that describes nothing is logged as `unknown`.
+    when it ends. One that describes nothing is logged as `unknown`. Where `sites` is a dict, it gets the kernel line (a
+    `callsite.CallSite`) of every op that has one.
     """
 
     log: OpLog
+    sites: dict[OpId, Any] | None = None
     _open: dict[tuple[int, str], tuple[float, int, Describable, OpDescription | None]] = field(factory=dict)
     _sequences: dict[str, int] = field(factory=dict)
 
@@ -220,6 +222,8 @@ class OpLogger:
         t_start, sequence, _, description = self._open.pop((id(msg), component_id))
         if description is None:
             description = msg.describe() or OpDescription("unknown", type(msg).__name__, {})
+        if self.sites is not None and description.op_id is not None:
+            self.sites.setdefault(description.op_id, getattr(msg, "site", None))
         self.log.columns.append(t_start, t, component_id, description, sequence)
 
     @property

@@ -80,9 +80,17 @@ def test_wide_names_the_bound_the_formula_and_what_binds():
     """The columns of --wide hold the figures of the row."""
     extra = layout(None, largest=1, wide=True).columns[-6:]
     assert {column.title: column.cell(row(1024, formula_ns=9000.0)) for column in extra} == {
-        "bound": "6.00", "formula": "9.00", "eff": "50.0", "binds": " 91% sip0.io0.link_sip1->sip1.io0.link_sip0",
+        "bound": "6.00", "formula": "9.00", "eff": "50.0", "binds": " 91% sip0->sip1",
         "events": "1234", "wall": "0.00",
     }  # fmt: skip
+
+
+def test_links_are_named_by_what_they_join():
+    """Packages, or a package and its switch; anything else by its own name."""
+    kind = "scale_up wire"
+    assert Busy("sip3.io0.link_switch0->fabric.switch0", kind, 1.0).short == "sip3->switch0"
+    assert Busy("fabric.switch0->sip3.io0.link_switch0", kind, 1.0).short == "switch0->sip3"
+    assert Busy("sip0.cube0.pe3.pe_dma", "pe_dma", 1.0).short == "sip0.cube0.pe3.pe_dma"
 
 
 @given(st.floats(0, 1e12), st.integers(5, 9))
