@@ -179,7 +179,7 @@ A descriptor ends with its last chunk.
     # Payload of queues --------------------------------------------------------------------------------
 
     def _push(self, chunk_msg: _ChunkMsg, push: Push, head: float, tail: float) -> None:
-        """Send a chunk of a piece to the other PE's DMA; its place is free when its last byte has left."""
+        """Send a chunk of a piece to the other PE's DMA; its place is free when its last byte is on the first wire."""
         cut = chunk_msg.chunk
         nbytes, regions = (0, ()) if cut is None else (cut.nbytes, cut.regions)
         push.sent += nbytes
@@ -190,7 +190,7 @@ A descriptor ends with its last chunk.
         self.ctx.issued += 1
         self.ctx.queues.pushed_bytes += nbytes
         self.emit(chunk, head, tail)
-        self._end(chunk_msg, tail)
+        self._end(chunk_msg, max(tail, self.out_ports[push.route[1]].available_at))
 
     def _inside(self, order: DmaOrder) -> bool:
         """Whether an order's slot is in a scratchpad that says how long an access takes."""

@@ -238,6 +238,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             slot = Region(push.regions[0].base, push.total)
             if not push.offset:
                 incoming.queue.take(command.site)
+                self._note_wait_of(command, out - self._overhead)
                 command.receive(push.send, Access(push.queue.tier, (slot,), push.send.value))
                 command.error = command.fits(push.send)
             if push.last:
@@ -253,6 +254,11 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
                 progress.begun += push.total
                 incoming.copies[push.number] = progress
                 self._emit(Fetch(push, slot, self._to_dma, command), out)
+
+    def _note_wait_of(self, command: RecvCmd, until: float) -> None:
+        """Count the time in which a receipt had no message, until `until` ns, as waiting and not as service."""
+        command.queueing += until - self._began[command]
+        self._began[command] = until
 
     def _fetched(self, fetch: Fetch, out: float) -> None:
         """Note that a piece is out of its slot; its message is received when all are."""

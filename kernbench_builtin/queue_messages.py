@@ -45,6 +45,11 @@ class DmaOrder(QueueMsg):
         """The command that it is a part of."""
         return self.command
 
+    @property
+    def sort(self) -> str:
+        """An order to the DMA, or its completion."""
+        return "answer" if self.reply else "command"
+
 
 class Push(DmaOrder):
     """Move one piece of a message, at most a slot, into slot `index` of a queue, as its `number`-th piece.
@@ -138,13 +143,16 @@ class PushChunk(QueueMsg):
 
     __slots__ = ("push", "regions", "total")
 
-    sort: ClassVar[str] = "payload"
-
     def __init__(self, push: Push, regions: tuple[Region, ...], nbytes: int, extra: int) -> None:
         super().__init__(nbytes + extra, push.route)
         self.push = push
         self.regions = regions
         self.total = nbytes
+
+    @property
+    def sort(self) -> str:
+        """Payload of a message."""
+        return "payload"
 
     @property
     def origin(self) -> MsgBase:
@@ -172,7 +180,6 @@ class Arrived(QueueMsg):
 
     __slots__ = ("push",)
 
-    sort: ClassVar[str] = "note"
     data_op: ClassVar[bool] = True
 
     def __init__(self, push: Push, path: tuple[str, ...]) -> None:
@@ -183,6 +190,11 @@ class Arrived(QueueMsg):
     def origin(self) -> MsgBase:
         """The command that it works for."""
         return self.push.command
+
+    @property
+    def sort(self) -> str:
+        """A note."""
+        return "note"
 
     def describe(self) -> OpDescription:
         """Describe the inbound copy for the op log."""
@@ -213,9 +225,12 @@ class Credit(QueueMsg):
 
     __slots__ = ("given_back", "queue")
 
-    sort: ClassVar[str] = "credit"
-
     def __init__(self, queue: Queue, nbytes: int, given_back: int, path: tuple[str, ...]) -> None:
         super().__init__(nbytes, path)
         self.queue = queue
         self.given_back = given_back
+
+    @property
+    def sort(self) -> str:
+        """A credit."""
+        return "credit"

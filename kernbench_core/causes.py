@@ -241,6 +241,8 @@ def owner_of(msg: MsgBase) -> Owner | None:
 
 
 def _sort_of(msg: MsgBase) -> str:
+    if msg.sort:
+        return msg.sort
     if isinstance(msg, Transaction):
         return msg.op
     if isinstance(msg, LaunchMsg):

@@ -79,6 +79,11 @@ class MsgBase:
         """
         return None
 
+    @property
+    def sort(self) -> str:
+        """What explanations call its way, a key of `critical_path.SORTS`; "" for what its class and origin tell."""
+        return ""
+
     def describe(self) -> OpDescription | None:
         """Say what op this is; called by the op logger, once, for messages with `data_op`."""
         return None
