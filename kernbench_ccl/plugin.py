@@ -64,3 +64,8 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
         _algorithm("dissemination", "barrier", "In round k every rank tells the rank 2^k after it."),
         _algorithm("hierarchical", "all_reduce", "Every PE brings a vector: over a cube, a SIP, the SIPs, and back."),
     ]
+
+
+def kernbench_commands() -> list[CommandEntry]:
+    """Return the command that times and checks collectives."""
+    return [CommandEntry("ccl", "kernbench_ccl.cli:ccl", "Time collectives as nccl-tests does; check algorithms.")]
