@@ -24,6 +24,8 @@ from kernbench_core.networks import NETWORKS
 from kernbench_core.params import did_you_mean
 from kernbench_core.registry import AlgorithmEntry, Registry
 
+__tracebackhide__ = True  # what combines tiles for a kernel has the kernel's line
+
 PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind", "tl")
 """The parameters of every algorithm's kernel, in this order."""
 
