@@ -227,7 +227,13 @@ A descriptor ends with its last chunk.
             note = Arrived(push, (self.id, self._ipcq))
             note.born = self.env._now
             note.service = push.ends - note.born
-            self.emit(note, push.ends, push.ends)
+            if push.ends > note.born:
+                self.env.call_at(push.ends, note, self._tell)
+            else:
+                self._tell(note)
+
+    def _tell(self, note: Arrived) -> None:
+        self.emit(note, self.env._now, self.env._now)
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
@@ -252,19 +258,19 @@ A descriptor ends with its last chunk.
         job.waiting -= 1
         if job.waiting:
             return
-        if job.ends > self.env._now and not isinstance(job.msg, DmaOrder):
+        if job.ends > self.env._now:
             self.env.call_at(job.ends, chunk_msg, self._finish)
         else:
             self._finish(chunk_msg)
 
     def _finish(self, chunk_msg: _ChunkMsg) -> None:
-        """Answer a descriptor, or send a tile on; nobody but the queues hears of theirs, so that needs no event."""
-        job = chunk_msg.job
-        asked, end = job.msg, job.ends
+        """Answer a descriptor, or send a tile on."""
+        job, now = chunk_msg.job, self.env._now
+        asked = job.msg
         asked.queueing += job.began - asked.tail
-        asked.service += end - job.began
-        self._on_process_end(asked, end)
-        self.emit(asked, end, end)
+        asked.service += now - job.began
+        self._on_process_end(asked, now)
+        self.emit(asked, now, now)
 
     # What reports ask -----------------------------------------------------------------------------------
 
