@@ -32,7 +32,7 @@ ORDERS = (1, 7, 11)
 """Further orders of running that are tried where `tl.recv_any` is used: see `Untimed`."""
 
 _HELD = (4, 32)
-"""Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and as many as by default."""
+"""Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and so many as usual."""
 
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """The collectives whose output may be (in) their input."""
@@ -226,9 +226,10 @@ def _of_pes(base: Case, pes: int | None, n_pe: int, count: int) -> Iterator[Case
 
 
 def _deep(algorithm: Algorithm, world: int) -> int:
-    """Return a count of which every rank's share takes three tiles."""
+    """Return a count of which every rank's share takes three tiles; for few ranks more tiles than a queue has slots."""
     kind = COLLECTIVES[algorithm.collective]
-    return 3 * TILE if kind.in_world or kind.out_world else 3 * TILE * world
+    share = TILE * (SLOTS + 2 if world <= _FEW else 3)
+    return share if kind.in_world or kind.out_world else share * world
 
 
 def _numbers(given: int | None, otherwise: Sequence[int]) -> Sequence[int]:

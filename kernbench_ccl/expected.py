@@ -8,7 +8,6 @@ from itertools import accumulate
 from attrs import frozen
 
 from kernbench_ccl.symbolic import (
-    NOWHERE,
     Origin,
     Payload,
     Segment,
@@ -126,12 +125,16 @@ def spell_fault(difference: Difference) -> str:
     size = difference.end - difference.start
     several = size > 1
     extra: list[str] = []
+    groups: dict[tuple[int | str, int], list[Origin]] = {}
     for (origin, first), count in found.terms.items():
         if (origin, first) not in right.terms:
-            what = str(origin) if isinstance(origin, str) else f"{spell_range(first, first + size)} of {_who([origin])}"
-            extra.append(what if count == 1 else f"{what} {_times(count)}")
+            groups.setdefault((origin if isinstance(origin, str) else first, count), []).append(origin)
         elif count != right.terms[origin, first]:
-            extra.append(f"{_who([origin])} {_times(count)}")
+            groups.setdefault(("", count), []).append(origin)
+    for (at, count), origins in groups.items():
+        what = _who(origins) if at == "" else at
+        what = f"{spell_range(at, at + size)} of {_who(origins)}" if isinstance(at, int) else str(what)
+        extra.append(what if count == 1 else f"{what} {_times(count)}")
     lacking: list[Origin] = [origin for origin, first in right.terms if (origin, first) not in found.terms]
     told = []
     if extra:
@@ -147,18 +150,14 @@ def spell_fault(difference: Difference) -> str:
 def spell_held(segment: Segment) -> str:
     """Say what a segment holds: `elements 4-7 of ranks 0-1`."""
     size = segment.end - segment.start
-    by_first: dict[int, list[Origin]] = {}
-    for origin, first in segment.terms:
-        by_first.setdefault(NOWHERE if isinstance(origin, str) else first, []).append(origin)
-    if not by_first:
-        return "nothing"
-    parts: list[str] = []
-    for first, origins in by_first.items():
-        if first == NOWHERE:
-            parts.extend(str(origin) for origin in origins)
-        else:
-            parts.append(f"{spell_range(first, first + size)} of {_who(origins)}")
-    return _and(parts)
+    groups: dict[tuple[Origin, int], list[Origin]] = {}
+    for (origin, first), count in segment.terms.items():
+        groups.setdefault((origin if isinstance(origin, str) else first, count), []).append(origin)
+    parts = []
+    for (at, count), origins in groups.items():
+        what = f"{spell_range(at, at + size)} of {_who(origins)}" if isinstance(at, int) else at
+        parts.append(what if count == 1 else f"{what} {_times(count)}")
+    return _and(parts) if parts else "nothing"
 
 
 def _times(count: int) -> str:

@@ -13,7 +13,7 @@ from kernbench_ccl.expected import BEFORE, Admissible, differences, right_payloa
 from kernbench_ccl.races import Races
 from kernbench_ccl.symbolic import Origin, Payload, PayloadError, Symbols, contribution
 from kernbench_ccl.untimed import Outcome, Raised, Untimed, Wait, bare_design, wait_cycle
-from kernbench_ccl.wrong_step import History, blame, chunk_of
+from kernbench_ccl.wrong_step import History, WrongStep, blame, chunk_of
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import KernelCommand
 from kernbench_core.dtypes import itemsize
@@ -26,6 +26,8 @@ from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import OpId, ResultValue, Value
+
+__tracebackhide__ = True  # errors name the kernel's line, not one of these
 
 WRONG, DEADLOCK, RAISED = "wrong", "deadlock", "raised"
 """Kinds of faults: a rank ends with wrong data, kernels wait for ever, a kernel did what it must not."""
@@ -163,7 +165,6 @@ class _Run:
         self._heard = {pe: 1 << self._peers.place_of(pe)[0] for row in self._peers.ranks for pe in row}
         self._carried: dict[OpId, int] = {}
         self._races = Races() if case.n_pe > 1 else None
-        self._bad: PayloadError | None = None
         self._inputs: dict[int, _Buffer] = {}
         self._outputs: dict[int, _Buffer] = {}
         arguments = {}
@@ -273,7 +274,7 @@ class _Run:
         outcome = self._machine.run()
         faults = [*self._raised(outcome.raised), *self._blocked(outcome)]
         if not faults:
-            faults += [*self._races_found(), *self._wrong(), *self._not_heard(), *self._unreceived(outcome)]
+            faults += [*self._races_found(), *self._unreceived(outcome), *self._wrong(), *self._not_heard()]
         steps = self._history.steps
         return Proof(self.case, tuple(faults[:_MOST_FAULTS]), steps.messages, steps.most, outcome.used_any)
 
@@ -294,7 +295,9 @@ class _Run:
             told = f"{raised.line}: {type(raised.error).__name__}: {told}."
         elif isinstance(raised.error, PendingDataError):
             told += " A proof holds for all data: the kernel of a collective must not look at its payload."
-        return [self._fault(RAISED, raised.pe, step, [raised.line], f"{self._pe(raised.pe)} after step {step}: {told}")]
+        kind = WRONG if isinstance(raised.error, PayloadError) else RAISED
+        line = getattr(raised.error, "line", "") or raised.line
+        return [self._fault(kind, raised.pe, step, [line], f"{self._pe(raised.pe)} after step {step}: {told}")]
 
     def _blocked(self, outcome: Outcome) -> list[Fault]:
         if not outcome.blocked:
@@ -326,13 +329,14 @@ class _Run:
             )
         size = command.value.nbytes // itemsize(command.value.dtype)
         return (
-            f"{self._pe(pe)} at {wait.line} waits for message {wait.number} of {peers}{ended}, of "
-            f"{_number(size, 'element')}"
+            f"{self._pe(pe)} at {wait.line}, after step {self._step_of(pe)}, waits for message {wait.number} "
+            f"({_number(size, 'element')}) of {peers}{ended}"
         )
 
     def _wrong(self) -> list[Fault]:
         """Compare what every rank holds at the end with what it must hold."""
-        case, faults = self.case, []
+        case, faults = self.case, list[Fault]()
+        told: dict[tuple[int, int, int, str], list[WrongStep]] = {}
         places = case.n_pe if case.contributors == "pe" else 1
         right = {
             rank: right_payload(
@@ -351,11 +355,15 @@ class _Run:
             for wrong in differences(held, must_be):
                 writer = self._writer(buffer, start + wrong.start)
                 step = blame(
-                    self._history, wrong, rank, admissible, self._peers.place_of, self._where, case.redop, writer
-                )
-                faults.append(
-                    Fault(WRONG, case, step.rank, step.pe, step.step, step.start, step.end, (step.line,), step.sentence)
-                )
+                    self._history, wrong, rank, admissible, self._peers.place_of, self._where, case.redop, writer,
+                    single=case.n_pe == 1,
+                )  # fmt: skip
+                told.setdefault((step.step, step.rank, step.pe, step.line), []).append(step)
+        for (number, at_rank, at_pe, line), steps in told.items():
+            first, others = steps[0], len(steps) - 1
+            more = f" {_number(others, 'more stretch', 'es')} of outputs went wrong there." if others else ""
+            sentence = first.sentence + more
+            faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, (line,), sentence))
         return faults + self._inputs_changed()
 
     def _writer(self, buffer: _Buffer, element: int) -> OpId | None:
@@ -427,5 +435,5 @@ class _Run:
         return faults
 
 
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _number(count: int, noun: str, plural: str = "s") -> str:
+    return f"{count} {noun}{'' if count == 1 else plural}"

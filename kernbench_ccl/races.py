@@ -13,6 +13,8 @@ from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.regions import Region, overlaps
 from kernbench_core.values import OpId
 
+__tracebackhide__ = True  # errors name the kernel's line, not one of these
+
 _MOST = 4
 """Races that are kept, each of other lines."""
 

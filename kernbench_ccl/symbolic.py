@@ -25,6 +25,8 @@ from kernbench_core.oplog import Access
 from kernbench_core.regions import Region, runs
 from kernbench_core.values import ArrayValue, Part, Value
 
+__tracebackhide__ = True  # errors name the kernel's line, not one of these
+
 Origin = int | str
 """Who contributed: the number of a contributor, or in words what is no contribution ("the number 5.0")."""
 
@@ -36,7 +38,9 @@ NOWHERE = -1
 
 
 class PayloadError(KernelError):
-    """A kernel does something to payload that no collective may do."""
+    """A kernel does something to payload that no collective may do; `line` is the kernel line, where it is known."""
+
+    line = ""
 
 
 class Op(Protocol):
@@ -245,7 +249,9 @@ class Symbols:
             return self._math(op_of(op.op_name), call, where, op, values, operands)
         except PayloadError as error:
             told = str(error)
-            raise error if where in told else PayloadError(f"{call} at {where}: {told}") from None
+            named = error if where in told else PayloadError(f"{call} at {where}: {told}")
+            named.line = where
+            raise named from None
 
     def _math(
         self, name: str, call: str, where: str, op: Op, values: Sequence[Value], operands: Sequence[Payload]
@@ -354,10 +360,7 @@ def _contributed(segment: Segment) -> bool:
 def _together(a: Segment, b: Segment) -> Segment:
     """Join the terms of two segments of one place; what was averaged may meet only what was."""
     if a.scaled != b.scaled and a.terms and b.terms:
-        raise PayloadError(
-            f"payload that was averaged {max(a.scaled, b.scaled)} times must not be reduced with payload that was "
-            f"averaged {min(a.scaled, b.scaled)} times; average once, at the end."
-        )
+        raise PayloadError("an average must not be reduced with what was not averaged; average once, at the end.")
     terms = dict(a.terms)
     for term, count in b.terms.items():
         terms[term] = terms.get(term, 0) + count

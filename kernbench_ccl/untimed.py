@@ -35,6 +35,8 @@ from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.tcm import Birth
 
+__tracebackhide__ = True  # errors name the kernel's line, not one of these
+
 HBM_BYTES = 1 << 34
 TCM_BYTES = 1 << 30
 """Memory of the machine that runs without time: whether tiles fit is a question to the real one."""

@@ -16,6 +16,8 @@ from kernbench_ccl.expected import Admissible, Difference, differences, spell_fa
 from kernbench_ccl.symbolic import Op, Payload, Segment, Symbols, length, shifted
 from kernbench_core.values import LoadedValue, OpId, Value
 
+__tracebackhide__ = True  # errors name the kernel's line, not one of these
+
 Site = Callable[[OpId], str]
 """Says at which kernel line an op was issued."""
 
@@ -189,19 +191,23 @@ def blame(
     where: Site,
     redop: str | None,
     writer: OpId | None = None,
+    single: bool = False,
 ) -> WrongStep:
-    """Say which op made elements of a rank's output wrong; `writer` is the op that wrote them, if that is known."""
+    """Say which op made elements of a rank's output wrong.
+
+    `writer` is the op that wrote them, if that is known; with `single` every rank has one PE, which is not named.
+    """
     first, last = wrong.start, wrong.end
     elements = f"elements {first}-{last - 1}" if last > first + 1 else f"element {first}"
     told = f"{elements} of rank {rank}'s output must be {spell_right(wrong, redop)}, and {spell_fault(wrong)}"
     stored = history.event(writer) if writer is not None else _writer(history, wrong, rank, place_of)
     if stored is not None:
-        told += f"; {_doer(stored, place_of)} stored {'them' if last > first + 1 else 'it'} in step {stored.step} at "
-        told += where(stored.op_id)
+        them = "them" if last > first + 1 else "it"
+        told += f"; {_doer(stored, place_of, single)} stored {them} in step {stored.step} at {where(stored.op_id)}"
     culprit = history.first(wrong, admissible)
     if culprit is not None and culprit[0] is not stored:
         event, part = culprit
-        told += f"; first wrong in step {event.step}, where {_doer(event, place_of)} made {spell_held(part)} "
+        told += f"; first wrong in step {event.step}, where {_doer(event, place_of, single)} made {spell_held(part)} "
         told += f"({event.call} at {where(event.op_id)})"
         stored = event
     if stored is None:
@@ -220,9 +226,9 @@ def _writer(history: History, wrong: Difference, rank: int, place_of: Place) -> 
     return None
 
 
-def _doer(event: Event, place_of: Place) -> str:
+def _doer(event: Event, place_of: Place, single: bool) -> str:
     rank, pe = place_of(event.op_id[0])
-    return f"PE {pe} of rank {rank}"
+    return f"rank {rank}" if single else f"PE {pe} of rank {rank}"
 
 
 def chunk_of(payload: Payload) -> str:
