@@ -133,15 +133,24 @@ class Table:
         return f"{choice.algorithm.name}, {steps}, messages of {format_bytes(settings.chunk)}{pes}"
 
     def faults(self) -> list[str]:
-        """Say what is wrong with the data, and which uses of memory race."""
-        lines = []
-        for row in self.rows:
-            for where, found in (("out of place", row.out_of_place), ("in place", row.in_place)):
-                if found is None or not (found.failures or found.hazards):
-                    continue
-                lines.append(f"{format_bytes(row.size)} by {row.algorithm}, {where}:")
-                lines += [f"  wrong data: {line}" for line in found.failures]
-                lines += [f"  hazard: {line}" if not line.startswith(" ") else f"  {line}" for line in found.hazards]
+        """Say what is wrong with the data, and which uses of memory race: of the first run in full, then which others.
+
+        --json has all of it.
+        """
+        faulty = [
+            (f"{format_bytes(row.size)} by {row.algorithm}, {where}", found)
+            for row in self.rows
+            for where, found in (("out of place", row.out_of_place), ("in place", row.in_place))
+            if found is not None and (found.failures or found.hazards)
+        ]
+        if not faulty:
+            return []
+        first, found = faulty[0]
+        lines = [f"{first}:"]
+        lines += [f"  wrong data: {line}" for line in found.failures]
+        lines += [f"  hazard: {line}" if not line.startswith(" ") else f"  {line}" for line in found.hazards]
+        if len(faulty) > 1:
+            lines.append(f"and {len(faulty) - 1} more runs: {'; '.join(name for name, _ in faulty[1:])}.")
         return lines
 
     def to_json(self) -> dict[str, Any]:

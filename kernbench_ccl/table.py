@@ -304,12 +304,12 @@ class Comparison:
         return [*legend, f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
 
     def line(self, size: int, times: Mapping[str, Measured]) -> str:
-        """Return one size: the time of each algorithm, the best marked with '*', '!' where data is wrong."""
-        best = fastest(times)
+        """Return one size: the time of each algorithm, the least marked with '*', '!' where data is wrong."""
+        least = min((found.time_ns for found in times.values()), default=0.0)
         cells = []
         for name in self.names:
             found = times.get(name)
-            mark = "" if found is None else "!" if found.wrong else "*" if name == best else ""
+            mark = "" if found is None else "!" if found.wrong else "*" if found.time_ns == least else ""
             text = "-" if found is None else fitted(found.time_ns / 1000, 9)
             cells.append(f"{text}{mark or ' '}".rjust(self._wide(name) + 2))
         return f"{size:>12}{''.join(cells)}".rstrip()

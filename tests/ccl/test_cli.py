@@ -1,0 +1,246 @@
+"""`kernbench ccl` as a user calls it: options, the table, JSON, wrong data, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from kernbench_ccl.collectives import COLLECTIVES as KINDS
+from kernbench_core.cli import main
+from kernbench_core.plugins import load_plugins
+
+ALL = [
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "sendrecv",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory):
+    """The installed plug-ins and those of a stranger."""
+    spec = spec_from_file_location("kernbench_test_faulty", Path(__file__).with_name("faulty.py"))
+    faulty = module_from_spec(spec)
+    spec.loader.exec_module(faulty)
+    folder = tmp_path_factory.mktemp("acme")
+    sys.path.insert(0, str(folder))
+    try:
+        yield load_plugins(
+            ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin", faulty.write_plugin(folder)],
+            installed=False,
+        )
+    finally:
+        sys.path.remove(str(folder))
+
+
+@pytest.fixture
+def call(plugins, capsys):
+    """Run a command line; return its exit code, stdout and stderr."""
+
+    def run(*args):
+        code = main(["ccl", *args], plugins)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1")
+
+
+def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
+    """algbw is size over time and busbw 2 (n - 1) / n of it; nothing is wrong."""
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "4K", "--algo", "ring")
+    lines = out.splitlines()
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    assert (code, err) == (0, "")
+    assert lines[0] == "# all_reduce: 3 ranks, the SIPs of tiny"
+    assert lines[1] == "# ring, 100 GB/s and 500 ns a link and direction"
+    assert lines[2] == "# f16, sum; 1 KiB to 4 KiB; data checked"
+    assert lines[3] == "# ccl.ring_all_reduce, pipelined, messages of 16 KiB"
+    assert [row[:5] for row in rows] == [[str(n), str(n // 2), "f16", "sum", "-1"] for n in (1024, 2048, 4096)]
+    for row in rows:
+        for time, algbw, busbw, wrong in (row[5:9], row[9:13]):
+            assert float(algbw) == pytest.approx(int(row[0]) / float(time) / 1000, abs=0.011)
+            assert float(busbw) == pytest.approx(float(algbw) * 4 / 3, abs=0.011)
+            assert wrong == "0"
+    assert lines[-3] == "# Out of bounds values : 0 OK"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_collective_runs_checked_out_of_place_and_in_place(call, name):
+    """The default algorithm of each is right, and reports no hazard."""
+    code, out, _ = call(name, *SMALL, "-b", "3K", "-e", "3K", "--json")
+    found = json.loads(out)
+    (row,) = found["rows"]
+    assert (code, found["wrong"], found["hazards"]) == (0, 0, 0)
+    assert row["size"] == 3072
+    assert row["out_of_place"]["wrong"] == 0
+    assert row["out_of_place"]["time_ns"] >= row["bound_ns"] > 0
+    kind = KINDS[found["collective"]]
+    factor = row["out_of_place"]["busbw"] / row["out_of_place"]["algbw"]
+    assert factor == pytest.approx(kind.factor(3))
+    assert (row["in_place"] is None) == (name in ("all_to_all", "sendrecv"))
+
+
+def test_nccl_names_of_collectives_are_understood(call):
+    """alltoall, allreduce, all-gather: as people write them."""
+    for name, known in (("alltoall", "all_to_all"), ("AllReduce", "all_reduce"), ("send-recv", "send_recv")):
+        code, out, _ = call(name, *SMALL, "-b", "1K", "-e", "1K", "--json")
+        assert (code, json.loads(out)["collective"]) == (0, known)
+
+
+def test_options_change_the_machine_as_settings_do(call):
+    """Network, links and ranks are overrides of the topology; half the bandwidth takes longer."""
+    common = ("all_gather", "--topology", "tiny", "-j", "1", "-b", "64K", "-e", "64K", "--json")
+    net = ("--network", "switch", "--link-latency", "1 us")
+    fast = json.loads(call(*common, "--ranks", "4", *net, "--link-bw", "100GB/s")[1])
+    slow = json.loads(call(*common, "--set", "system.sips=4", *net, "--link-bw", "50 GB/s")[1])
+    assert fast["network"] == {
+        "topology": "switch", "width": 4, "height": 1, "bandwidth": 100.0, "latency_ns": 1000.0,
+    }  # fmt: skip
+    assert slow["ranks"] == fast["ranks"] == 4
+    assert slow["network"]["bandwidth"] == 50.0
+    assert slow["rows"][0]["bound_ns"] - 2000 == pytest.approx(2 * (fast["rows"][0]["bound_ns"] - 2000))
+    assert slow["rows"][0]["out_of_place"]["time_ns"] > fast["rows"][0]["out_of_place"]["time_ns"]
+
+
+def test_wrong_data_is_counted_explained_and_exits_with_1(call):
+    """One rank leaves out one contribution: which rank, which elements, which step and line."""
+    code, out, _ = call("all_reduce", *SMALL, "--algo", "skipping", "-b", "1K", "-e", "2K")
+    rows = [line.split() for line in out.splitlines() if line.startswith("   ")]
+    assert code == 1
+    assert [(row[8], row[12]) for row in rows[:2]] == [("512", "512"), ("1023", "1023")]  # one lost element was 0
+    tail = out[out.index("# Out of bounds") :]
+    assert tail.startswith("# Out of bounds values : 3070 FAILED\n")
+    assert "1 KiB by acme.skipping_all_reduce, out of place:\n  wrong data: rank 2, integers: elements 0 to 511" in tail
+    assert "rank 2's output must be the sum of elements 0-511 of ranks 0-2, and lack rank 0" in tail
+    assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
+    assert "acme_skipping.py:20." in tail
+    assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
+
+
+def test_all_compares_side_by_side_and_lists_who_refuses(call):
+    """A column for each algorithm, a star for the least time, the sentences of those that are left out."""
+    args = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "8", "--algo", "all", "-b", "1K", "-e", "1K")
+    code, out, _ = call(*args, "--no-check")
+    lines = out.splitlines()
+    assert code == 0
+    assert "# left out: acme.passing_all_reduce must have at most 6 ranks, not 8; give fewer." in lines
+    heads = next(line for line in lines if line.startswith("#       size")).split()[2:]
+    assert {"ring", "ring_bidirectional", "direct"} <= set(heads)
+    cells = next(line for line in lines if not line.startswith("#")).split()
+    times = dict(zip(heads, (float(cell.rstrip("*")) for cell in cells[1:]), strict=True))
+    best = min(times, key=times.get)
+    assert next(cell for cell in cells if cell.endswith("*")) == f"{times[best]:.2f}*"
+    assert lines[-3] == f"# {best} is best at every size."
+    assert lines[-2] == "# Out of bounds values : not checked"
+    found = json.loads(call(*args, "--no-check", "--json")[1])
+    assert found["best"][0]["algorithm"].endswith(f".{best}_all_reduce")
+    assert found["refused"]["acme.passing_all_reduce"].startswith("acme.passing_all_reduce must have at most 6")
+    assert found["rows"][0]["out_of_place"]["wrong"] is None
+
+
+def test_auto_says_which_algorithm_each_size_gets(call):
+    """By the rule or by measurement, with the sizes."""
+    code, out, _ = call("all_reduce", *SMALL, "-b", "1K", "-e", "256K", "-f", "256", "--no-check")
+    lines = out.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("# auto ("))
+    assert code == 0
+    assert lines[start + 1].startswith("#   up to 1 KiB: ") or lines[start + 1].startswith("#   all sizes: ")
+
+
+def test_wide_adds_the_bound_the_closed_form_and_what_binds(call):
+    """In a pipe at full width; the efficiency is bound over time."""
+    code, out, _ = call("all_reduce", *SMALL, "--algo", "passing", "-b", "64K", "-e", "64K", "--wide", "--no-check")
+    titles = next(line for line in out.splitlines() if "busbw" in line).split()[1:]
+    row = next(line for line in out.splitlines() if not line.startswith("#")).split()
+    assert code == 0
+    assert titles[13:] == ["bound", "formula", "eff", "binds", "events", "wall"]
+    assert float(row[14]) == pytest.approx(2 * (500 + 65536 / 100) / 1000, abs=0.005)
+    assert float(row[15]) == pytest.approx(100 * float(row[13]) / float(row[5]), abs=0.3)
+    assert row[16].endswith("%")
+
+
+def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
+    """An entry's name may be given; ccl.yaml says what serves a collective where the call names nothing."""
+    path = tmp_path / "ccl.yaml"
+    path.write_text(
+        "algorithms: {mine: {algorithm: passing, chunk: 4 KiB, pipeline: off, pes: 2}}\n"
+        "collectives: {all_reduce: mine}\n"
+    )
+    for extra in ((), ("--algo", "mine")):
+        code, out, _ = call("all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", *extra)
+        assert code == 0
+        assert out.splitlines()[3] == "# acme.passing_all_reduce, step by step, messages of 4 KiB, 2 PEs a rank"
+    _, out, _ = call(
+        "all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", "--pipeline", "on", "--pes", "1"
+    )
+    assert out.splitlines()[3] == "# acme.passing_all_reduce, pipelined, messages of 4 KiB, 1 PE a rank"
+
+
+def test_the_ideal_machine_reaches_the_closed_form(call):
+    """Nothing but the links takes time: passing whole vectors around takes (N - 1)(a + S / b)."""
+    code, out, err = call("all_reduce", *SMALL, "--algo", "passing", "--idealised", "--json", "-b", "1M", "-e", "1M")
+    (row,) = json.loads(out)["rows"]
+    assert (code, err) == (0, "")
+    assert row["out_of_place"]["time_ns"] == pytest.approx(row["formula_ns"], rel=0.01)
+    assert row["out_of_place"]["link"]["utilisation"] > 0.85
+
+
+def test_more_processes_give_the_same_numbers(call):
+    """Where and beside whom a run is simulated does not show."""
+    args = ("all_gather", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "4K", "--json")
+    alone, beside = (json.loads(call(*args, "-j", jobs)[1]) for jobs in ("1", "2"))
+    for found in (alone, beside):
+        for row in found["rows"]:
+            for half in ("out_of_place", "in_place"):
+                del row[half]["wall_s"]
+    assert alone == beside
+
+
+REFUSED = [
+    ("all_redcue", 2, "kernbench ccl must be followed by a collective or a command, not 'all_redcue'. Did you mean "
+     "'all_reduce'?"),
+    ("all_reduce -b 1X", 2, "option -b must be a positive number of bytes, as '1K' or '64M', not '1X'."),
+    ("all_reduce -b 2K -e 1K", 2, "option -e must be at least what -b is, 2048 B, not 1024 B; give a larger one."),
+    ("all_reduce -f 1", 2, "option -f must be a factor above 1, as '2', not '1'."),
+    ("all_reduce -f 2 -i 1K", 2, "options -f and -i exclude each other; give one of them."),
+    ("all_reduce --ranks 0", 2, "option --ranks must be an integer of at least 1, not '0'."),
+    ("all_reduce --topology tiny", 2, "a collective must have at least 2 ranks, and this topology has 1 SIP; give "
+     "--ranks, or another --topology."),
+    ("broadcast --ranks 3 --root 3", 2, "option --root must be a rank from 0 to 2, not 3; choose one of these."),
+    ("all_reduce --network rnig", 2, "option --network must be one of ring, mesh_2d, torus_2d, fully_connected, "
+     "switch, not 'rnig'. Did you mean 'ring'?"),
+    ("all_reduce --redop mean", 2, "option --redop must be one of sum, avg, product, min, max, not 'mean'."),
+    ("all_reduce -d int32 -o avg", 2, "option --redop: avg must be of a float dtype, not of int32, which cannot hold "
+     "the quotient; use sum, or cast first."),
+    ("all_reduce --algo passing --ranks 7 --topology tiny", 2,
+     "acme.passing_all_reduce must have at most 6 ranks, not 7; give fewer."),
+    ("all_reduce --pes 33", 2, "option --pes must be at most 32, the PEs of a SIP, not 33; give fewer."),
+    ("all_reduce --topology mesh", 3, "is a mesh on its own, which has no PEs to run a collective on; choose another "
+     "--topology."),
+    ("all_reduce --link-bw 12ns", 3, "--set system.network.bandwidth=12ns: system.network.bandwidth must be a positive "
+     "bandwidth, not '12ns'."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line, code, sentence", REFUSED)
+def test_what_is_asked_wrongly_is_refused_in_a_sentence(call, line, code, sentence):
+    """Before anything runs, with the exit code of its kind."""
+    found, out, err = call(*line.split(), "-j", "1")
+    assert (found, out) == (code, "")
+    assert sentence in err
+
+
+def test_help_names_every_collective_and_command(call):
+    """The group's help lists what there is."""
+    code, out, _ = call("--help")
+    assert code == 0
+    for name in (*ALL, "check", "new"):
+        assert f"\n  {name} " in out
+    code, out, _ = call("broadcast", "--help")
+    assert code == 0
+    assert "--root RANK" in out and "--redop" not in out
