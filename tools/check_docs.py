@@ -97,7 +97,7 @@ def execute(command: Command, plugins: Plugins) -> tuple[int, str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         code = kernbench(arguments, plugins)
-    return code, out.getvalue().replace(f"{REPO}{os.sep}", "")
+    return code, out.getvalue().replace(f"{REPO}{os.sep}", "").replace(f"{Path.cwd()}{os.sep}", "")
 
 
 def faults(page: str, plugins: Plugins, updated: list[tuple[str, str]] | None = None) -> Iterator[str]:
