@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_ccl.collectives import COLLECTIVES, exact_inputs, expected
+from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind, exact_inputs, expected
 from kernbench_ccl.contract import Algorithm, Collective, Network, read_algorithm
 from kernbench_core.dtypes import numpy_dtype
 from tests.ccl.untimed_machine import run_collective
@@ -31,8 +31,10 @@ def network_of(name: str, world: int) -> Network:
     return Network(name, world, world // height, height)
 
 
-def counts_for(world: int) -> Sequence[int]:
-    """One element, fewer than ranks, a prime, and several rounds of tiles."""
+def counts_for(kind: CollectiveKind, world: int) -> Sequence[int]:
+    """One element, few, a prime, and several rounds of tiles; `count` is of one part where there is one per rank."""
+    if kind.in_world or kind.out_world:
+        return (1, 2, TILE + 2, 3 * TILE + 2)
     return (1, max(1, world - 1), 13, 3 * TILE * world + 5)
 
 
@@ -93,10 +95,10 @@ def cases(name: str, ranks: Sequence[int] = RANKS, every: bool = False) -> Itera
     for network, world in itertools.product(networks, ranks):
         if algorithm.refusal(network_of(network, world)) is not None:
             continue
-        for index, count in enumerate(counts_for(world)):
+        for index, count in enumerate(counts_for(kind, world)):
             varied = list(itertools.product((1, 3, 5), (False, True), (False, True)))
             number = 5 * world + 3 * index
-            for n_pe, in_place, pipeline in varied if every else [varied[number % 12], varied[(number + 7) % 12]]:
+            for n_pe, in_place, pipeline in varied if every else [varied[number % 12]]:
                 if not in_place or kind.in_place:
                     yield {
                         "world": world, "count": count, "n_pe": n_pe, "in_place": in_place, "network": network,
