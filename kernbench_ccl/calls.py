@@ -53,7 +53,10 @@ class ReduceOp(metaclass=_OpNames):
 
 @define(eq=False)
 class Work:
-    """A call that may still be under way; `async_op=True` gives one. `wait` makes the rank's program wait for it."""
+    """A call that may still be under way; `async_op=True` gives one. `wait` makes the rank's program wait for it.
+
+    The forms that take lists copy their results out in `wait`, so that one of these has to be waited for.
+    """
 
     _here: Here
     _handle: LaunchHandle | None

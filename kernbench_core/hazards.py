@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 Clock = np.ndarray[Any, np.dtype[np.int64]]
 
+#: Launches that were waited for whose clocks are kept, for other host programs that wait for them too.
+_MOST_OVER: Final = 256
+
 _NO_VALUE: Final = AbstractValue((0,), "int8")
 
 
@@ -129,6 +132,7 @@ class Hazards:
         self._nothing: Clock = np.zeros(len(pes), np.int64)
         #: What each host program knows, by number; the first is the bench.
         self._hosts: dict[int, Clock] = {0: self._nothing}
+        #: What the PEs of launches knew at their ends that some host program has waited for.
         self._over: dict[Launch, Clock] = {}
         self._pes: dict[int, _Pe] = {}
         self._launches: dict[Launch, _Launched] = {}
@@ -174,6 +178,8 @@ class Hazards:
         self._hosts[program] = np.maximum(self._hosts[program], learnt)
         if len(self._hosts) > 1:
             self._over[launch] = learnt
+            if len(self._over) > _MOST_OVER:  # clocks are large, and a second program hardly ever waits for a launch
+                del self._over[next(iter(self._over))]
         self._forget()
 
     def program_started(self, program: int, parent: int) -> None:

@@ -13,14 +13,16 @@ import kernbench_ccl.distributed as dist
 import kernbench_core as kb
 from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import KernelError, UsageError
-from tests.ccl.naive import plugins
+from kernbench_core.plugins import Plugins
+from tests.ccl import naive
 
-PLUGINS = plugins()
+PLUGINS = naive.plugins()
 Array = np.ndarray[Any, Any]
 
 
 def run(
-    program: Callable[..., Any], world: int = 3, *args: object, verify: bool = True, sips: int | None = None
+    program: Callable[..., Any], world: int = 3, *args: object, verify: bool = True, sips: int | None = None,
+    plugins: Plugins = PLUGINS,
 ) -> tuple[kb.RunResult, list[Any]]:
     """Run `program(rank, rt, *args)` on so many small SIPs, check the data and that nothing races."""
     values: list[Any] = []
@@ -29,7 +31,7 @@ def run(
         values.extend(dist.spawn(program, world, args))
 
     result = kb.run(
-        bench, "tiny", set=[f"system.sips={sips or world}"], verify_data=verify, plugins=PLUGINS, max_sim_ns=1e6
+        bench, "tiny", set=[f"system.sips={sips or world}"], verify_data=verify, plugins=plugins, max_sim_ns=1e6
     )
     if verify:
         assert result.verification is not None and result.verification.ok, result.verification

@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 import kernbench_ccl.distributed as dist
 from kernbench_core.dtypes import NAMES, numpy_dtype
 from kernbench_core.placement import Shard
-from tests.ccl.ranks import Array, data, run, started
+from kernbench_core.plugins import Plugins, load_plugins
+from tests.ccl.ranks import PLUGINS, Array, data, run, started
+
+SHIPPED = load_plugins()
 
 
-@pytest.mark.parametrize("world", [2, 3, 4, 5])
-@pytest.mark.parametrize("count", [1, 37, 4100])
-def test_every_collective_gives_what_numpy_gives(world: int, count: int) -> None:
-    """Also for counts that no number of PEs or ranks divides."""
+@pytest.mark.parametrize(
+    ("world", "count", "plugins"),
+    [(world, count, PLUGINS) for world in (2, 3, 4, 5) for count in (1, 37)]
+    + [(3, 4100, PLUGINS), (5, 37, SHIPPED), (4, 9000, SHIPPED)],
+)
+def test_every_collective_gives_what_numpy_gives(world: int, count: int, plugins: Plugins) -> None:
+    """Also for counts that no number of PEs or ranks divides, and with the algorithms that are shipped."""
     root, each = world - 1, [data(rank, count * world) for rank in range(world)]
     mine = [x[:count] for x in each]
     total = np.sum(mine, axis=0)
@@ -45,12 +51,14 @@ def test_every_collective_gives_what_numpy_gives(world: int, count: int) -> None
         exchanged = rt.empty((world * count,))
         dist.all_to_all_single(exchanged, tensor(each[rank]))
         rt.check(exchanged, np.concatenate([x.reshape(world, count)[rank] for x in each]))
+        dist.barrier()
 
-    run(program, world)
+    run(program, world, plugins=plugins)
 
 
-@pytest.mark.parametrize("world", [2, 5])
-def test_the_list_forms_give_what_numpy_gives(world: int) -> None:
+@pytest.mark.parametrize("plugins", [PLUGINS, SHIPPED])
+@pytest.mark.parametrize("world", [2, 3])
+def test_the_list_forms_give_what_numpy_gives(world: int, plugins: Plugins) -> None:
     """gather, scatter, all_gather, reduce_scatter and all_to_all with a tensor for each rank."""
     count, root = 37, 1
     each = [data(rank, count * world).reshape(world, count) for rank in range(world)]
@@ -75,7 +83,7 @@ def test_the_list_forms_give_what_numpy_gives(world: int) -> None:
         for other, one in enumerate(gathered):
             rt.check(one, each[other][rank])
 
-    run(program, world)
+    run(program, world, plugins=plugins)
 
 
 @pytest.mark.parametrize("dtype", NAMES)
