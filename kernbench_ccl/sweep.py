@@ -11,23 +11,29 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.config import AUTO, CclConfig, Settings
+from kernbench_ccl.config import AUTO, CclConfig, Settings, load_ccl
 from kernbench_ccl.contract import Algorithm, full_name, load_algorithm, methods_of
-from kernbench_ccl.measure import IN_PLACE, Case, Machine, Setup, formula_ns, measure, measure_remotely
+from kernbench_ccl.measure import (
+    IN_PLACE,
+    Case,
+    Machine,
+    Setup,
+    formula_ns,
+    machine_of,
+    measure,
+    measure_remotely,
+)
 from kernbench_ccl.selection import machine_network
 from kernbench_ccl.table import Measured, Row
 from kernbench_ccl.tuning import Tuning, load_tuning
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
+from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.watchdog import Progress
-
-if TYPE_CHECKING:
-    from kernbench_core.plugins import Plugins
 
 Report = Callable[[str, Progress], None]
 _LOOK_S = 0.25
@@ -285,3 +291,47 @@ def _ignore_interrupts() -> None:
 def chosen_name(config: CclConfig, collective: str, given: str | None) -> str:
     """Return the algorithm that is asked for: given, else what ccl.yaml says, else auto."""
     return given or config.chosen(collective) or AUTO
+
+
+def time_collective(
+    collective: str,
+    sizes: Sequence[int],
+    topology: str = "default",
+    *,
+    algo: str | None = None,
+    dtype: str = "f16",
+    redop: str = "sum",
+    root: int = 0,
+    ranks: int | None = None,
+    components: str | None = None,
+    set: Sequence[str] = (),
+    config: str | None = None,
+    idealised: bool = False,
+    pipeline: bool | None = None,
+    pes: int | None = None,
+    check: bool = True,
+    jobs: int = 1,
+    plugins: Plugins | None = None,
+) -> list[Row]:
+    """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
+
+    Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
+    """
+    if collective not in COLLECTIVES or collective == "barrier":
+        known = ", ".join(name for name in COLLECTIVES if name != "barrier")
+        raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
+    found = load_plugins() if plugins is None else plugins
+    sips = () if ranks is None else (f"system.sips={ranks}",)
+    setup = Setup(topology, components, (*sips, *set), idealised, check)
+    machine = machine_of(setup, found)
+    kind = COLLECTIVES[collective]
+    question = Question(collective, dtype, redop if kind.reduces else None, root, pipeline, pes)
+    settings = load_ccl(config, algorithms=tuple(found.algorithms))
+    chooser = Chooser(question, machine, settings, found)
+    name = chosen_name(settings, collective, algo)
+    counts = counts_of(sizes, collective, dtype, machine.world)
+    planned = [
+        (n, chooser.best(size_of(n, collective, dtype, machine.world)) if name == AUTO else chooser.named(name))
+        for n in counts
+    ]
+    return list(Sweep(question, setup, machine, found, jobs).rows(planned))
