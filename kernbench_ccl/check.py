@@ -199,6 +199,10 @@ def cases(
         chosen = [(1, 1), (several, world * several - 1), (1, deep + 1), (several, several * deep // 2 + 3)]
     else:
         chosen = [(1, 1), (several, world + 1), (1, deep // 3 * 2 + 1)]
+    if "pe" in algorithm.contributors:
+        yield from _of_pes(base, pes, several, [count for _, count in chosen])
+    if "sip" not in algorithm.contributors:
+        return
     for number, (n_pe, count) in enumerate(chosen):
         step_by_step = world > _MANY and number == 2 and world % 2 == 0
         case = evolve(base, n_pe=pes or n_pe, count=count, root=last if number % 2 else 0, pipeline=not step_by_step)
@@ -212,17 +216,19 @@ def cases(
         yield from (evolve(base, n_pe=n_pe, count=count, redop=other) for other in REDOPS if other != redop)
     if kind.takes_counts and counts is None:
         yield from (evolve(base, n_pe=pes or n, counts=uneven(world), count=6, pipeline=n == 1) for n in (1, several))
-    if "pe" in algorithm.contributors:
-        yield from _of_pes(base, pes, several, count)
 
 
-def _of_pes(base: Case, pes: int | None, n_pe: int, count: int) -> Iterator[Case]:
-    """Yield cases in which every PE brings a vector of its own."""
-    every = evolve(base, contributors="pe", count=count)
-    yield evolve(every, n_pe=pes or n_pe)
+def _of_pes(base: Case, pes: int | None, several: int, counts: Sequence[int]) -> Iterator[Case]:
+    """Yield cases in which every PE brings a vector of its own, on SIPs of one cube and of several."""
+    every = evolve(base, contributors="pe")
+    for number, count in enumerate(counts):
+        yield evolve(every, n_pe=pes or (several, 1)[number % 2], count=count, in_place=number % 2 == 1)
+    yield evolve(every, n_pe=pes or several, count=several + 1, pipeline=False)
+    yield evolve(every, n_pe=pes or several, count=2, redop="avg")
     if pes is None:
-        for cubes in ((2, 1), (2, 2), (3, 1)):
-            yield evolve(every, n_pe=2 * cubes[0] * cubes[1], cubes=cubes, in_place=cubes == (2, 2))
+        for number, cubes in enumerate(((2, 1), (2, 2), (1, 3))):
+            n_pe = (1 + number % 2) * cubes[0] * cubes[1]
+            yield evolve(every, n_pe=n_pe, cubes=cubes, count=2 * n_pe + 1, in_place=number == 1)
 
 
 def _deep(algorithm: Algorithm, world: int) -> int:

@@ -132,8 +132,8 @@ def _rows(checked: Checked) -> list[str]:
     bad = [ranks.world for ranks in done if ranks.faults]
     steps, slots = max((r.steps for r in done), default=0), max((r.slots for r in done), default=0)
     lines = [
-        f"  {checked.network:<15} {'proved ' + spell(good) if good else '-':<16} "
-        f"{sum(r.cases for r in done):>5} cases {sum(r.messages for r in done):>8,} messages "
+        f"  {checked.network:<15} {'proved ' + spell(good) if good else '-':<14} "
+        f"{sum(r.cases for r in done):>4} cases {sum(r.messages for r in done):>8,} messages "
         f"{steps:>3} steps {_wall(checked.wall_s):>7}"
     ]
     if slots > 1:

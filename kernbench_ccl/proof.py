@@ -163,6 +163,7 @@ class _Run:
         self._sites: dict[OpId, CallSite] = {}
         self._peers = Peers(tuple(tuple(r * case.n_pe + p for p in range(case.n_pe)) for r in range(case.world)))
         self._heard = {pe: 1 << self._peers.place_of(pe)[0] for row in self._peers.ranks for pe in row}
+        self._reached = dict.fromkeys(self._heard, 0)
         self._carried: dict[OpId, int] = {}
         self._races = Races() if case.n_pe > 1 else None
         self._inputs: dict[int, _Buffer] = {}
@@ -256,6 +257,7 @@ class _Run:
         op = command.describe()
         if op is not None:
             self._history.tell(op, _line(command.site))
+            self._reached[pe] = max(self._reached[pe], self._history.steps.of(command.op_id))
         if isinstance(command, RecvCmd) and command.sent is not None:
             self._heard[pe] |= self._carried[command.sent.op_id]
             if self._races is not None:
@@ -314,7 +316,7 @@ class _Run:
 
     def _step_of(self, pe: int) -> int:
         """Return the deepest step that a PE has reached."""
-        return max((e.step for e in self._history.events if e.op_id[0] == pe), default=0)
+        return self._reached[pe]
 
     def _waiting(self, pe: int, wait: Wait, blocked: Mapping[int, Sequence[Wait]]) -> str:
         command = wait.command
@@ -363,7 +365,7 @@ class _Run:
             first, others = steps[0], len(steps) - 1
             more = f" {_number(others, 'more stretch', 'es')} of outputs went wrong there." if others else ""
             sentence = first.sentence + more
-            faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, (line,), sentence))
+            faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, (line,) if line else (), sentence))
         return faults + self._inputs_changed()
 
     def _writer(self, buffer: _Buffer, element: int) -> OpId | None:
