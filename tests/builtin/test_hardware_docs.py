@@ -13,7 +13,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.regions import Region
 
 TEXT = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text(encoding="utf-8")
-MODELS = ("host", "pcie_ep", "forwarding", "io_cpu", "m_cpu", "hbm_ctrl", "sram", "pe_cpu", "pe_dma", "pe_mmu")
+MODELS = ("host", "pcie_ep", "forwarding", "io_cpu", "m_cpu", "hbm_ctrl", "sram", "pe_cpu", "pe_dma", "pe_ipcq", "pe_mmu")
 
 
 @pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
@@ -31,7 +31,7 @@ def test_the_table_of_parameters_is_complete_and_has_the_figures_of_the_presets(
     kinds = {"forwarding": "router"}
     for model, name, shown in rows:
         node = next(node for node in graph.nodes.values() if node.kind == kinds.get(model, model))
-        value = shown if " " in shown else json.loads(shown)
+        value = shown if " " in shown or isinstance(node.params[name], str) else json.loads(shown)
         assert node.params[name] == params[name].convert(value), f"{model}.{name}"
 
 
