@@ -249,13 +249,13 @@ def file_of(module: ModuleType) -> str:
 
 
 def full_name(registry: Registry[AlgorithmEntry], name: str, collective: str) -> str:
-    """Return the registered name of an algorithm that was named in full, or by its method ("ring").
+    """Return the registered name of an algorithm that was named in full, without vendor, or by its method ("ring").
 
     UsageError where several vendors have the method; UnknownName where nobody has it for this collective.
     """
     if "." in name:
         return registry[name].name
-    found = [full for full in registry if full.partition(".")[2] == f"{name}_{collective}"]
+    found = [full for full in registry if full.partition(".")[2] in (f"{name}_{collective}", name)]
     if len(found) > 1:
         raise UsageError(f"algorithm {name!r} must name one algorithm, not {' and '.join(found)}; write its full name.")
     if found:
