@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kernbench_core.explain import Explanation, Recorder
     from kernbench_core.graph import PeSite
     from kernbench_core.host_program import HostProgram
+    from kernbench_core.plugins import Plugins
 
 #: The node that the engine injects host requests at.
 ENTRY = "host"
@@ -49,7 +50,7 @@ class GraphEngine:
     `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
     `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
     what `explanation` needs; it costs time, and changes no result. `tcm_map` has
-    `ctx.tcm_recorder` note what the scratchpads hold.
+    `ctx.tcm_recorder` note what the scratchpads hold. `plugins` are what `rt.plugins` gives (default: the installed).
     Each `spill_rows` records of the op log go to temporary files.
     """
 
@@ -68,6 +69,7 @@ class GraphEngine:
         explain: bool = False,
         tcm_map: bool = False,
         spill_rows: int = SPILL_ROWS,
+        plugins: Plugins | None = None,
     ) -> None:
         self.env = _recording_environment() if explain else Environment()
         self.graph = graph
@@ -81,7 +83,7 @@ class GraphEngine:
         self._watchdog: Watchdog | None = None
         self._finished = False
         #: What the host programs of the run share, and the first of them, the bench.
-        self.shared = Shared()
+        self.shared = Shared(plugins=plugins)
         self.runtime: Runtime | None = None
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)

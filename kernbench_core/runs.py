@@ -212,8 +212,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
         functions={name: entry.target for name, entry in request.plugins.ops.items()},
         explain=request.explain,
         tcm_map=request.tcm_map,
+        plugins=request.plugins,
     )
-    engine.shared.plugins = request.plugins
     try:
         engine.run(request.bench.function, request.values, name=request.bench.name)
         verification = _verify(engine) if request.verify_data else None
