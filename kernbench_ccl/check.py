@@ -34,8 +34,8 @@ ORDERS = (1, 7, 11)
 _HELD = (4, 32)
 """Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and so many as usual."""
 
-IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
-"""The collectives whose output may be (in) their input."""
+IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
+"""The collectives whose output may be in their input, or their input in their output."""
 
 _FEW = 4
 """Ranks up to which three PEs each are tried; above it two."""

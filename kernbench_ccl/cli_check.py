@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -116,7 +116,8 @@ def _require_some(found: Sequence[Checked]) -> None:
 
 def _title(algorithm: Algorithm) -> str:
     name = f"{algorithm.name} ({algorithm.collective})"
-    return textwrap.shorten(f"{name}: {algorithm.sentence}" if algorithm.sentence else name, 96, placeholder=" …")
+    sentence = algorithm.sentence.removeprefix(f"{algorithm.name}: ")
+    return textwrap.shorten(f"{name}: {sentence}" if sentence else name, _width(), placeholder=" …")
 
 
 def _say(*lines: str) -> None:
@@ -188,10 +189,14 @@ def _told(fault: Fault) -> list[str]:
     return ["", *_wrapped(f"{fault.kind}: {fault.case}", ""), *_wrapped(fault.sentence.replace(here, ""), "  ")]
 
 
+def _width() -> int:
+    """Return how wide a line may be."""
+    return min(max(shutil.get_terminal_size((80, 24)).columns, 60), 120)
+
+
 def _wrapped(text: str, indent: str) -> list[str]:
-    width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
     return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+        text, _width(), initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
 

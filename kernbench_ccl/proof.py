@@ -198,21 +198,20 @@ class _Run:
         n_in, n_out = sides(self.name, case, rank)
         scratch = algorithm.scratch_count(case.count, case.world)
         spare = self._buffer(rank, "scratch", scratch).at(0) if scratch else None
-        if not case.in_place:
+        if not case.in_place or n_in is None or n_out is None:
             given = self._contributed(self._inputs, rank, "input", n_in, rank)
             made = self._contributed(self._outputs, rank, "output", n_out, BEFORE)
             return given, made, spare
-        whole = self._outputs[rank] = self._buffer(rank, "buffer", max(n_in or 0, n_out or 0))
-        part = rank * case.count
-        symbols.contribute(whole.value, BEFORE if self.name == "all_gather" else rank)
+        whole = self._outputs[rank] = self._buffer(rank, "buffer", max(n_in, n_out))
+        symbols.contribute(whole.value, BEFORE if n_out > n_in else rank)
         self._fill(whole)
-        if self.name == "all_gather":
-            own = ResultValue((-1, rank), (case.count,), case.dtype)
+        if n_out > n_in:
+            own = ResultValue((-1, rank), (n_in,), case.dtype)
             symbols.contribute(own, rank)
-            if case.count:
-                self._store.write("hbm", self._memory.translate(self._range(whole, part, case.count)), own)
-            return whole.at(part), whole.at(0), spare
-        return whole.at(0), whole.at(part if self.name == "reduce_scatter" else 0), spare
+            if n_in:
+                self._store.write("hbm", self._memory.translate(self._range(whole, rank * n_in, n_in)), own)
+            return whole.at(rank * n_in), whole.at(0), spare
+        return whole.at(0), whole.at(rank * n_out if n_in > n_out else 0), spare
 
     def _contributed(
         self, kept: dict[int, _Buffer], rank: int, what: str, size: int | None, origin: Origin
@@ -352,7 +351,8 @@ class _Run:
             must_be = right[rank]
             if not must_be:
                 continue
-            start = rank * case.count if case.in_place and self.name == "reduce_scatter" else 0
+            inside = case.in_place and self.name in ("reduce_scatter", "scatter") and rank not in self._inputs
+            start = rank * case.count if inside and buffer.allocation.size > case.count else 0
             held = self._held(buffer, start, must_be[-1].end)
             for wrong in differences(held, must_be):
                 writer = self._writer(buffer, start + wrong.start)
@@ -365,7 +365,8 @@ class _Run:
             first, others = steps[0], len(steps) - 1
             more = f" {_number(others, 'more stretch', 'es')} of outputs went wrong there." if others else ""
             sentence = first.sentence + more
-            faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, (line,) if line else (), sentence))
+            lines = (line,) if line else ()
+            faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, lines, sentence))
         return faults + self._inputs_changed()
 
     def _writer(self, buffer: _Buffer, element: int) -> OpId | None:
