@@ -163,7 +163,7 @@ class Here:
 
     def stall(self, call: str, other: str) -> None:
         """Never come back: the call was not launched, because it does not fit what another rank called."""
-        self.rt.stall(call, f"which was not launched as it does not fit: {other}")
+        self.rt.stall(call, f"this call was not launched, as it does not fit: {other}")
 
 
 def here(call: str) -> Here:

@@ -106,26 +106,28 @@ def _programs(shared: Shared, now: float) -> Iterable[str]:
             if request.response is None:
                 yield f"host waits for {type(request).__name__} since {format_time(request.born)}"
         return
-    alike: dict[tuple[str, str], list[HostProgram]] = {}
+    alike: dict[tuple[str, str, str], list[HostProgram]] = {}
     for program in shared.programs[1:]:
         if program.bridge.finished and program.waits_for is None:
-            alike.setdefault(("", "has ended"), []).append(program)
+            alike.setdefault(("", "", ""), []).append(program)
             continue
         line = "at its end" if program.site is None else f"at {describe_site(program.site)}"
-        alike.setdefault((line, _host_waits_for(program)), []).append(program)
-    for (line, sentence), programs in alike.items():
+        alike.setdefault((line, _host_waits_for(program), program.waits_because), []).append(program)
+    for (line, sentence, because), programs in alike.items():
         names, several = _names([program.name for program in programs]), len(programs) > 1
         if not line:
             yield f"{names} {'have' if several else 'has'} ended"
             continue
         longest = now - min(program.waits_since_ns for program in programs)
         yield f"{names} {line} {'wait' if several else 'waits'} for {sentence}, for {format_time(longest)}"
+        if because:
+            yield f"  {because}"
 
 
 def _host_waits_for(program: HostProgram) -> str:
     waited = program.waits_for
     if isinstance(waited, str) or waited is None:
-        return ", ".join(part for part in (waited, program.waits_because) if part) or "nothing"
+        return waited or "nothing"
     handle = getattr(waited, "launch", None)
     label = getattr(waited, "label", "")
     return label or (f"the launch of {handle.kernel.__name__!r}" if handle is not None else type(waited).__name__)

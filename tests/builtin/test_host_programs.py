@@ -203,7 +203,7 @@ def test_reports_name_programs() -> None:
 
     def program(i: int, rt: Any) -> None:
         if i:
-            rt.stall("the end of the world", "which is not near")
+            rt.stall("the end of the world", "it is not near")
 
     with pytest.raises(DeadlockError) as caught:
         run(lambda rt: rt.side_by_side(program, [0, 1, 2]), 3)
@@ -211,7 +211,8 @@ def test_reports_name_programs() -> None:
     assert str(caught.value) == (
         "deadlock at simulated time 0 ns: nothing is left to happen, but something still waits.\n"
         "  program 0 has ended\n"
-        f"  programs 1-2 at {where} wait for the end of the world, which is not near, for 0 ns"
+        f"  programs 1-2 at {where} wait for the end of the world, for 0 ns\n"
+        "    it is not near"
     )
 
     def endless(i: int, rt: Any) -> None:

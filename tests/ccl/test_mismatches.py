@@ -32,9 +32,15 @@ def line(program: Callable[..., Any], text: str) -> str:
 
 
 def host_lines(lines: list[str]) -> list[str]:
-    """Return what the programs of the ranks wait for, without how long."""
+    """Return what the programs of the ranks wait for, without how long, each on one line with why."""
     end = lines.index("  kernels that wait:") if "  kernels that wait:" in lines else len(lines)
-    return [words.rpartition(", for ")[0] or words for words in lines[1:end]]
+    found: list[str] = []
+    for words in lines[1:end]:
+        if words.startswith("    "):
+            found[-1] += f": {words.strip()}"
+        else:
+            found.append(words.rpartition(", for ")[0] or words)
+    return found
 
 
 def vector(rt: Any, count: int = 100, dtype: str = "f32") -> Any:
@@ -57,19 +63,18 @@ def test_a_whole_report() -> None:
     own, other = line(program, "dist.all_reduce(x)"), line(program, "dist.broadcast(x, 0)")
     found = report(program, 2)
     recv = line(naive.exchange, "tl.recv")
-    waits = [words.rpartition(", for ") for words in found[1:3]]
-    assert [before for before, _, _ in waits] == [
+    assert [words.rpartition(", for ")[0] or words for words in found[1:4]] == [
         f"  rank 0 at {own} waits for all_reduce #1 of world",
-        f"  rank 1 at {other} waits for broadcast #1 (8192 x f32, src 0) of world, which was not launched as it does "
-        f"not fit: rank 0 called all_reduce #1 (8192 x f32, sum) at {own}",
+        f"  rank 1 at {other} waits for broadcast #1 (8192 x f32, src 0) of world",
+        f"    this call was not launched, as it does not fit: rank 0 called all_reduce #1 (8192 x f32, sum) at {own}",
     ]
     assert found[0].startswith("deadlock at simulated time ")
-    assert found[3:5] == ["  kernels that wait:", f"    rank 0, all_reduce #1 of world, called at {own}:"]
-    assert found[5].startswith("      sip0.cube0.pe0.pe_cpu waits in kernel 'algorithm', for ")
-    assert found[5].endswith(" (2 PEs wait so):")
-    assert found[6] == f"        tl.recv at {recv} waits for a message from sip1.cube0.pe0, 1 received before"
-    assert found[7].startswith("        before that it did ipcq_send, until ")
-    assert found[8:] == [
+    assert found[4:6] == ["  kernels that wait:", f"    rank 0, all_reduce #1 of world, called at {own}:"]
+    assert found[6].startswith("      sip0.cube0.pe0.pe_cpu waits in kernel 'algorithm', for ")
+    assert found[6].endswith(" (2 PEs wait so):")
+    assert found[7] == f"        tl.recv at {recv} waits for a message from sip1.cube0.pe0, 1 received before"
+    assert found[8].startswith("        before that it did ipcq_send, until ")
+    assert found[9:] == [
         "  no wait-for cycle: sip0.cube0.pe0 (rank 0) -> sip1.cube0.pe0 (rank 1) -> the program of rank 1, which waits "
         "for broadcast #1 (8192 x f32, src 0) of world"
     ]
@@ -105,8 +110,8 @@ def test_what_does_not_fit_is_not_launched(first: str, second: str, called: str,
     rank0, rank1 = host_lines(report(program, 2))
     assert rank0 == f"  rank 0 at <string>:1 waits for {called.partition(' (')[0]} of world"
     assert rank1 == (
-        f"  rank 1 at <string>:1 waits for {not_launched} of world, which was not launched as it does not fit: rank 0 "
-        f"called {called} at <string>:1"
+        f"  rank 1 at <string>:1 waits for {not_launched} of world: this call was not launched, as it does not fit: "
+        f"rank 0 called {called} at <string>:1"
     )
     assert at[0] != at[1]
 
@@ -162,7 +167,7 @@ def test_messages_of_different_sizes() -> None:
     found = host_lines(report(program, 2))
     assert found[-1] == (
         f"  rank 1 at {line(program, 'dist.recv')} waits for message #0 (11 x f32) of the messages from rank 0 to rank "
-        f"1, which was not launched as it does not fit: rank 0 called message #0 (10 x f32) at "
+        f"1: this call was not launched, as it does not fit: rank 0 called message #0 (10 x f32) at "
         f"{line(program, 'dist.send')}"
     )
 
@@ -199,8 +204,8 @@ def test_different_groups_are_made() -> None:
     here = line(program, "new_group")
     assert found == [
         "  rank 0 has ended",
-        f"  rank 1 at {here} waits for new_group #0 (ranks [0, 1]) of the groups, which was not launched as it does "
-        f"not fit: rank 0 called new_group #0 (ranks [1, 0]) at {here}",
+        f"  rank 1 at {here} waits for new_group #0 (ranks [0, 1]) of the groups: this call was not launched, as it "
+        f"does not fit: rank 0 called new_group #0 (ranks [1, 0]) at {here}",
     ]
 
 
@@ -236,8 +241,8 @@ def test_splits_that_do_not_agree() -> None:
         dist.all_to_all_single(y, x, [3, 2] if rank else [2, 2], [2, 2])
 
     assert host_lines(report(program, 2))[1] == (
-        f"  rank 1 at {line(program, 'all_to_all')} waits for all_to_all_single #0 of world, which was not launched as "
-        "it does not fit: rank 0 sends 2 rows to rank 1, which expects 3"
+        f"  rank 1 at {line(program, 'all_to_all')} waits for all_to_all_single #0 of world: this call was not "
+        "launched, as it does not fit: rank 0 sends 2 rows to rank 1, which expects 3"
     )
 
 
