@@ -65,7 +65,7 @@ def _load(registry: Algorithms, full: str, collective: str) -> Algorithm:
 
 
 def read_file(path: str | Path) -> Algorithm:
-    """Execute the file of an algorithm and check it against the contract.
+    """Execute the file of an algorithm and check it against the contract; its path is its name.
 
     Raises:
         UsageError: there is no such file.
@@ -75,7 +75,7 @@ def read_file(path: str | Path) -> Algorithm:
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"algorithm {str(path)!r} must be a Python file, and there is none; correct the path.")
-    return read_algorithm(_executed(file), file.stem)
+    return read_algorithm(_executed(file), str(path))
 
 
 def _executed(path: Path) -> ModuleType:

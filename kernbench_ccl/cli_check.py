@@ -115,8 +115,11 @@ def _require_some(found: Sequence[Checked]) -> None:
 
 
 def _title(algorithm: Algorithm) -> str:
-    name = f"{algorithm.name} ({algorithm.collective})"
-    sentence = algorithm.sentence.removeprefix(f"{algorithm.name}: ")
+    is_file = algorithm.name.endswith(".py")
+    called = Path(algorithm.name).name if is_file else algorithm.name
+    name, sentence = f"{called} ({algorithm.collective})", algorithm.sentence
+    if is_file:
+        sentence = sentence.removeprefix(f"{Path(called).stem}: ")
     return textwrap.shorten(f"{name}: {sentence}" if sentence else name, _width(), placeholder=" …")
 
 

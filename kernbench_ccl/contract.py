@@ -253,6 +253,8 @@ def full_name(registry: Registry[AlgorithmEntry], name: str, collective: str) ->
 
     UsageError where several vendors have the method; UnknownName where nobody has it for this collective.
     """
+    if name.endswith(".py"):
+        return name
     if "." in name:
         return registry[name].name
     found = [full for full in registry if full.partition(".")[2] in (f"{name}_{collective}", name)]
@@ -285,12 +287,16 @@ def collective_of(entry: AlgorithmEntry) -> str:
 
 
 def load_algorithm(registry: Registry[AlgorithmEntry], name: str, collective: str) -> Algorithm:
-    """Import the algorithm `name` for a collective and check it against the contract.
+    """Import the algorithm `name` (or execute the .py file of that path) and check it against the contract.
 
     Raises:
         UsageError: nobody registered the name, or it does another collective.
         PluginError: its module cannot be imported or does not keep the contract; it says everything at once.
     """
+    if name.endswith(".py"):
+        from kernbench_ccl.algorithm_file import open_algorithm
+
+        return open_algorithm(registry, name, collective)
     full = full_name(registry, name, collective)
     kernel = registry.load(full)
     target = registry[full].target.partition(":")[0]

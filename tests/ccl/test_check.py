@@ -10,6 +10,7 @@ import pytest
 from kernbench_ccl.algorithm_file import open_algorithm, open_algorithms, read_file
 from kernbench_ccl.check import Ranks, Wanted, cases, check, network_of, prove_case
 from kernbench_ccl.cli_check import Numbers, spell
+from kernbench_ccl.contract import load_algorithm
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.proof import DEADLOCK, RAISED, WRONG, Case, Fault
 from kernbench_core.errors import UsageError
@@ -270,6 +271,7 @@ def test_algorithms_are_opened_by_path(plugins: Plugins, tmp_path: Path) -> None
     ring(tmp_path)
     path = str(tmp_path / "ring.py")
     assert open_algorithm(plugins.algorithms, path, "all_reduce").collective == "all_reduce"
+    assert load_algorithm(plugins.algorithms, path, "all_reduce").name == path
     with pytest.raises(UsageError) as refused:
         open_algorithm(plugins.algorithms, path, "broadcast")
     assert str(refused.value) == f"algorithm {path!r} must do broadcast, not all_reduce; choose another."
@@ -283,7 +285,9 @@ def test_an_unsupported_network_is_refused(tmp_path: Path) -> None:
     algorithm, _ = ring(tmp_path)
     with pytest.raises(UsageError) as refused:
         next(check(algorithm, Wanted([2], ["switch"])))
-    assert str(refused.value) == "topology of ring must be one of ring, not 'switch'; choose one of these."
+    assert str(refused.value) == (
+        f"topology of {tmp_path / 'ring.py'} must be one of ring, not 'switch'; choose one of these."
+    )
 
 
 def test_refused_numbers_of_ranks_are_told(tmp_path: Path) -> None:
@@ -326,7 +330,7 @@ def test_the_command_prints_a_row_for_each_network(
     ring(tmp_path)
     assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-3") == 0
     title, row, verdict = capsys.readouterr().out.splitlines()
-    assert title == "ring (all_reduce)"
+    assert title == "ring.py (all_reduce)"
     assert row.startswith("  ring            proved 2-3 ")
     assert verdict == "proved: every rank ends with every contribution exactly once, and no kernel waits for ever"
     assert len(row) <= 80

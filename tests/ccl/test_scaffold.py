@@ -16,8 +16,9 @@ from kernbench_core.errors import UsageError
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_template_is_proved(tmp_path: Path, collective: str) -> None:
     """On every network, for one rank, two, an odd number and more than a few."""
-    algorithm = read_file(write_algorithm("my_own", collective, tmp_path))
-    assert (algorithm.name, algorithm.collective, algorithm.kernel.__name__) == ("my_own", collective, "my_own")
+    path = write_algorithm("my_own", collective, tmp_path)
+    algorithm = read_file(path)
+    assert (algorithm.name, algorithm.collective, algorithm.kernel.__name__) == (str(path), collective, "my_own")
     assert algorithm.sentence.startswith("my_own: ")
     for found in (*check(algorithm, Wanted([1, 2, 5], ["ring"])), *check(algorithm, Wanted([3], counts=(7,)))):
         assert [fault.sentence for fault in found.faults] == [], found.network
