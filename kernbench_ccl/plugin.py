@@ -1,8 +1,8 @@
-"""What the collective package offers: its algorithms, one line for each, and its command."""
+"""What the collective package offers: its algorithms and benches, one line for each, and its command."""
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, CommandEntry
+from kernbench_core.registry import AlgorithmEntry, BenchEntry, CommandEntry
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
@@ -63,6 +63,15 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
         _algorithm("pairwise", "all_to_all", "In round i every rank sends to the rank i after it."),
         _algorithm("dissemination", "barrier", "In round k every rank tells the rank 2^k after it."),
         _algorithm("hierarchical", "all_reduce", "Every PE brings a vector: over a cube, a SIP, the SIPs, and back."),
+    ]
+
+
+def kernbench_benches() -> list[BenchEntry]:
+    """Return the benches whose ranks work together."""
+    return [
+        BenchEntry("tp-mlp", "kernbench_ccl.benches.tp_mlp:bench"),
+        BenchEntry("moe-all-to-all", "kernbench_ccl.benches.moe_all_to_all:bench"),
+        BenchEntry("dp-gradients", "kernbench_ccl.benches.dp_gradients:bench"),
     ]
 
 

@@ -23,7 +23,8 @@ SMALL = {
 
 
 def test_there_is_a_small_size_of_every_bench(plugins: Plugins) -> None:
-    assert sorted(SMALL) == sorted(plugins.benches)
+    own = [entry.name for entry in plugins.benches.values() if entry.target.startswith("kernbench_builtin.")]
+    assert sorted(SMALL) == sorted(own)
 
 
 @pytest.mark.parametrize("name", SMALL)
