@@ -11,6 +11,7 @@ import pytest
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.plugins import Plugins, load_plugins
 from tests.ccl.ranks import PLUGINS, data, refused, run, started
 
 
@@ -243,3 +244,46 @@ def test_an_error_in_one_rank_names_it() -> None:
     said = refused(program, 3)
     assert said.startswith("rank 1 raised ValueError: my fault at simulated time ")
     assert sorted(ended) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_comes_after_a_collective_is_ordered_by_waiting_for_it(waits: bool) -> None:
+    """Using the tensor of an asynchronous call before wait() is a hazard, as it is a race in torch."""
+
+    def touch(x_ptr: Any, n: int, tl: Any) -> None:
+        tl.store(x_ptr + n, tl.load(x_ptr + n, shape=(n,)) + 1.0)
+
+    def program(rank: int, rt: Any) -> None:
+        dist.init_process_group(pes=[2, 3])
+        x = rt.tensor(np.ones(1 << 14, np.float32))
+        work = dist.all_reduce(x, async_op=True)
+        if waits:
+            work.wait()  # type: ignore[union-attr]
+        rt.launch(touch, x, 1 << 13, pes=[0])
+
+    result = kb.run(lambda rt: dist.spawn(program), "tiny", set=["system.sips=2"], plugins=PLUGINS)
+    assert bool(result.hazards) is not waits
+
+
+@pytest.mark.parametrize("plugins", [PLUGINS, load_plugins()])
+@pytest.mark.parametrize("barrier", [True, False])
+def test_a_barrier_orders_what_ranks_do(barrier: bool, plugins: Plugins) -> None:
+    """What a rank wrote before it is there after it, for every other rank; without it the two race."""
+
+    def write(x_ptr: Any, tl: Any) -> None:
+        tl.store(x_ptr, tl.zeros((64,), "f32"))
+
+    def program(rank: int, rt: Any, x: Any) -> None:
+        dist.init_process_group()
+        if rank == 0:
+            rt.launch(write, x, pes=[1])
+        if barrier:
+            dist.barrier()
+        if rank == 2:
+            rt.launch(write, x, pes=[2])
+
+    def bench(rt: Any) -> None:
+        dist.spawn(program, args=(rt.zeros((64,), device=0),))
+
+    result = kb.run(bench, "tiny", set=["system.sips=3"], plugins=plugins)
+    assert bool(result.hazards) is not barrier
