@@ -11,6 +11,7 @@ from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_core.device_tensor import DeviceTensor
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
+from kernbench_core.graph import EdgeKind
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Peers
 from kernbench_core.pointers import PerPe, Pointer
@@ -25,7 +26,7 @@ __tracebackhide__ = True
 ARGUMENTS: Final = PARAMETERS[:-1]
 """The parameters of every algorithm that `kernel_args` gives: all but `tl`."""
 
-LEAST_BYTES_PER_PE: Final = 4096
+LEAST_BYTES_PER_PE: Final = 512
 """What a PE must have to move before another one is asked to help, in bytes of `count` elements."""
 
 
@@ -110,11 +111,13 @@ def plan_collective(
     """Plan `collective` with `algorithm` for the ranks of `inputs` (by rank, or of all ranks in order).
 
     `count` counts elements as nccl does. `pes` is how many PEs of each rank take part, or "auto" (or None): as many as
-    the message feeds; where every PE brings a vector of its own, it is one PE for each vector. `scratch` has the
+    the message feeds, or one where that is as wide as the links of a rank; where every PE brings a vector of its own, it is one PE for each vector. `scratch` has the
     tensors that a rank's algorithm may use, where they exist already; where not, they are allocated, which takes the
     time of telling the MMUs. UsageError for a number of PEs that the group has not.
     """
     wanted = collective.vectors if collective.contributors == "pe" else pes
+    if wanted in ("auto", None) and one_will_do(rt, group):
+        wanted = 1
     n_pe = pes_of(group, count * itemsize(collective.dtype), wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     peers = Peers(tuple(places[:n_pe] for places in group.pes), group.channel)
@@ -146,7 +149,7 @@ def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: st
 def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:
     """Return how many PEs of each rank take part in moving `nbytes` (of `count` elements).
 
-    "auto": one for each 4 KiB, at most all that the group has. UsageError for a number that the group has not.
+    "auto": one for each 512 B, at most all that the group has. UsageError for a number that the group has not.
     """
     if pes in ("auto", None):
         return max(1, min(group.n_pe, -(-nbytes // LEAST_BYTES_PER_PE)))
@@ -156,6 +159,19 @@ def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:
             f"{pes!r}; choose another."
         )
     return pes
+
+
+def one_will_do(rt: Runtime, group: Group) -> bool:
+    """Tell whether a single PE moves what all links of its rank carry: its wire and its memory are as wide as they.
+
+    On such a machine more PEs only have to be brought together; on any other all that a message feeds take part.
+    """
+    site = next(site for site in rt.pes if site.index == group.pes[0][0])
+    out = [edge.bandwidth for edge in rt.graph.edges.values()
+           if edge.kind is EdgeKind.SCALE_UP and rt.graph.nodes[edge.src].sip == site.sip]  # fmt: skip
+    wires = [edge.bandwidth for (src, _), edge in rt.graph.edges.items()
+             if src == f"{site.prefix}.pe_dma" and edge.kind is EdgeKind.ATTACH]  # fmt: skip
+    return sum(out) <= min([*wires, rt.components[site.hbm_ctrl].peak_bandwidth])
 
 
 def elapsed_ns(handle: LaunchHandle) -> float:

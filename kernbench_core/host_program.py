@@ -5,7 +5,7 @@ The bench is one; it may have others run side by side, each with a part of the d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,10 @@ from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 
 if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
     from kernbench_core.device_tensor import DeviceTensor
     from kernbench_core.engine import GraphEngine
-    from kernbench_core.graph import Design, PeSite
+    from kernbench_core.graph import Design, Graph, PeSite
     from kernbench_core.host_tensors import Expectation
     from kernbench_core.plugins import Plugins
     from kernbench_core.rows import Cell
@@ -106,6 +107,16 @@ class HostProgram:
     def design(self) -> Design:
         """The machine that the run is on."""
         return self._engine.ctx.design
+
+    @property
+    def graph(self) -> Graph:
+        """The nodes and wires of that machine."""
+        return self._engine.ctx.graph
+
+    @property
+    def components(self) -> Mapping[str, ComponentBase]:
+        """The models that stand at its nodes, by node id."""
+        return self._engine.ctx.components
 
     @property
     def plugins(self) -> Plugins:

@@ -113,10 +113,10 @@ def test_ranks_that_are_launched_together_start_together() -> None:
 
 @pytest.mark.parametrize(
     ("nbytes", "given", "found"),
-    [(1, "auto", 1), (4096, None, 1), (4097, "auto", 2), (1 << 20, "auto", 4), (1, 3, 3), (1 << 20, 1, 1)],
+    [(1, "auto", 1), (512, None, 1), (513, "auto", 2), (1 << 20, "auto", 4), (1, 3, 3), (1 << 20, 1, 1)],
 )
 def test_how_many_pes_take_part(nbytes: int, given: Any, found: int) -> None:
-    """One for each 4 KiB, and no more than there are; or as many as asked for."""
+    """One for each 512 B, and no more than there are; or as many as asked for."""
     seen: list[int] = []
     kb.run(lambda rt: (rt.zeros((4,)), seen.append(pes_of(make_group(rt.pes), nbytes, given))), "tiny")
     assert seen == [found]
