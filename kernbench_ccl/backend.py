@@ -166,7 +166,7 @@ def one_will_do(rt: Runtime, group: Group) -> bool:
 
     On such a machine more PEs only have to be brought together; on any other all that a message feeds take part.
     """
-    site = next(site for site in rt.pes if site.index == group.pes[0][0])
+    site = rt.design.pes[group.pes[0][0]]
     out = [edge.bandwidth for edge in rt.graph.edges.values()
            if edge.kind is EdgeKind.SCALE_UP and rt.graph.nodes[edge.src].sip == site.sip]  # fmt: skip
     wires = [edge.bandwidth for (src, _), edge in rt.graph.edges.items()
