@@ -225,13 +225,12 @@ class DeviceMemory:
 
         KernelError when it does not fit.
         """
-        if tier == "hbm":
-            return self._reserve(nbytes, name, name, pe)
-        fit = self._sram(pe)
+        where = f"HBM slice of {pe.prefix}" if tier == "hbm" else f"SRAM of sip{pe.sip}.cube{pe.cube}"
+        fit = self._slice(pe) if tier == "hbm" else self._sram(pe)
         address = fit.alloc(nbytes, name)
         if address is None:
             raise KernelError(
-                f"the SRAM of sip{pe.sip}.cube{pe.cube} must have {format_bytes(nbytes)} free for {name}, and has "
+                f"the {where} must have {format_bytes(nbytes)} free for {name}, and has "
                 f"{format_bytes(fit.free_bytes)} of {format_bytes(fit.size)}; use fewer or smaller slots."
                 + _listing(fit)
             )

@@ -17,6 +17,7 @@ import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.errors import SanityError
 from kernbench_core.oplog_file import save_run
+from kernbench_core.plugins import load_plugins
 
 BENCH = '''
 
@@ -226,15 +227,16 @@ def add_up(x: Any, tl: Any) -> None:
         tl.store(x + 48, tl.recv((48,), "f32", 0) + 2.0)
 
 
-def added_up() -> kb.RunResult:
-    """Run it with slots that take a third of the message."""
+def added_up(topology: str | Path = "tiny", **options: Any) -> kb.RunResult:
+    """Run it, by default with slots that take a third of the message."""
 
     def bench(rt: Any) -> None:
         x = rt.tensor(np.zeros((4, 48), np.float32), name="x")  # a row for each PE
         rt.launch(add_up, x)
         rt.check(x, np.array([[0.0], [4.0], [0.0], [0.0]]) + np.zeros((4, 48), np.float32))
 
-    return kb.run(bench, "tiny", verify_data=True, set=["components.pe_ipcq.params.slot_bytes=64 B"])
+    small = {"set": ["components.pe_ipcq.params.slot_bytes=64 B"]}
+    return kb.run(bench, topology, verify_data=True, **{**small, **options})
 
 
 def test_a_saved_log_is_executed_in_a_fresh_process(tmp_path: Path) -> None:
@@ -273,3 +275,68 @@ def test_receipts_depend_on_what_made_the_message() -> None:
     assert receipt.params["src_addr"] == copies[0].params["dst_addr"]
     assert send.t_start < copies[0].t_start < copies[-1].t_end < receipt.t_end
     assert (send.params["peer"], receipt.params["peer"]) == (1, 0)
+
+
+# Another unit ---------------------------------------------------------------------------------------------
+
+MAILBOXES = '''
+from collections import deque
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.oplog import Access
+from kernbench_core.params import Param
+from kernbench_core.queue_commands import SendCmd
+from kernbench_core.registry import ComponentEntry
+
+
+class Mailboxes(ComponentBase):
+    """Hand messages over in a fixed time, without limit."""
+
+    PARAMS = (Param("time", "time", "100 ns", "Time of each command."),)
+
+    def __init__(self, node, ctx):
+        super().__init__(node, ctx)
+        self.run_style, self.arrive = True, self.receive
+        self.sent, self.wanted = deque(), deque()
+
+    def start(self):
+        pass
+
+    def receive(self, msg):
+        self.env.call_at(self.env.now + self.params["time"], msg, self.serve)
+
+    def serve(self, msg):
+        self._on_process_start(msg, self.env.now - self.params["time"])
+        peer = self
+        if isinstance(msg, SendCmd):
+            peer = self.ctx.components[self.ctx.design.pes[msg.to].prefix + ".pe_ipcq"]
+            peer.sent.append(msg)
+            self.done(msg)
+        else:
+            self.wanted.append(msg)
+        while peer.sent and peer.wanted:
+            message, receipt = peer.sent.popleft(), peer.wanted.popleft()
+            receipt.receive(message, Access("tcm", (message.local,), message.value))
+            peer.done(receipt)
+
+    def done(self, msg):
+        self._on_process_end(msg, self.env.now)
+        self.emit(msg, self.env.now, self.env.now)
+
+
+def kernbench_components():
+    return [ComponentEntry("acme.mailboxes", "mailboxes:Mailboxes", kind="pe_ipcq", sentence="Hand messages over.")]
+'''
+
+
+def test_another_unit_can_keep_the_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plug-in's model, chosen by configuration, serves the same calls: the same data, in times of its own."""
+    (tmp_path / "mailboxes.py").write_text(MAILBOXES)
+    choice = "base: tiny\ncomponents:\n  pe_ipcq: {impl: acme.mailboxes, params: {time: 64 ns}}\n"
+    (tmp_path / "acme.yaml").write_text(choice)
+    monkeypatch.syspath_prepend(tmp_path)
+    result = added_up(tmp_path / "acme.yaml", plugins=load_plugins(["acme = mailboxes"]), set=[])
+    assert result.verified
+    (send,) = [record for record in result.op_log if record.op_name == "ipcq_send"]
+    assert send.t_end - send.t_start == 64.0
+    assert not [record for record in result.op_log if record.op_name == "ipcq_copy"]
