@@ -27,7 +27,7 @@ from kernbench_ccl.list_calls import all_gather, all_to_all, gather, reduce_scat
 from kernbench_ccl.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from kernbench_ccl.torch_names import REFUSED
 from kernbench_ccl.world import Here, ProcessGroup, bench_runtime, here, start_world
-from kernbench_core.errors import UnsupportedError, UsageError
+from kernbench_core.errors import DeadlockError, UnsupportedError, UsageError
 
 __all__ = [
     "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all",
@@ -46,7 +46,8 @@ def spawn(fn: Callable[..., Any], nprocs: int | None = None, args: Sequence[obje
     """Run `fn(rank, rt, *args)` for each rank, side by side in simulated time, and give what each returned.
 
     Rank r is the r-th SIP of the bench's device; its `rt` has the PEs and the memory of that SIP. There are `nprocs`
-    ranks, by default as many as SIPs. An error in one ends the run and names the rank.
+    ranks, by default as many as SIPs. An error in one ends the run and names the rank. DeadlockError when ranks have
+    ended that others still count on: whose call of a collective, or receipt of a message, is missing.
     """
     call = "dist.spawn"
     rt = bench_runtime(call)
@@ -59,8 +60,14 @@ def spawn(fn: Callable[..., Any], nprocs: int | None = None, args: Sequence[obje
         )
     if not callable(fn):
         raise UsageError(f"{call}: fn must be a function fn(rank, rt, …), not {fn!r}.")
-    start_world(rt, sips[:ranks])
-    return rt.side_by_side(fn, sips[:ranks], tuple(args), name="rank")
+    world = start_world(rt, sips[:ranks])
+    values = rt.side_by_side(fn, sips[:ranks], tuple(args), name="rank")
+    left = world.open_calls()
+    if left:
+        raise DeadlockError(
+            "\n  ".join([f"{call}: every rank must have made the same calls at its end, and not all have.", *left])
+        )
+    return values
 
 
 # Groups -------------------------------------------------------------------------------------------------

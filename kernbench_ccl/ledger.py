@@ -52,6 +52,15 @@ class Ledger:
             del self._first[call.number], self._counts[call.number]
         return None if first.fits(call) else first
 
+    def told(self) -> list[str]:
+        """Say, in a line for each, which calls only some of the ranks have made."""
+        lines = []
+        for number, ranks in self.missing.items():
+            who = f"rank {ranks[0]} has" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))} have"
+            first = self._first[number]
+            lines.append(f"{who} not made {first} of {self.name}, which rank {first.rank} made at {first.line}")
+        return lines
+
     @property
     def missing(self) -> dict[int, tuple[int, ...]]:
         """The ranks that have not made a call that others have, by its number."""

@@ -89,6 +89,11 @@ class World:
         assert self._config is not None
         return self._config
 
+    def open_calls(self) -> list[str]:
+        """Say, in a line for each, which calls only some of the ranks have made."""
+        ledgers = (self.made_groups, *(group.ledger for group in self.groups), *self.messages.values())
+        return [line for ledger in ledgers for line in ledger.told()]
+
     def configure(self, config: CclConfig, source: tuple[str | None, tuple[str, ...], tuple[int, ...] | None]) -> None:
         """Take the configuration; called by the first rank that joins. `source`: the file, the texts, the PEs."""
         self._config, self.source = config, source

@@ -52,7 +52,7 @@ def test_a_whole_report() -> None:
     """Host lines, the collective with its number, kernel lines, queues, what the PE did before, why it cannot end."""
 
     def program(rank: int, rt: Any) -> None:
-        dist.init_process_group(pes=[0, 1])
+        dist.init_process_group(pes=[0, 1], set=["defaults.pes=2"])
         x = rt.tensor(np.zeros(8192, np.float32))
         dist.barrier()
         if rank == 1:
@@ -249,8 +249,8 @@ def test_splits_that_do_not_agree() -> None:
 def test_eight_ranks_of_32_pes_are_a_page() -> None:
     """PEs that wait alike are told once, ranks that wait alike too."""
 
-    @started
     def program(rank: int, rt: Any) -> None:
+        dist.init_process_group(set=["defaults.pes=32"])
         x = rt.empty((1 << 16,))
         rt.zeros((64,))
         if rank != 5:
@@ -263,3 +263,22 @@ def test_eight_ranks_of_32_pes_are_a_page() -> None:
     ]  # fmt: skip
     assert len(found) < 40
     assert sum("(32 PEs wait so)" in words for words in found) == 7
+
+
+def test_calls_that_only_some_ranks_have_made_are_found_at_the_end() -> None:
+    """The root of a broadcast and the sender of a message need not wait for anybody: still, nobody took their data."""
+
+    @started
+    def program(rank: int, rt: Any) -> None:
+        x = vector(rt)
+        if rank == 0:
+            dist.broadcast(x, 0)
+            dist.send(x, 1)
+
+    assert report(program)[:3] == [
+        "dist.spawn: every rank must have made the same calls at its end, and not all have.",
+        "  ranks 1, 2 have not made broadcast #0 (100 x f32, src 0) of world, which rank 0 made at "
+        f"{line(program, 'broadcast')}",
+        "  rank 1 has not made message #0 (100 x f32) of the messages from rank 0 to rank 1, which rank 0 made at "
+        f"{line(program, 'dist.send')}",
+    ]
