@@ -177,12 +177,13 @@ def spell(numbers: Sequence[int]) -> str:
 def _verdict(found: Sequence[Checked]) -> list[str]:
     faults = [fault for checked in found for fault in checked.faults]
     if not faults:
-        return ["proved: every rank ends with every contribution exactly once, and no kernel waits for ever"]
+        return ["proved: every rank ends with every contribution once, and nobody waits for ever"]
+    different = list({(fault.kind, fault.lines): fault for fault in reversed(faults)}.values())[::-1]
     lines = []
-    for fault in faults[:_MOST_TOLD]:
+    for fault in different[:_MOST_TOLD]:
         lines += _told(fault)
-    if len(faults) > _MOST_TOLD:
-        lines.append(f"and {len(faults) - _MOST_TOLD} more faults; --json lists all")
+    if len(faults) > len(different[:_MOST_TOLD]):
+        lines += ["", f"and {len(faults) - len(different[:_MOST_TOLD])} more faults; --json lists all"]
     return lines
 
 
