@@ -111,14 +111,14 @@ def plan_collective(
     """Plan `collective` with `algorithm` for the ranks of `inputs` (by rank, or of all ranks in order).
 
     `count` counts elements as nccl does. `pes` is how many PEs of each rank take part, or "auto" (or None): as many as
-    the message feeds, or one where that is as wide as the links of a rank; where every PE brings a vector of its own,
-    it is one PE for each vector. `scratch` has the tensors that a rank's algorithm may use, where they exist already;
-    where not, they are allocated, which takes the time of telling the MMUs. UsageError for a number of PEs that the
-    group has not.
+    the message feeds, or one for each way of the algorithm where that is as wide as the links of a rank; where every
+    PE brings a vector of its own, it is one PE for each vector. `scratch` has the tensors that a rank's algorithm may
+    use, where they exist already; where not, they are allocated, which takes the time of telling the MMUs. UsageError
+    for a number of PEs that the group has not.
     """
     wanted = collective.vectors if collective.contributors == "pe" else pes
     if wanted in ("auto", None) and one_will_do(rt, group):
-        wanted = 1
+        wanted = min(group.n_pe, algorithm.ways)
     n_pe = pes_of(group, count * itemsize(collective.dtype), wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     peers = Peers(tuple(places[:n_pe] for places in group.pes), group.channel)

@@ -2,8 +2,9 @@
 
 A module publishes `COLLECTIVE` (which collective it does), `TOPO_NAME_TO_KIND` (the networks it knows, each with an
 integer of its own that the kernel is given), `kernel` (the algorithm function) and `kernel_args(ctx)` (the nine values
-that the kernel gets). It may publish `CONTRIBUTORS`, `refuses`, `scratch_count` and `formula`. `load_algorithm` imports
-it and says everything that is wrong with it at once. docs/collectives_algorithms.md shows how one is written.
+that the kernel gets). It may publish `CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count` and `formula`.
+`load_algorithm` imports it and says everything that is wrong with it at once. docs/collectives_algorithms.md shows how
+one is written.
 """
 
 from __future__ import annotations
@@ -202,7 +203,11 @@ def _no_scratch(count: int, world: int) -> int:
 
 @frozen
 class Algorithm:
-    """A checked view of an algorithm module: everything that the contract names, with its defaults."""
+    """A checked view of an algorithm module: everything that the contract names, with its defaults.
+
+    `ways` is how many ways parts of the vector take at the same time, each dealt to PEs of its own: with fewer PEs than
+    that some ways stay empty.
+    """
 
     name: str
     module: ModuleType
@@ -211,6 +216,7 @@ class Algorithm:
     kernel: Callable[..., None]
     kernel_args: Callable[[KernelContext], Sequence[Any]]
     contributors: tuple[str, ...] = ("sip",)
+    ways: int = 1
     refuses: Callable[[int, Network], str | None] = _no_refusal
     scratch_count: Callable[[int, int], int] = _no_scratch
     formula: Callable[[Cost], float] | None = None
@@ -324,6 +330,7 @@ def read_algorithm(module: ModuleType, name: str) -> Algorithm:
         module.kernel,
         module.kernel_args,
         tuple(getattr(module, "CONTRIBUTORS", ("sip",))),
+        getattr(module, "WAYS", 1),
         **optional,
     )
 
@@ -338,6 +345,9 @@ def _problems(module: ModuleType) -> Iterator[str]:
     contributors = getattr(module, "CONTRIBUTORS", ("sip",))
     if not isinstance(contributors, tuple | list) or not contributors or set(contributors) - set(CONTRIBUTORS):
         yield f"CONTRIBUTORS must be a tuple of {' and '.join(map(repr, CONTRIBUTORS))}, not {contributors!r}."
+    ways = getattr(module, "WAYS", 1)
+    if type(ways) is not int or ways < 1:
+        yield f"WAYS must be a number of PEs from 1, not {ways!r}; or leave it out."
     yield from _signature_problems(module, "kernel", PARAMETERS, "write def algorithm(…) and kernel = algorithm")
     yield from _signature_problems(
         module, "kernel_args", ("ctx",), "import kernel_args from kernbench_ccl.contract to pass all nine on"

@@ -123,18 +123,11 @@ def all_reduce_time(cost: Cost, ways: int, wraps: bool) -> float:
     Parts that take the other first use other links at that time. Where a dimension does not wrap around, the message
     from its last rank to its first crosses X - 1 links, twice.
     """
-    width, height = cost.network.grid(cost.world)
     s = cost.nbytes / ways
-    orders = [(width, height), (height, width)][: min(2, ways)]
-    return max(_one_order(cost, s, first, second, wraps) for first, second in orders)
-
-
-def _one_order(cost: Cost, nbytes: float, first: int, second: int, wraps: bool) -> float:
-    def ring(size: int, part: float) -> float:
-        extra = 0 if wraps or size <= 2 else 2 * (size - 2) * cost.hop
-        return 2 * (size - 1) * (cost.hop + part / (size * cost.bandwidth)) + extra
-
-    return ring(first, nbytes) + ring(second, nbytes / first)
+    return max(
+        2 * (_steps(cost, first, s / first, ways, wraps) + _steps(cost, second, s / cost.world, ways, wraps))
+        for first, second in _orders(cost)
+    )
 
 
 def gather_time(cost: Cost, ways: int, wraps: bool) -> float:
@@ -142,12 +135,23 @@ def gather_time(cost: Cost, ways: int, wraps: bool) -> float:
 
     For all-gather: (X - 1)(a + s/(X Y b)) and then (Y - 1)(a + s/(Y b)), s = S/ways; reduce-scatter is its reverse.
     """
-    width, height = cost.network.grid(cost.world)
     s = cost.nbytes / ways
+    return max(
+        _steps(cost, first, s / cost.world, ways, wraps) + _steps(cost, second, s / second, ways, wraps)
+        for first, second in _orders(cost)
+    )
 
-    def ring(size: int, part: float) -> float:
-        extra = 0 if wraps or size <= 2 else (size - 2) * cost.hop
-        return (size - 1) * (cost.hop + part / cost.bandwidth) + extra
 
-    orders = [(width, height), (height, width)][: min(2, ways)]
-    return max(ring(first, s / cost.world) + ring(second, s / second) for first, second in orders)
+def _orders(cost: Cost) -> tuple[tuple[int, int], tuple[int, int]]:
+    width, height = cost.network.grid(cost.world)
+    return (width, height), (height, width)
+
+
+def _steps(cost: Cost, size: int, nbytes: float, ways: int, wraps: bool) -> float:
+    """Return the time of a ring of `size` places in which a part sends `nbytes` per step.
+
+    Two places have one link for both directions.
+    """
+    sharing = 2 if ways == 4 and size == 2 else 1
+    way_back = 0.0 if wraps or size <= 2 else (size - 2) * cost.hop
+    return (size - 1) * (cost.hop + sharing * nbytes / cost.bandwidth) + way_back

@@ -23,6 +23,7 @@ from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_reduce"
 TOPO_NAME_TO_KIND = ANYWHERE
+WAYS = 2
 
 
 def double_binary_tree_all_reduce(

@@ -22,6 +22,7 @@ from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "broadcast"
 TOPO_NAME_TO_KIND = ANYWHERE
+WAYS = 2
 
 
 def double_binary_tree_broadcast(

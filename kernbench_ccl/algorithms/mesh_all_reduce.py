@@ -23,6 +23,7 @@ from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_reduce"
 TOPO_NAME_TO_KIND = {"mesh_2d": MESH_2D}
+WAYS = 2
 
 
 def mesh_all_reduce(
@@ -49,4 +50,4 @@ kernel = mesh_all_reduce
 
 def formula(cost: Cost) -> float:
     """Return the time of the slower part, in ns."""
-    return _grid.all_reduce_time(cost, ways=2, wraps=False)
+    return _grid.all_reduce_time(cost, ways=WAYS, wraps=False)

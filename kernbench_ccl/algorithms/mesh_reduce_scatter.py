@@ -23,6 +23,7 @@ from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "reduce_scatter"
 TOPO_NAME_TO_KIND = {"mesh_2d": MESH_2D}
+WAYS = 2
 
 
 def mesh_reduce_scatter(
@@ -53,4 +54,4 @@ def scratch_count(count: int, world: int) -> int:
 
 def formula(cost: Cost) -> float:
     """Return the time of the slower part, in ns."""
-    return _grid.gather_time(cost, ways=2, wraps=False)
+    return _grid.gather_time(cost, ways=WAYS, wraps=False)

@@ -22,6 +22,7 @@ from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_gather"
 TOPO_NAME_TO_KIND = {"torus_2d": TORUS_2D}
+WAYS = 4
 
 
 def torus_all_gather(
@@ -47,4 +48,4 @@ kernel = torus_all_gather
 
 def formula(cost: Cost) -> float:
     """Return the time of the slower part, in ns."""
-    return _grid.gather_time(cost, ways=4, wraps=True)
+    return _grid.gather_time(cost, ways=WAYS, wraps=True)

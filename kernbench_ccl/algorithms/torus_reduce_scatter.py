@@ -22,6 +22,7 @@ from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "reduce_scatter"
 TOPO_NAME_TO_KIND = {"torus_2d": TORUS_2D}
+WAYS = 4
 
 
 def torus_reduce_scatter(
@@ -52,4 +53,4 @@ def scratch_count(count: int, world: int) -> int:
 
 def formula(cost: Cost) -> float:
     """Return the time of the slower part, in ns."""
-    return _grid.gather_time(cost, ways=4, wraps=True)
+    return _grid.gather_time(cost, ways=WAYS, wraps=True)

@@ -134,6 +134,7 @@ def test_halving_alone_takes_a_power_of_two(name: str) -> None:
         ("binomial_tree_broadcast", Network("switch", 9, 9), 4 * 1.1e4),
         ("double_binary_tree_all_reduce", Network("switch", 8, 8), 6000 + 2e4),
         ("torus_all_reduce", Network("torus_2d", 16, 4, 4), 12 * 500 + 1.5 * 2.5e3 + 6 * 2.5e3 / 16),
+        ("torus_all_reduce", Network("torus_2d", 4, 2, 2), 4 * 500 + 2 * 2.5e3 + 2.5e3),
         ("torus_all_gather", Network("torus_2d", 16, 4, 4), 6 * 500 + 3 * 2.5e3 / 16 + 0.75 * 2.5e3),
         ("mesh_all_reduce", Network("mesh_2d", 4, 2, 2), 4 * 500 + 5e3 + 2.5e3),
         ("direct_all_reduce", Network("fully_connected", 8, 8), 2 * (500 + 1e4 / 8)),

@@ -243,6 +243,7 @@ def test_everything_that_a_module_lacks_is_said_at_once() -> None:
             {"refuses": lambda world: None},
             "mine.py: refuses must take the parameters (world, network), not (world); or leave it out.",
         ),
+        ({"WAYS": 0}, "mine.py: WAYS must be a number of PEs from 1, not 0; or leave it out."),
         ({"formula": 3}, "mine.py: formula must be a function formula(cost), not 3; or leave it out."),
     ],
 )
