@@ -1,4 +1,4 @@
-"""Algorithms of a stranger that are right, wrong on one rank, or race: for tests of what the table says of them."""
+"""A stranger's algorithms: right, wrong on one rank, racing, waiting for ever; to test what the table says of them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def algorithm(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_k
         tl.send(piece, (rank + 1) % world)
         piece = tl.recv((end - start,), call.dtype, (rank - 1) % world)
         {combine}
+    {finish}
     tl.store(out_ptr + start, call.finish(tl, total))
 
 
@@ -39,17 +40,20 @@ def formula(cost):
     return (cost.world - 1) * (cost.latency + cost.nbytes / cost.bandwidth)
 '''
 
-COMBINE = {
-    "passing": "total = call.combine(tl, total, piece)",
-    "skipping": "total = total if (rank, step) == (2, 1) else call.combine(tl, total, piece)",
+COMBINE = "total = call.combine(tl, total, piece)"
+KINDS = {
+    "passing": (COMBINE, "pass"),
+    "skipping": ("total = total if (rank, step) == (2, 1) else call.combine(tl, total, piece)", "pass"),
+    "racing": (COMBINE, "tl.store(out_ptr, tl.load(in_ptr, shape=(1,)))  # all PEs, to one place"),
+    "waiting": (COMBINE, "tl.recv((1,), call.dtype, (rank + 1) % world)"),
 }
-"""What each algorithm does with what it gets."""
+"""What each algorithm does with what it gets, and what it does before it stores the result."""
 
 
 def write_plugin(folder: Path) -> str:
     """Write the algorithms and their plug-in into a folder; return the entry point."""
-    for name, combine in COMBINE.items():
-        (folder / f"acme_{name}.py").write_text(SOURCE.format(name=name, combine=combine))
+    for name, (combine, finish) in KINDS.items():
+        (folder / f"acme_{name}.py").write_text(SOURCE.format(name=name, combine=combine, finish=finish))
     lines = [
         "from kernbench_core.registry import AlgorithmEntry",
         "",
@@ -58,7 +62,7 @@ def write_plugin(folder: Path) -> str:
         "    return [",
         *(
             f"        AlgorithmEntry('acme.{name}_all_reduce', 'acme_{name}:kernel', 'Adds up.', 'all_reduce'),"
-            for name in COMBINE
+            for name in KINDS
         ),
         "    ]",
         "",

@@ -118,8 +118,25 @@ def test_wrong_data_is_counted_explained_and_exits_with_1(call):
     assert "1 KiB by acme.skipping_all_reduce, out of place:\n  wrong data: rank 2, integers: elements 0 to 511" in tail
     assert "rank 2's output must be the sum of elements 0-511 of ranks 0-2, and lack rank 0" in tail
     assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
-    assert "acme_skipping.py:20." in tail
+    assert "acme_skipping.py:21." in tail
     assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
+
+
+def test_races_are_failures(call):
+    """PEs that store to one place unordered: both lines are told, and the command exits with 1."""
+    args = ("all_reduce", *SMALL, "--algo", "racing", "--pes", "2", "-b", "1K", "-e", "1K")
+    code, out, _ = call(*args)
+    assert code == 1
+    assert "  hazard: unordered writes: out of rank 0[0], 2 B\n" in out
+    assert "acme_racing.py:20 on sip0.cube0.pe1" in out
+    assert json.loads(call(*args, "--json")[1])["hazards"] > 0
+
+
+def test_a_deadlock_ends_the_table_with_4(call):
+    """A receive that nobody sends to is reported, never waited for."""
+    code, _, err = call("all_reduce", *SMALL, "--algo", "waiting", "-b", "1K", "-e", "1K")
+    assert code == 4
+    assert "acme_waiting.py:20" in err
 
 
 def test_all_compares_side_by_side_and_lists_who_refuses(call):
