@@ -16,7 +16,8 @@ from kernbench_ccl.contract import share
 
 def lag_of(tl: Any) -> int:
     """Return how many messages may be sent ahead of those received: half of the tiles that may be held."""
-    return max(1, tl.collective.held_tiles // 2)
+    held: int = tl.collective.held_tiles
+    return max(1, held // 2)
 
 
 def rounds_of(tl: Any, longest: int, world: int, by_peer: bool = False) -> list[tuple[int, tuple[int, int, int]]]:

@@ -27,6 +27,7 @@ from kernbench_ccl.algorithms._tiles import (
     rounds,
     tiles,
 )
+from kernbench_ccl.contract import Collective
 from kernbench_core.dtypes import itemsize
 
 
@@ -49,7 +50,7 @@ class Cube:
 
 def tile_size(tl: Any, members: int) -> int:
     """Return the elements of a message: less than a tile where the scratchpad does not hold one for every member."""
-    call = tl.collective
+    call: Collective = tl.collective
     fitting = call.held_bytes // (itemsize(call.dtype) * members)
     return max(1, min(call.tile, fitting))
 

@@ -82,7 +82,8 @@ class Work:
     @property
     def held(self) -> int:
         """Tiles of a round: half of what may be held, as a tile may be received, reduced and sent at once."""
-        return max(1, self.tl.collective.held_tiles // (2 * self.streams))
+        held: int = self.tl.collective.held_tiles
+        return max(1, held // (2 * self.streams))
 
 
 def all_reduce(work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
@@ -157,7 +158,7 @@ def _streamed_all_reduce(work: Work, ring: Ring, source: Any, target: Any, segme
         for piece in _pieces(segments, _steps(ring, 1, 1), part):
             if piece.length:
                 outbox.add(tl.send(next(own), ring.nxt, wait=False))
-            yield
+            yield None
         for step, segment in enumerate(_steps(ring, 2, last), 1):
             for piece in _pieces(segments, [segment], part):
                 if piece.length:
@@ -167,7 +168,7 @@ def _streamed_all_reduce(work: Work, ring: Ring, source: Any, target: Any, segme
                     outbox.add(tl.send(x, ring.nxt, wait=False))
                     if step == last:
                         tl.store(target + piece.target, x)
-                yield
+                yield None
         for step, segment in enumerate(_steps(ring, 1, last), 1):
             for piece in _pieces(segments, [segment], part):
                 if piece.length:
@@ -175,7 +176,7 @@ def _streamed_all_reduce(work: Work, ring: Ring, source: Any, target: Any, segme
                     if step < last:
                         outbox.add(tl.send(x, ring.nxt, wait=False))
                     tl.store(target + piece.target, x)
-                yield
+                yield None
     outbox.flush()
 
 
@@ -190,7 +191,7 @@ def _streamed_reduce_scatter(
         for piece in _pieces(segments, _steps(ring, 1, 1), part):
             if piece.length:
                 outbox.add(tl.send(next(own), ring.nxt, wait=False))
-            yield
+            yield None
         for step, segment in enumerate(_steps(ring, 2, last), 1):
             for piece in _pieces(segments, [segment], part):
                 if piece.length:
@@ -199,7 +200,7 @@ def _streamed_reduce_scatter(
                         outbox.add(tl.send(x, ring.nxt, wait=False))
                     else:
                         tl.store(target + piece.target, call.finish(tl, x) if finish else x)
-                yield
+                yield None
     outbox.flush()
 
 
@@ -217,7 +218,7 @@ def _streamed_all_gather(
                 outbox.add(tl.send(x, ring.nxt, wait=False))
                 if not placed:
                     tl.store(target + piece.target, x)
-            yield
+            yield None
         for step, segment in enumerate(_steps(ring, 1, last), 1):
             for piece in _pieces(segments, [segment], part):
                 if piece.length:
@@ -225,7 +226,7 @@ def _streamed_all_gather(
                     if step < last:
                         outbox.add(tl.send(x, ring.nxt, wait=False))
                     tl.store(target + piece.target, x)
-                yield
+                yield None
     outbox.flush()
 
 
@@ -250,7 +251,7 @@ def _stepped_reduce_scatter(
                     tl.store(target + piece.target, call.finish(tl, x) if finish else x)
                 else:
                     tl.store(partial + piece.target, x)
-            yield
+            yield None
         yield from _end_of_step(outbox)
 
 
@@ -263,7 +264,7 @@ def _stepped_all_gather(work: Work, ring: Ring, target: Any, segments: Sequence[
         for piece, x in _exchange(work, ring, outbox, target, leaving, segments[got], every):
             if piece is not None:
                 work.tl.store(target + piece.target, x)
-            yield
+            yield None
         yield from _end_of_step(outbox)
 
 

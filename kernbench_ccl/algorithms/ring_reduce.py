@@ -8,6 +8,7 @@ k = ((N - 2) S/(a b))^1/2: (((N - 2) a)^1/2 + (S/b)^1/2)^2 and a, the latency of
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kernbench_ccl.algorithms import _tree
@@ -49,4 +50,4 @@ def scratch_count(count: int, world: int) -> int:
 def formula(cost: Cost) -> float:
     """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns."""
     wire = cost.nbytes / cost.bandwidth
-    return ((max(0, cost.world - 2) * cost.hop) ** 0.5 + wire**0.5) ** 2 + cost.hop
+    return (math.sqrt(max(0, cost.world - 2) * cost.hop) + math.sqrt(wire)) ** 2 + cost.hop
