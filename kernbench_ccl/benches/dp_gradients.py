@@ -120,7 +120,7 @@ def bench(
     rt: Runtime,
     tokens: int = 512,
     hidden: int = 128,
-    layers: int = 8,
+    layers: int = 10,
     bucket: int = 1,
     communication_pes: int = 8,
     dtype: Literal["f32", "f16", "bf16"] = "f32",
@@ -173,7 +173,7 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> list[tuple[float, 
     First the backward pass alone, then the sums of its gradients alone, then both again, one inside the other. Had the
     third used what the second left behind, its sums would be too large.
     """
-    dist.init_process_group(pes=problem.communicate)
+    dist.init_process_group(pes=problem.communicate, set=[f"defaults.pes={len(problem.communicate)}"])
     share = Share.place(rank, rt, problem)
     spans = []
     for compute, communicate in ((True, False), (False, True), (True, True)):

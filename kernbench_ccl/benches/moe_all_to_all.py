@@ -162,9 +162,12 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> tuple[Array, list[
     mine = problem.experts[rank * local : (rank + 1) * local].reshape(-1, hidden)
     x, gate = rt.tensor(own, name="x"), rt.tensor(problem.gate, name="gate")
     experts = rt.tensor(mine, name="experts")
+    gates = rt.empty((tokens, problem.count), "f32", name=f"gates of rank {rank}")
+    coming = rt.empty((world, local), "int32", name="rows for each expert")
+    packed, back = (rt.empty((tokens * problem.top_k, hidden), dtype, name=name) for name in ("packed", "back"))
+    y = rt.empty((tokens, hidden), dtype, name=f"y of rank {rank}")
     stamps = [rt.now]
 
-    gates = rt.empty((tokens, problem.count), "f32", name=f"gates of rank {rank}")
     rt.launch(gate_kernel, x, gate, gates, tokens, hidden, problem.count)
     stamps.append(rt.now)
 
@@ -173,24 +176,19 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> tuple[Array, list[
     weight, counts = rt.tensor(route.weight, name="weight"), rt.tensor(route.counts, name="counts")
     stamps.append(rt.now)
 
-    coming = rt.empty((world, local), "int32", name="rows for each expert")
     dist.all_to_all_single(coming, counts)
     rows = coming.numpy()
     sent, received = route.counts.reshape(world, local).sum(axis=1).tolist(), rows.sum(axis=1).tolist()
-    packed = rt.empty((len(route.token), hidden), dtype, name="packed")
-    rt.launch(pack_kernel, x, token, packed, len(route.token), hidden)
-    # A rank whose experts nobody chose still has a tensor, of a row that nobody looks at.
-    inside = rt.empty((max(1, sum(received)), hidden), dtype, name="inside")
+    # A rank whose experts nobody chose still has tensors, of a row that nobody looks at.
+    inside, outside = (rt.empty((max(1, sum(received)), hidden), dtype, name=name) for name in ("inside", "outside"))
+    rt.launch(pack_kernel, x, token, packed, tokens * problem.top_k, hidden)
     dist.all_to_all_single(inside, packed, received, sent)
     stamps.append(rt.now)
 
-    outside = rt.empty(inside.shape, dtype, name="outside")
     run_experts(rt, inside, experts, outside, rows)
     stamps.append(rt.now)
 
-    back = rt.empty(packed.shape, dtype, name="back")
     dist.all_to_all_single(back, outside, sent, received)
-    y = rt.empty((tokens, hidden), dtype, name=f"y of rank {rank}")
     rt.launch(combine_kernel, back, place, weight, y, tokens, hidden, problem.top_k)
     stamps.append(rt.now)
     _check(rt, problem, own, gates, y)
