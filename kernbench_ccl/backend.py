@@ -13,7 +13,8 @@ from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.messages import Launch
-from kernbench_core.peers import Peers
+from kernbench_core.networks import NETWORKS, Extent
+from kernbench_core.peers import Peers, network_directions
 from kernbench_core.pointers import PerPe, Pointer
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ def plan_collective(
         wanted = min(group.n_pe, algorithm.ways)
     n_pe = pes_of(group, count * itemsize(collective.dtype), wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
-    peers = Peers(tuple(places[:n_pe] for places in group.pes), group.channel)
+    ranks, shape = tuple(places[:n_pe] for places in group.pes), collective.network
+    extent = Extent(group.world, *(shape.grid(group.world) if NETWORKS[shape.name].flat else (group.world, 1)))
+    peers = Peers(ranks, group.channel, network_directions(shape.name, extent, ranks))
     need = algorithm.scratch_count(count, group.world)
     kind = algorithm.kind_of(collective.network)
     arguments: dict[int, tuple[tuple[object, ...], ...]] = {}

@@ -145,3 +145,35 @@ def test_a_network_that_the_algorithm_does_not_know_is_refused() -> None:
     assert str(caught.value).splitlines()[0] == (
         "made.all_gather must run on one of the networks ring, torus_2d, not 'switch'; choose another."
     )
+
+
+def pass_east(
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
+    tl: Any,
+) -> None:  # fmt: skip
+    """Give the own input to the SIP in the east, and keep what comes from the west in its place."""
+    if pe == 0:
+        sent = tl.send(tl.load(in_ptr, shape=(count,)), "e", wait=False)
+        west = rank - 1 if rank % 3 else rank + 2
+        tl.store(out_ptr + west * count, tl.recv((count,), "f32", "w"))
+        tl.wait(sent)
+
+
+def test_directions_are_those_of_the_network() -> None:
+    """On a torus of three by two the PE in the east is the same place on the next SIP of the row, which is closed."""
+
+    def bench(rt: Any) -> None:
+        group = make_group(rt.pes)
+        x = [rt.tensor(np.full(4, rank + 1.0, np.float32), device=rank, name=f"x{rank}") for rank in range(6)]
+        y = [rt.tensor(np.zeros(24, np.float32), device=rank, name=f"y{rank}") for rank in range(6)]
+        plan_collective(rt, group, call(rt, group), module(pass_east), x, y, 4).launch(rt)
+        for rank in range(6):
+            west = rank - 1 if rank % 3 else rank + 2
+            right = np.zeros(24)
+            right[4 * west : 4 * west + 4] = west + 1.0
+            rt.check(y[rank], right)
+
+    sets = ["system.sips=6", "system.network.topology=torus_2d"]
+    result = kb.run(bench, "tiny", set=sets, verify_data=True)
+    assert result.verification is not None
+    assert result.verification.ok
