@@ -189,6 +189,9 @@ class Sweep:
 
     def _row(self, choice: Choice, case: Case, found: Sequence[Measured]) -> Row:
         bound, kind = self.machine.bound(case), COLLECTIVES[case.collective]
+        formula = formula_ns(case, self.machine, choice.algorithm)
+        if formula is not None and formula < bound.ns:
+            formula = None  # it assumes links that this network does not have
         return Row(
             size=case.nbytes(self.machine.world),
             count=case.count,
@@ -200,7 +203,7 @@ class Sweep:
             in_place=found[1] if len(found) > 1 else None,
             bound_ns=bound.ns,
             bound_reason=bound.reason,
-            formula_ns=formula_ns(case, self.machine, choice.algorithm),
+            formula_ns=formula,
         )
 
     def _measured(self, groups: Sequence[Sequence[Case]]) -> Iterator[list[Measured]]:

@@ -20,13 +20,13 @@ FILE: Final = Path(__file__).with_name("tuning.json")
 LARGE: Final = 64 * 1024
 """From how many bytes of each rank on bandwidth counts more than the number of steps, by the rule."""
 
-_FEW_STEPS: Final = ("direct", "halving_doubling", "recursive_doubling", "double_tree", "tree", "binomial_tree", "ring")
+_FEW_STEPS: Final = ("direct", "halving_doubling", "binomial_tree", "double_binary_tree", "ring")
 _BANDWIDTH: Final = {
-    "ring": ("ring_bidirectional", "ring", "chain", "double_tree"),
-    "mesh_2d": ("mesh_2d", "torus_2d", "torus", "ring_bidirectional", "ring", "chain"),
-    "torus_2d": ("torus_2d", "torus", "mesh_2d", "ring_bidirectional", "ring", "chain"),
+    "ring": ("ring_bidirectional", "ring", "chain", "double_binary_tree"),
+    "mesh_2d": ("mesh", "ring_bidirectional", "ring", "chain"),
+    "torus_2d": ("torus", "ring_bidirectional", "ring", "chain"),
     "fully_connected": ("direct", "halving_doubling", "ring", "chain"),
-    "switch": ("ring", "direct", "halving_doubling", "chain"),
+    "switch": ("ring", "halving_doubling", "direct", "chain"),
 }
 
 

@@ -115,3 +115,15 @@ def test_without_checks_the_time_is_the_same(plugins):
     ]
     assert both[0].out_of_place.time_ns == both[1].out_of_place.time_ns
     assert both[1].out_of_place.wrong is None
+
+
+def test_a_closed_form_that_assumes_other_links_is_left_out(plugins):
+    """Direct exchange costs one latency where everyone is linked; on a ring of 6 that is below the bound."""
+    formulas = []
+    for network in ("fully_connected", "ring"):
+        sets = (f"system.network.topology={network}", "cube.pes=2")
+        options = {"ranks": 6, "set": sets, "check": False, "plugins": plugins}
+        (row,) = time_collective("all_reduce", [64], "tiny", algo="direct", **options)
+        formulas.append(row.formula_ns)
+    assert formulas[0] > 1000.0
+    assert formulas[1] is None

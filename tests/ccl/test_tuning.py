@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.tuning import LARGE, Entry, Tuning, by_rule, choose, load_tuning
 
-RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_tree_all_reduce", "ccl.direct_all_reduce"
+RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_binary_tree_all_reduce", "ccl.direct_all_reduce"
 
 
 def test_the_measured_best_of_a_size_is_chosen():
