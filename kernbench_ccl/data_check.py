@@ -146,7 +146,8 @@ def compare(
     what: str,
 ) -> Verdict:
     """Count the elements of all ranks that differ, and say for each rank where and what is there."""
-    wrong, failures, silent = 0, [], 0
+    wrong, silent = 0, 0
+    failures: list[str] = []
     for rank, must_be in enumerate(right):
         if must_be is None:
             continue

@@ -49,8 +49,8 @@ def _of_edge(edge: Edge) -> Iterator[str]:
 def _of_node(node: Node, components: ComponentRegistry) -> Iterator[str]:
     for param in components.declared(node.impl):
         value = node.params.get(param.name)
-        slow = (param.dimension == "time" and value is not None and value > GRID_NS) or (
-            param.dimension in ("bandwidth", "frequency") and value is not None and value < FAST
-        )
-        if slow:
+        if value is None:
+            continue
+        fast_enough = param.dimension not in ("bandwidth", "frequency") or value >= FAST
+        if not fast_enough or (param.dimension == "time" and value > GRID_NS):
             yield f"{param.name} of {node.impl} is {DIMENSIONS[param.dimension].text(value)}"
