@@ -142,7 +142,7 @@ def bench(
     parts = part_pes(cubes, pes, communication_pes)
     problem = Problem(tokens, hidden, dtype, made, last, buckets, *parts, atol)
     spans = np.array(dist.spawn(rank_program, world, (problem,)))
-    alone, reduce, both = (spans[:, :, 1].max(axis=0) - spans[:, :, 0].min(axis=0)).tolist()
+    alone, reduce, both = (spans[:, :, 1].max(axis=0) - spans[:, :, 0].max(axis=0)).tolist()
     rt.report(what="backward alone", pes=len(problem.compute), time_ns=alone)
     rt.report(what="all_reduce alone", pes=len(problem.communicate), time_ns=reduce)
     ratios = {"of_longer": both / max(alone, reduce), "of_sum": both / (alone + reduce)}

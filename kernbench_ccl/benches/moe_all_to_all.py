@@ -171,12 +171,14 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> tuple[Array, list[
     rt.launch(gate_kernel, x, gate, gates, tokens, hidden, problem.count)
     stamps.append(rt.now)
 
+    rt.copy_to_host(gates)
     route = Route.of(gates.numpy(), problem.top_k)
     token, place = rt.tensor(route.token, name="token"), rt.tensor(route.place, name="place")
     weight, counts = rt.tensor(route.weight, name="weight"), rt.tensor(route.counts, name="counts")
     stamps.append(rt.now)
 
     dist.all_to_all_single(coming, counts)
+    rt.copy_to_host(coming)
     rows = coming.numpy()
     sent, received = route.counts.reshape(world, local).sum(axis=1).tolist(), rows.sum(axis=1).tolist()
     # A rank whose experts nobody chose still has tensors, of a row that nobody looks at.
