@@ -27,8 +27,14 @@ __tracebackhide__ = True
 ARGUMENTS: Final = PARAMETERS[:-1]
 """The parameters of every algorithm that `kernel_args` gives: all but `tl`."""
 
-LEAST_BYTES_PER_PE: Final = 512
-"""What a PE must have to move before another one is asked to help, in bytes of `count` elements."""
+MESSAGE_BYTES: Final = 1024
+"""The part of a rank's message for another that a PE must have before one more is asked to help."""
+
+FEW: Final = 4
+"""How many take part in small messages already: misses of their TLBs overlap."""
+
+LEAST_BYTES: Final = 64
+"""What each of those few must have."""
 
 
 @frozen
@@ -120,7 +126,8 @@ def plan_collective(
     wanted = collective.vectors if collective.contributors == "pe" else pes
     if wanted in ("auto", None) and one_will_do(rt, group):
         wanted = min(group.n_pe, algorithm.ways)
-    n_pe = pes_of(group, count * itemsize(collective.dtype), wanted)
+    size = COLLECTIVES[collective.name].size_count(count, group.world) * itemsize(collective.dtype)
+    n_pe = pes_of(group, size, wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     ranks, shape = tuple(places[:n_pe] for places in group.pes), collective.network
     extent = Extent(group.world, *(shape.grid(group.world) if NETWORKS[shape.name].flat else (group.world, 1)))
@@ -151,12 +158,14 @@ def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: st
 
 
 def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:
-    """Return how many PEs of each rank take part in moving `nbytes` (of `count` elements).
+    """Return how many PEs of each rank take part in a collective of `nbytes`, as nccl-tests counts them.
 
-    "auto": one for each 512 B, at most all that the group has. UsageError for a number that the group has not.
+    "auto": one for each 1 KiB of a rank's part, but four as soon as each has 64 B, at most all that the group has.
+    UsageError for a number that the group has not.
     """
     if pes in ("auto", None):
-        return max(1, min(group.n_pe, -(-nbytes // LEAST_BYTES_PER_PE)))
+        part = nbytes // group.world
+        return max(1, min(group.n_pe, max(-(-part // MESSAGE_BYTES), min(FEW, part // LEAST_BYTES))))
     if not isinstance(pes, int) or isinstance(pes, bool) or not 1 <= pes <= group.n_pe:
         raise UsageError(
             f"pes must be 'auto' or a number of PEs from 1 to {group.n_pe}, which each rank of {group.name} has, not "

@@ -11,7 +11,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_ccl.backend import ARGUMENTS, Part, elapsed_ns, pes_of, plan_collective
 from kernbench_ccl.contract import Collective, KernelContext, kernel_args, read_algorithm
-from kernbench_ccl.groups import make_group
+from kernbench_ccl.groups import Group, make_group
 from kernbench_ccl.selection import machine_network
 from kernbench_core.errors import UsageError
 from kernbench_core.pointers import PerPe, Pointer
@@ -113,13 +113,15 @@ def test_ranks_that_are_launched_together_start_together() -> None:
 
 @pytest.mark.parametrize(
     ("nbytes", "given", "found"),
-    [(1, "auto", 1), (512, None, 1), (513, "auto", 2), (1 << 20, "auto", 4), (1, 3, 3), (1 << 20, 1, 1)],
+    [
+        *((1, "auto", 1), (255, None, 1), (256, "auto", 2), (512, "auto", 4), (8192, "auto", 4), (8194, "auto", 5)),
+        *((1 << 20, "auto", 64), (1, 3, 3), (1 << 20, 1, 1)),
+    ],
 )
 def test_how_many_pes_take_part(nbytes: int, given: Any, found: int) -> None:
-    """One for each 512 B, and no more than there are; or as many as asked for."""
-    seen: list[int] = []
-    kb.run(lambda rt: (rt.zeros((4,)), seen.append(pes_of(make_group(rt.pes), nbytes, given))), "tiny")
-    assert seen == [found]
+    """One for each 1 KiB of a rank's part, but four from 64 B each on; no more than there are; or as many as asked."""
+    group = Group("pair", (0, 1), (tuple(range(64)), tuple(range(64, 128))))
+    assert pes_of(group, nbytes, given) == found
 
 
 @pytest.mark.parametrize("pes", [0, 5, True, "many"])
