@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_core.device_tensor import DeviceTensor
 from kernbench_core.dtypes import itemsize
