@@ -28,14 +28,15 @@ class PeDma(ComponentBase):
     Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; a read and a write channel, \
 each with its own queue and at most `servers` chunks outstanding, first come first served; set-up of a descriptor and \
 of each chunk, address translation, the round trip over the fabric, and the scratchpad's end of it on the scratchpad's \
-own channels. Traffic of others to the PE's scratchpad passes through.
+own channels. Traffic of others to the PE's scratchpad passes through. Messages between PEs: chunks are pushed to the \
+other DMA, one way, and what comes is put into its slot.
     Ignores: Descriptors are set up side by side: there is no limit on how many are known to the DMA. \
 Cutting a descriptor into chunks and rows takes no time of its own. What others send to or get from the scratchpad \
 passes without delay.
     Timing: a chunk leaves at max(taken, start of its descriptor + descriptor_overhead) + overhead + translation. \
 A read then takes its round trip and the wire and access to the scratchpad, into which its bytes go as they come; \
 a write first the wires and access to the scratchpad, from which its bytes leave as they come, then its round trip. \
-A descriptor ends with its last chunk.
+A push ends when its last byte is on the wire to the router. A descriptor ends with its last chunk.
     Source: bandwidth = outstanding x chunk / round trip (Little's law); the set-up times are estimates, unverified.
     """
 
