@@ -230,12 +230,13 @@ def _check(rt: Runtime, problem: Problem, x: Array, gates: DeviceTensor, y: Devi
 
 def mixture(problem: Problem, x: Array, gates: Array) -> Array:
     """Compute with numpy, for each token, the weighted sum of what the experts that `gates` prefers make of it."""
+    chosen = np.argsort(-gates, axis=1, kind="stable")[:, : problem.top_k]
+    weight = np.take_along_axis(gates, chosen, axis=1)
+    weight /= weight.sum(axis=1, keepdims=True)
     y = np.zeros(x.shape, np.float32)
-    for token, row in enumerate(gates):
-        chosen = np.argsort(-row, kind="stable")[: problem.top_k]
-        for expert in chosen:
-            made = product(x[token], problem.experts[expert], problem.dtype)
-            y[token] += row[expert] / row[chosen].sum() * made.astype(np.float32)
+    for expert, matrix in enumerate(problem.experts):
+        token, choice = np.nonzero(chosen == expert)
+        y[token] += weight[token, choice, None] * product(x[token], matrix, problem.dtype).astype(np.float32)
     return y.astype(numpy_dtype(problem.dtype))
 
 
