@@ -14,6 +14,7 @@ from kernbench_ccl.contract import Collective, KernelContext, kernel_args, read_
 from kernbench_ccl.groups import Group, make_group
 from kernbench_ccl.selection import machine_network
 from kernbench_core.errors import UsageError
+from kernbench_core.peers import Channel
 from kernbench_core.pointers import PerPe, Pointer
 from tests.ccl import naive
 
@@ -120,7 +121,7 @@ def test_ranks_that_are_launched_together_start_together() -> None:
 )
 def test_how_many_pes_take_part(nbytes: int, given: Any, found: int) -> None:
     """One for each 1 KiB of a rank's part, but four from 64 B each on; no more than there are; or as many as asked."""
-    group = Group("pair", (0, 1), (tuple(range(64)), tuple(range(64, 128))))
+    group = Group("pair", (0, 1), (tuple(range(64)), tuple(range(64, 128))), Channel())
     assert pes_of(group, nbytes, given) == found
 
 
