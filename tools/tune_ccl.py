@@ -40,6 +40,8 @@ LARGEST = 4 << 20
 """Measured too for `all_reduce`; elsewhere the best at 1 MiB is the best above."""
 DTYPE = "f16"
 TOLERANCE = 1.05
+STEADY = 1.02
+"""How much slower than the best the best of the size before may be and still stand."""
 
 
 @frozen
@@ -114,8 +116,8 @@ def entry(cell: Cell, measured: list[tuple[int, dict[str, float]]]) -> dict[str,
     winners: list[tuple[int, str]] = []
     for size, found in measured:
         name = best(found)
-        if winners and winners[-1][1] == name:
-            winners.pop()
+        if winners and found[winners[-1][1]] <= STEADY * found[name]:
+            name = winners.pop()[1]
         winners.append((size, name))
     return {
         "collective": cell.collective,
