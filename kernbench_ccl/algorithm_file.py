@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.contract import Algorithm, collective_of, load_algorithm, methods_of, read_algorithm
+from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
+from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.registry import AlgorithmEntry, Registry
 
-Algorithms = Registry[AlgorithmEntry]
+__tracebackhide__ = True  # what a file raises is told with its own lines
 
 
 def is_file(name: str) -> bool:
@@ -42,14 +41,12 @@ def open_algorithms(registry: Algorithms, name: str) -> list[Algorithm]:
     """
     if is_file(name):
         return [read_file(name)]
-    found = [
-        (full, collective_of(registry[full]))
-        for full in registry
-        if name in ("all", full) or methods_of(registry, collective_of(registry[full])).get(name) == full
-    ]
+    chosen = list(registry) if name == "all" else named(registry, name)
+    found = [(full, collective_of(registry[full])) for full in chosen]
     if not found:
-        methods = {method for collective in COLLECTIVES for method in methods_of(registry, collective)}
-        hint = did_you_mean(name, [*registry, *sorted(methods)])
+        known = {spelling for full in registry for spelling in spellings(full, collective_of(registry[full]))}
+        file = Path(f"{name}.py")
+        hint = f" Did you mean './{file}'?" if file.is_file() else did_you_mean(name, known)
         raise UsageError(
             f"algorithm must be a registered name, a method, the path of a .py file, or 'all', not {name!r}.{hint}"
         )

@@ -133,7 +133,7 @@ def plan_collective(
     ranks, shape = tuple(places[:n_pe] for places in group.pes), collective.network
     extent = Extent(group.world, *(shape.grid(group.world) if NETWORKS[shape.name].flat else (group.world, 1)))
     peers = Peers(ranks, group.channel, network_directions(shape.name, extent, ranks))
-    need = algorithm.scratch_count(count, group.world)
+    need = algorithm.scratch(count, group.world)
     kind = algorithm.kind_of(collective.network)
     arguments: dict[int, tuple[tuple[object, ...], ...]] = {}
     tensors: dict[int, tuple[DeviceTensor, ...]] = {}
@@ -144,11 +144,11 @@ def plan_collective(
         given = (place, own_out.get(rank), spare)
         source, target, spare_ptr = (None if part is None else part.pointer for part in map(_part, given))
         arguments[rank] = tuple(
-            tuple(algorithm.kernel_args(
+            algorithm.arguments(
                 KernelContext(source, target, spare_ptr, count, rank, group.world, pe, n_pe, kind, collective)
-            ))
+            )
             for pe in range(n_pe)
-        )  # fmt: skip
+        )
         tensors[rank] = tuple({part.tensor: None for part in map(_part, given) if part is not None})
     return Planned(group, collective, algorithm, count, n_pe, arguments, tensors, peers)
 

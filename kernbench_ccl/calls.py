@@ -134,7 +134,7 @@ class Call:
             redop=self.redop, root=self.root, counts=self.counts, sequence=number,
         )  # fmt: skip
         own = group.ranks.index(here.rank)
-        need = algorithm.scratch_count(self.count, group.size())
+        need = algorithm.scratch(self.count, group.size())
         if need:
             self.scratch.append(here.take(need, self.dtype))
         for place in (self.given, self.got):

@@ -125,7 +125,7 @@ def _of_ranks(algorithm: Algorithm, name: str, world: int, wanted: Wanted) -> Ra
         network = network_of(name, world)
     except NetworkFault as fault:
         return Ranks(world, refusal=f"{fault.key} {fault}")
-    refusal = algorithm.refuses(world, network)
+    refusal = algorithm.own_refusal(world, network)
     if refusal is not None:
         return Ranks(world, refusal=refusal)
     messages = steps = number = 0

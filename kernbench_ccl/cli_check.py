@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _EXIT = {"wrong": 1, "deadlock": 4, "raised": 6}
 """The exit code for the kind of the first fault."""
 
+_FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "raised": "AN ERROR"}
+"""What a row says of a kind of fault."""
+
 _MOST_TOLD = 3
 """Faults that are told in full; --json has all of them."""
 
@@ -134,7 +137,8 @@ def _rows(checked: Checked) -> list[str]:
     done = [ranks for ranks in checked.ranks if ranks.refusal is None]
     good = [ranks.world for ranks in done if not ranks.faults]
     bad = [ranks.world for ranks in done if ranks.faults]
-    steps, slots = max((r.steps for r in done), default=0), max((r.slots for r in done), default=0)
+    steps = max((r.steps for r in done), default=0)
+    slots = max((r.slots for r in done if not r.faults), default=0)
     lines = [
         f"  {checked.network:<15} {'proved ' + spell(good) if good else '-':<14} "
         f"{sum(r.cases for r in done):>4} cases {sum(r.messages for r in done):>8,} messages "
@@ -143,7 +147,8 @@ def _rows(checked: Checked) -> list[str]:
     if slots > 1:
         lines.append(f"    queues must have {slots} slots at least")
     if bad:
-        lines.append(f"    WRONG for {spell(bad)} ranks")
+        kinds = dict.fromkeys(ranks.faults[0].kind for ranks in done if ranks.faults)
+        lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell(bad)} ranks")
     refused: dict[str, list[int]] = {}
     for ranks in checked.ranks:
         if ranks.refusal is not None:
@@ -156,7 +161,8 @@ def _rows(checked: Checked) -> list[str]:
 def _general(ranks: Ranks) -> str:
     """Return a refusal with the number of ranks left out, so that those of several numbers are told once."""
     words = (ranks.refusal or "").split(" ")
-    return " ".join("N" if word.strip(".,;") == str(ranks.world) else word for word in words)
+    number = str(ranks.world)
+    return " ".join(word.replace(number, "N") if word.strip(".,;:") == number else word for word in words)
 
 
 def _wall(seconds: float) -> str:
@@ -182,8 +188,9 @@ def _verdict(found: Sequence[Checked]) -> list[str]:
     lines = []
     for fault in different[:_MOST_TOLD]:
         lines += _told(fault)
-    if len(faults) > len(different[:_MOST_TOLD]):
-        lines += ["", f"and {len(faults) - len(different[:_MOST_TOLD])} more faults; --json lists all"]
+    more = len(faults) - len(different[:_MOST_TOLD])
+    if more:
+        lines += ["", f"and {more} more {'faults' if more > 1 else 'fault'}; --json lists all"]
     return lines
 
 

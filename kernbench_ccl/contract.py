@@ -18,9 +18,13 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from kernbench_ccl.algorithm_names import collective_of as collective_of
+from kernbench_ccl.algorithm_names import full_name as full_name
+from kernbench_ccl.algorithm_names import methods_of as methods_of
 from kernbench_ccl.collectives import COLLECTIVES, refuse_redop
+from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.errors import KernelError, PluginError, UsageError
 from kernbench_core.networks import NETWORKS
 from kernbench_core.params import did_you_mean
 from kernbench_core.registry import AlgorithmEntry, Registry
@@ -179,13 +183,17 @@ def kernel_args(ctx: KernelContext) -> tuple[Any, ...]:
 
 @frozen
 class Cost:
-    """What a closed form is computed from: ranks, bytes as nccl counts them, GB/s and ns of one link and direction."""
+    """What a closed form is computed from: ranks, bytes as nccl counts them, GB/s and ns of one link and direction.
+
+    `pipeline` is as in `Collective`: False asks for the time of whole steps, where a form tells the two apart.
+    """
 
     world: int
     nbytes: float
     bandwidth: float
     latency: float
     network: Network
+    pipeline: bool = True
 
     @property
     def hop(self) -> float:
@@ -240,7 +248,49 @@ class Algorithm:
         if contributors not in self.contributors:
             known = " or ".join(self.contributors)
             return f"{self.name} must be given one vector per {known}, not per {contributors}; choose another."
-        return self.refuses(ranks, network)
+        sentence = self.own_refusal(ranks, network)
+        called = self.name.rpartition("/")[2].removesuffix(".py").rpartition(".")[2]
+        if sentence is None or called in sentence:
+            return sentence
+        return f"{self.name} must not be asked for {ranks} ranks on {network.name}: {sentence}"
+
+    def own_refusal(self, world: int, network: Network) -> str | None:
+        """Return what the module's `refuses` says; KernelError where that is neither a sentence nor None."""
+        sentence = self._asked("refuses", world, network)
+        if sentence is not None and (not isinstance(sentence, str) or not sentence):
+            raise KernelError(
+                f"{line_of(self.refuses)}: refuses must return a sentence or None, not {sentence!r}; say why not."
+            )
+        return sentence
+
+    def scratch(self, count: int, world: int) -> int:
+        """Return the elements of scratch memory that each rank needs; KernelError where the module says nonsense."""
+        found = self._asked("scratch_count", count, world)
+        if not hasattr(found, "__index__") or found < 0:
+            raise KernelError(
+                f"{line_of(self.scratch_count)}: scratch_count must return a number of elements from 0, not {found!r}."
+            )
+        return int(found)
+
+    def arguments(self, ctx: KernelContext) -> tuple[Any, ...]:
+        """Return the nine arguments of one PE's kernel; KernelError where `kernel_args` does not give nine."""
+        given = self._asked("kernel_args", ctx)
+        if not isinstance(given, Sequence) or len(given) != len(PARAMETERS) - 1:
+            found = f"{len(given)} of them" if isinstance(given, Sequence) else repr(given)
+            raise KernelError(
+                f"{line_of(self.kernel_args)}: kernel_args must return the nine arguments "
+                f"({', '.join(PARAMETERS[:-1])}), not {found}; import kernel_args from kernbench_ccl.contract to pass "
+                "all nine on."
+            )
+        return tuple(given)
+
+    def _asked(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the module; KernelError with its line for whatever it raises."""
+        try:
+            return getattr(self, name)(*arguments)
+        except Exception as error:
+            where = describe_site(site_of_traceback(error.__traceback__))
+            raise KernelError(f"{where}: {name} of {self.name} raised {type(error).__name__}: {error}.") from error
 
     def kind_of(self, network: Network) -> int:
         """Return the integer that its kernel knows a network by; UsageError where it does not know it."""
@@ -249,47 +299,15 @@ class Algorithm:
         return self.topologies[network.name]
 
 
+def line_of(function: Callable[..., Any]) -> str:
+    """Return where a function begins as `file.py:LINE`, or its name where it was not written in Python."""
+    code = getattr(function, "__code__", None)
+    return repr(function) if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
 def file_of(module: ModuleType) -> str:
     """Return the file of a module, or its name where it has none."""
     return getattr(module, "__file__", None) or module.__name__
-
-
-def full_name(registry: Registry[AlgorithmEntry], name: str, collective: str) -> str:
-    """Return the registered name of an algorithm that was named in full, without vendor, or by its method ("ring").
-
-    UsageError where several vendors have the method; UnknownName where nobody has it for this collective.
-    """
-    if name.endswith(".py"):
-        return name
-    if "." in name:
-        return registry[name].name
-    found = [full for full in registry if full.partition(".")[2] in (f"{name}_{collective}", name)]
-    if len(found) > 1:
-        raise UsageError(f"algorithm {name!r} must name one algorithm, not {' and '.join(found)}; write its full name.")
-    if found:
-        return found[0]
-    methods = methods_of(registry, collective)
-    if name in registry:
-        return name
-    raise UsageError(
-        f"algorithm of {collective} must be one of {', '.join(methods) or '(none is registered)'}, or a registered "
-        f"name, not {name!r}.{did_you_mean(name, methods) if methods else ''}"
-    )
-
-
-def methods_of(registry: Registry[AlgorithmEntry], collective: str) -> dict[str, str]:
-    """Return the algorithms that do a collective: short name (the full one where two share it) to full name."""
-    full = [name for name in registry if collective_of(registry[name]) == collective]
-    short = {name: name.partition(".")[2].removesuffix(f"_{collective}") for name in full}
-    shared = [method for method in short.values() if list(short.values()).count(method) > 1]
-    return {name if short[name] in shared else short[name]: name for name in full}
-
-
-def collective_of(entry: AlgorithmEntry) -> str:
-    """Return which collective an entry does: what it says, else what its name ends with, "" where neither tells."""
-    if entry.collective:
-        return entry.collective
-    return next((name for name in sorted(COLLECTIVES, key=len, reverse=True) if entry.name.endswith(f"_{name}")), "")
 
 
 def load_algorithm(registry: Registry[AlgorithmEntry], name: str, collective: str) -> Algorithm:

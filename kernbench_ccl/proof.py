@@ -174,7 +174,7 @@ class _Run:
             pointers = self._tensors(algorithm, rank)
             for place in range(case.n_pe):
                 context = KernelContext(*pointers, case.count, rank, case.world, place, case.n_pe, kind, collective)
-                arguments[self._peers.ranks[rank][place]] = tuple(algorithm.kernel_args(context))
+                arguments[self._peers.ranks[rank][place]] = algorithm.arguments(context)
         pes = tuple(arguments)
         programs = {pe: ((number, 0, 0),) for number, pe in enumerate(pes)}
         launch = Launch(algorithm.kernel, {}, (len(pes), 1, 1), programs, self._peers, collective)
@@ -196,7 +196,7 @@ class _Run:
         """Allocate a rank's tensors, and return the pointers to its input, its output and its scratch memory."""
         case, symbols = self.case, self._history.symbols
         n_in, n_out = sides(self.name, case, rank)
-        scratch = algorithm.scratch_count(case.count, case.world)
+        scratch = algorithm.scratch(case.count, case.world)
         spare = self._buffer(rank, "scratch", scratch).at(0) if scratch else None
         if not case.in_place or n_in is None or n_out is None:
             given = self._contributed(self._inputs, rank, "input", n_in, rank)

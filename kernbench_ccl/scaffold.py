@@ -25,7 +25,7 @@ def algorithm_text(name: str, collective: str = "all_reduce") -> str:
     if collective not in COLLECTIVES:
         raise UsageError(
             f"option --collective must be one of {', '.join(COLLECTIVES)}, not {collective!r}."
-            f"{did_you_mean(collective, COLLECTIVES)}"
+            f"{did_you_mean(collective, COLLECTIVES).partition(' Known: ')[0]}"
         )
     template = resources.files("kernbench_ccl.templates") / f"{collective}.py"
     return template.read_text("utf-8").replace(_PLACEHOLDER, name)

@@ -66,9 +66,18 @@ def component_error(ctx: RunContext, error: BaseException) -> ComponentError:
 
 
 def user_traceback(error: BaseException) -> str:
-    """Format the part of a traceback that lies outside the framework and its event loop."""
+    """Format the part of a traceback that lies outside the framework and its event loop.
+
+    Frames of a module that holds the name `__tracebackhide__` are left out, but for the one that raised.
+    """
+    walked = list(tracebacks.walk_tb(error.__traceback__))
     frames = [
-        frame for frame in tracebacks.extract_tb(error.__traceback__) if not frame.filename.startswith(_FRAMEWORK)
+        summary
+        for number, ((frame, _), summary) in enumerate(
+            zip(walked, tracebacks.extract_tb(error.__traceback__), strict=True), 1
+        )
+        if not summary.filename.startswith(_FRAMEWORK)
+        if "__tracebackhide__" not in frame.f_globals or number == len(walked)
     ]
     return "".join(tracebacks.format_list(frames)).rstrip()
 

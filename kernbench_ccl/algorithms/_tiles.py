@@ -12,6 +12,8 @@ from attrs import frozen
 
 from kernbench_ccl.contract import share
 
+__tracebackhide__ = True  # reports name the line of the algorithm
+
 T = TypeVar("T")
 
 LOADS_AHEAD = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from kernbench_ccl.cli_check import Numbers, spell
 from kernbench_ccl.contract import load_algorithm
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.proof import DEADLOCK, RAISED, WRONG, Case, Fault
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import Plugins
 from tests.ccl.ring_source import ring
 
@@ -350,3 +351,55 @@ def test_the_command_tells_faults_and_their_exit_codes(
     assert (found["schema"], found["proved"], fault["kind"], fault["rank"]) == (
         "kernbench.ccl.check/1", False, "deadlock", 0,
     )  # fmt: skip
+
+
+def test_refusals_of_several_numbers_of_ranks_are_told_once(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the number left out, and every comma and semicolon where it was."""
+    sentence = 'f"mine must have an even number, not {world}; add one." if world % 2 else None'
+    ring(tmp_path, ("def kernel(", f"def refuses(world, network):\n    return {sentence}\n\n\ndef kernel("))
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-5", "--count", "1") == 0
+    assert "    refused 3, 5: mine must have an even number, not N; add one.\n" in capsys.readouterr().out
+
+
+def test_a_row_says_deadlock_and_needs_no_slots_for_it(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How many slots were tried until then is no need of the algorithm."""
+    ring(tmp_path, ("tiles(rank - step), tiles(rank - step - 1)", "tiles(rank - step), tiles(rank - step)"))
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "3", "--count", "1") == 4
+    out = capsys.readouterr().out
+    assert "    DEADLOCK for 3 ranks\n" in out and "must have 4 slots" not in out
+
+
+def test_every_spelling_of_a_registered_name_is_opened(plugins: Plugins, tmp_path: Path, monkeypatch: Any) -> None:
+    """In full, without vendor, without collective; a file that is meant without its ending is guessed."""
+    for name in ("ccl.direct_gather", "direct_gather"):
+        assert [each.name for each in open_algorithms(plugins.algorithms, name)] == ["ccl.direct_gather"]
+    assert "ccl.direct_gather" in [each.name for each in open_algorithms(plugins.algorithms, "ccl.direct")]
+    monkeypatch.chdir(tmp_path)
+    ring(tmp_path)
+    for name, guess in (("ring.p", "ring"), ("rign", "ring")):
+        with pytest.raises(UsageError) as refused:
+            open_algorithms(plugins.algorithms, name)
+        assert str(refused.value) == (
+            f"algorithm must be a registered name, a method, the path of a .py file, or 'all', not {name!r}. "
+            f"Did you mean {guess!r}?"
+        )
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(UsageError) as refused:
+        open_algorithms(plugins.algorithms, "mine")
+    assert str(refused.value).endswith("not 'mine'. Did you mean './mine.py'?")
+
+
+def test_what_a_file_raises_is_told_by_its_own_lines(tmp_path: Path) -> None:
+    """None of kernbench's."""
+    path = tmp_path / "broken.py"
+    path.write_text("import no_such_module\n")
+    with pytest.raises(KernelError) as raised:
+        read_file(path)
+    assert str(raised.value) == (
+        f"algorithm file {str(path)!r} must run to its end, but it raised ModuleNotFoundError: No module named "
+        f"'no_such_module'.\n  File \"{path}\", line 1, in <module>\n    import no_such_module"
+    )

@@ -15,14 +15,12 @@ from kernbench_ccl.contract import (
     Cost,
     KernelContext,
     Network,
-    full_name,
     kernel_args,
     load_algorithm,
-    methods_of,
     read_algorithm,
     share,
 )
-from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.errors import KernelError, PluginError, UsageError
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry
 
 US = Provider("ccl", "kernbench", "1.0")
@@ -135,35 +133,58 @@ def test_kernel_args_are_the_nine_in_order() -> None:
     assert kernel_args(KernelContext(1, 2, 3, 4, 5, 6, 7, 8, 9, call())) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
 
 
-def test_a_short_name_finds_the_method_of_the_collective() -> None:
-    """Of any vendor; a full name is taken as it is."""
-    known = registry("ccl.ring_all_reduce", "ccl.ring_all_gather", "acme.ring_bidirectional_all_reduce")
-    assert full_name(known, "ring", "all_gather") == "ccl.ring_all_gather"
-    assert full_name(known, "ring_bidirectional", "all_reduce") == "acme.ring_bidirectional_all_reduce"
-    assert full_name(known, "ccl.ring_all_reduce", "all_reduce") == "ccl.ring_all_reduce"
-    assert methods_of(known, "all_reduce") == {
-        "ring_bidirectional": "acme.ring_bidirectional_all_reduce", "ring": "ccl.ring_all_reduce"
-    }  # fmt: skip
+def said(function: Any, *arguments: Any) -> tuple[str, int]:
+    """Return what is raised, and its exit code."""
+    with pytest.raises(KernelError) as caught:
+        function(*arguments)
+    return str(caught.value), caught.value.exit_code
 
 
-def test_a_short_name_of_two_vendors_is_asked_for_in_full() -> None:
-    """Which one comes first must not decide."""
-    known = registry("ccl.ring_all_reduce", "acme.ring_all_reduce")
-    with pytest.raises(UsageError) as caught:
-        full_name(known, "ring", "all_reduce")
-    assert str(caught.value) == (
-        "algorithm 'ring' must name one algorithm, not acme.ring_all_reduce and ccl.ring_all_reduce; write its full "
-        "name."
+def test_arguments_that_are_not_nine_are_refused_with_the_line_of_kernel_args() -> None:
+    """Too few, or no sequence at all."""
+
+    def short(ctx: KernelContext) -> Any:
+        return ctx.in_ptr, ctx.out_ptr
+
+    def nothing(ctx: KernelContext) -> Any:
+        return None
+
+    context = KernelContext(1, 2, 3, 4, 5, 6, 7, 8, 9, call())
+    for function, found in ((short, "2 of them"), (nothing, "None")):
+        line = f"{__file__}:{function.__code__.co_firstlineno}"
+        assert said(read_algorithm(module(kernel_args=function), "acme.mine").arguments, context) == (
+            f"{line}: kernel_args must return the nine arguments (in_ptr, out_ptr, scratch_ptr, count, rank, world, "
+            f"pe, n_pe, topo_kind), not {found}; import kernel_args from kernbench_ccl.contract to pass all nine on.",
+            6,
+        )
+
+
+def test_what_functions_of_a_module_raise_or_return_wrongly_is_told_with_their_line() -> None:
+    """An algorithm's refusal, scratch memory and arguments."""
+
+    def refuses(world: int, network: Network) -> Any:
+        return world == 3
+
+    def scratch_count(count: int, world: int) -> Any:
+        return count / world
+
+    def raising(ctx: KernelContext) -> Any:
+        return ctx.nothing  # type: ignore[attr-defined]
+
+    found = read_algorithm(module(refuses=refuses, scratch_count=scratch_count, kernel_args=raising), "acme.mine")
+    lines = [f"{__file__}:{each.__code__.co_firstlineno}" for each in (refuses, scratch_count)]
+    assert said(found.refusal, RING) == (
+        f"{lines[0]}: refuses must return a sentence or None, not False; say why not.",
+        6,
     )
-    assert sorted(methods_of(known, "all_reduce")) == ["acme.ring_all_reduce", "ccl.ring_all_reduce"]
-
-
-def test_an_unknown_name_lists_the_methods_of_the_collective() -> None:
-    """The closest is suggested."""
-    with pytest.raises(UsageError) as caught:
-        full_name(registry("ccl.ring_all_reduce", "ccl.torus_all_reduce"), "rign", "all_reduce")
-    assert str(caught.value) == (
-        "algorithm of all_reduce must be one of ring, torus, or a registered name, not 'rign'. Did you mean 'ring'?"
+    assert said(found.scratch, 3, 2) == (
+        f"{lines[1]}: scratch_count must return a number of elements from 0, not 1.5.",
+        6,
+    )
+    assert said(found.arguments, KernelContext(1, 2, 3, 4, 5, 6, 7, 8, 9, call())) == (
+        f"{__file__}:{raising.__code__.co_firstlineno + 1}: kernel_args of acme.mine raised AttributeError: "
+        "'KernelContext' object has no attribute 'nothing'.",
+        6,
     )
 
 
@@ -193,8 +214,13 @@ def test_an_algorithm_of_another_collective_is_refused() -> None:
 
 def test_what_an_algorithm_does_not_run_on_is_a_sentence() -> None:
     """The network, who contributes, and what the module itself refuses."""
-    found = read_algorithm(module(refuses=lambda world, network: "no." if world == 3 else None), "acme.mine")
-    assert found.refusal(RING, 3) == "no." and found.refusal(RING, 4) is None
+    refusals = {3: "no.", 5: "mine must have fewer."}
+    found = read_algorithm(module(refuses=lambda world, network: refusals.get(world)), "acme.mine")
+    assert found.refusal(RING, 3) == "acme.mine must not be asked for 3 ranks on ring: no."
+    assert found.refusal(RING, 5) == "mine must have fewer."
+    assert found.refusal(RING, 4) is None
+    file = read_algorithm(module(refuses=lambda world, network: "a copy has none."), "./my/mine.py")
+    assert file.refusal(RING) == "./my/mine.py must not be asked for 4 ranks on ring: a copy has none."
     sentence = "acme.mine must run on one of the networks ring, not 'switch'; choose another."
     assert found.refusal(Network("switch", 4, 4)) == sentence
     with pytest.raises(UsageError) as caught:

@@ -55,9 +55,11 @@ def test_a_collective_must_be_known(tmp_path: Path) -> None:
     """A close name is suggested."""
     with pytest.raises(UsageError) as refused:
         write_algorithm("chain", "allreduce", tmp_path)
-    assert str(refused.value).startswith(
-        f"option --collective must be one of {', '.join(COLLECTIVES)}, not 'allreduce'. Did you mean 'all_reduce'?"
-    )
+    known = f"option --collective must be one of {', '.join(COLLECTIVES)}, not"
+    assert str(refused.value) == f"{known} 'allreduce'. Did you mean 'all_reduce'?"
+    with pytest.raises(UsageError) as unlike:
+        write_algorithm("chain", "xyz", tmp_path)
+    assert str(unlike.value) == f"{known} 'xyz'."
 
 
 def test_what_comes_next_is_three_commands() -> None:
