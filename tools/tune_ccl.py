@@ -66,10 +66,10 @@ def cells() -> list[Cell]:
     """Return every cell; two ranks are joined alike in all networks but the switch."""
     return [
         Cell(collective, network, world)
+        for collective in TUNED
         for world in WORLDS
         for network in NETWORKS
         if world > 2 or network in ("ring", "switch")
-        for collective in TUNED
     ]
 
 
