@@ -133,7 +133,7 @@ def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | No
     if algorithm.formula is None or machine.world < 2:
         return None
     network = machine_network(machine.graph.checked_design, case.settings.topology)
-    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network)
+    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network, case.settings.pipeline)
     return float(algorithm.formula(cost))
 
 

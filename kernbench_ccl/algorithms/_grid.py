@@ -119,39 +119,61 @@ def _stride(ranks: Sequence[int]) -> int:
 def all_reduce_time(cost: Cost, ways: int, wraps: bool) -> float:
     """Return the closed form of an all-reduce in both dimensions, cut into `ways` parts, in ns.
 
-    Each part is 2(X - 1)(a + s/(X b)) + 2(Y - 1)(a + s/(X Y b)) for s = S/ways, X the dimension that it takes first.
-    Parts that take the other first use other links at that time. Where a dimension does not wrap around, the message
-    from its last rank to its first crosses X - 1 links, twice.
+    Of each part of s = S/ways go s/X in X - 1 steps along the X places of the dimension that it takes first, s/(X Y) in
+    2(Y - 1) steps along the other, and s/X in X - 1 steps back.
     """
-    s = cost.nbytes / ways
-    return max(
-        2 * (_steps(cost, first, s / first, ways, wraps) + _steps(cost, second, s / cost.world, ways, wraps))
-        for first, second in _orders(cost)
-    )
+    parts = []
+    for first, second in _orders(cost):
+        out, across = [(first, 1 / first.size)] * (first.size - 1), [(second, 1 / cost.world)] * (2 * second.size - 2)
+        parts.append([*out, *across, *out])
+    return _lockstep(cost, parts, ways, wraps)
 
 
 def gather_time(cost: Cost, ways: int, wraps: bool) -> float:
     """Return the closed form of a reduce-scatter or an all-gather in both dimensions, cut into `ways` parts, in ns.
 
-    For all-gather: (X - 1)(a + s/(X Y b)) and then (Y - 1)(a + s/(Y b)), s = S/ways; reduce-scatter is its reverse.
+    All-gather: of each part of s = S/ways go s/(X Y) in X - 1 steps along the dimension that it takes first, and s/Y in
+    Y - 1 steps along the other; a reduce-scatter is its reverse.
     """
-    s = cost.nbytes / ways
-    return max(
-        _steps(cost, first, s / cost.world, ways, wraps) + _steps(cost, second, s / second, ways, wraps)
-        for first, second in _orders(cost)
-    )
+    parts = []
+    for first, second in _orders(cost):
+        parts.append([(first, 1 / cost.world)] * (first.size - 1) + [(second, 1 / second.size)] * (second.size - 1))
+    return _lockstep(cost, parts, ways, wraps)
 
 
-def _orders(cost: Cost) -> tuple[tuple[int, int], tuple[int, int]]:
+@frozen
+class _Dimension:
+    name: str
+    size: int
+
+
+def _orders(cost: Cost) -> tuple[tuple[_Dimension, _Dimension], tuple[_Dimension, _Dimension]]:
     width, height = cost.network.grid(cost.world)
-    return (width, height), (height, width)
+    rows, columns = _Dimension("row", width), _Dimension("column", height)
+    return (rows, columns), (columns, rows)
 
 
-def _steps(cost: Cost, size: int, nbytes: float, ways: int, wraps: bool) -> float:
-    """Return the time of a ring of `size` places in which a part sends `nbytes` per step.
+def _lockstep(cost: Cost, parts: Sequence[Sequence[tuple[_Dimension, float]]], ways: int, wraps: bool) -> float:
+    """Return the time of steps in which all parts take a step each, in ns: the longest row of messages.
 
-    Two places have one link for both directions.
+    A rank's step ends when it has the messages of all parts, so the row may change between dimensions. Parts that go
+    along the same dimension at a step share its links; four ways use both directions of them, which two places have but
+    one of. Where a dimension does not wrap around, its last place sends to its first over the links that lead back: of
+    messages along X places every X-th is such a one.
     """
-    sharing = 2 if ways == 4 and size == 2 else 1
-    way_back = 0.0 if wraps or size <= 2 else (size - 2) * cost.hop
-    return (size - 1) * (cost.hop + sharing * nbytes / cost.bandwidth) + way_back
+    latest = {0: 0.0}
+    """When a row ends, by how many of its messages went along rows."""
+    for number, step in enumerate(zip(*parts, strict=True)):
+        load: dict[_Dimension, float] = {}
+        for dimension, fraction in step:
+            sharing = 2 if ways == 4 and dimension.size == 2 else 1
+            load[dimension] = load.get(dimension, 0.0) + sharing * fraction * cost.nbytes / ways / cost.bandwidth
+        before, latest = latest, {}
+        for in_rows, ended in before.items():
+            for dimension, took in load.items():
+                is_row = dimension.name == "row"
+                earlier = in_rows if is_row else number - in_rows
+                back = 0 if wraps or earlier % dimension.size else max(0, dimension.size - 2)
+                after = in_rows + is_row
+                latest[after] = max(latest.get(after, 0.0), ended + (1 + back) * cost.hop + took)
+    return max(latest.values())

@@ -3,15 +3,15 @@
 Counted from the root, rank v gets partial sums from v + 2^k for the bits below its lowest one, adds its own, and sends
 the sum to v without its lowest bit.
 
-Closed form: ceil(log2 N)(a + S/b), where no two messages share a link: after k rounds 2^k ranks have taken part.
+Closed form: ceil(log2 N)(a + S/b) for N = 2^k, where no two messages share a link: after k rounds 2^k ranks have taken
+part. For other N less: what its messages take one by one (`_stepped`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms import _stepped, _tree
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost, share
@@ -48,5 +48,5 @@ def scratch_count(count: int, world: int) -> int:
 
 
 def formula(cost: Cost) -> float:
-    """Return ceil(log2 N)(a + S/b) in ns."""
-    return math.ceil(math.log2(cost.world)) * (cost.hop + cost.nbytes / cost.bandwidth)
+    """Return the time of the messages of the tree (`_stepped`) in ns: ceil(log2 N)(a + S/b) for N = 2^k."""
+    return _stepped.tree_time(cost, [lambda rank: _tree.binomial(cost.world, 0, rank)], [_stepped.UP])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms import _stepped, _tree
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost, share
@@ -48,5 +48,11 @@ kernel = double_binary_tree_all_reduce
 
 
 def formula(cost: Cost) -> float:
-    """Return 2 log2(N) a + 2 S/b in ns."""
-    return 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth
+    """Return 2 log2(N) a + 2 S/b in ns, or step by step the time of the messages of both trees (`_stepped`)."""
+    if cost.pipeline:
+        return 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth
+    return _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP, _stepped.DOWN])
+
+
+def _place(cost: Cost, which: int) -> _stepped.Place:
+    return lambda rank: _tree.double_binary(cost.world, rank, which)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms import _stepped, _tree
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost, share
@@ -52,5 +52,11 @@ def scratch_count(count: int, world: int) -> int:
 
 
 def formula(cost: Cost) -> float:
-    """Return log2(N) a + S/b in ns."""
-    return math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth
+    """Return log2(N) a + S/b in ns, or step by step the time of the messages of both trees (`_stepped`)."""
+    if cost.pipeline:
+        return math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth
+    return _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP])
+
+
+def _place(cost: Cost, which: int) -> _stepped.Place:
+    return lambda rank: _tree.double_binary_from(cost.world, 0, rank, which)

@@ -129,8 +129,12 @@ def _stepped(
 
 
 def formula(cost: Cost) -> float:
-    """Return 2 log2(n) a + 2 (n - 1)/n S/b in ns, and 2(a + S/b) more where N is no power of two."""
+    """Return 2 log2(n) a + 2 (n - 1)/n S/b in ns, and 2(a + S/b) more where N is no power of two.
+
+    On a switch S/(2 b) more still: the first half that a member sends which has nobody to wait for shares the last link
+    with what its partner folds.
+    """
     steps = cost.world.bit_length() - 1
     members, wire = 1 << steps, cost.nbytes / cost.bandwidth
-    folding = 0.0 if members == cost.world else 2 * (cost.hop + wire)
-    return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + folding
+    folding = 2 * (cost.hop + wire) + (wire / 2 if cost.network.name == "switch" else 0.0)
+    return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + (0.0 if members == cost.world else folding)

@@ -2,8 +2,8 @@
 
 At any time every rank sends to one other and is sent to by one, so that one pair's message has the link for itself.
 
-Closed form: N - 1 rounds of a + S/(N b) one after the other; as no round waits for the one before, at most one a is
-seen: a + (N - 1)/N S/b, on a fully connected network and on a switch.
+Closed form: N - 1 rounds of S/(N b) one after the other, and as no round waits for the one before, one latency:
+a + (N - 1)/N S/b. On a fully connected network each round has links of its own, and all pass at once: a + S/(N b).
 """
 
 from __future__ import annotations
@@ -41,5 +41,6 @@ kernel = pairwise_all_to_all
 
 
 def formula(cost: Cost) -> float:
-    """Return a + (N - 1)/N S/b in ns; S is what a rank sends in all."""
-    return cost.hop + (cost.world - 1) / cost.world * cost.nbytes / cost.bandwidth
+    """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns; S is what a rank sends in all."""
+    links = cost.world - 1 if cost.network.name == "fully_connected" else 1
+    return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)

@@ -48,6 +48,8 @@ def scratch_count(count: int, world: int) -> int:
 
 
 def formula(cost: Cost) -> float:
-    """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns."""
+    """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns, or step by step (N - 1)(a + S/b)."""
     wire = cost.nbytes / cost.bandwidth
+    if not cost.pipeline:
+        return (cost.world - 1) * (cost.hop + wire)
     return (math.sqrt(max(0, cost.world - 2) * cost.hop) + math.sqrt(wire)) ** 2 + cost.hop

@@ -1,0 +1,80 @@
+"""The time of whole messages that wait for each other: closed forms of trees, step by step.
+
+A message leaves when those that it waits for are there. On a switch all messages of a rank share its link up and its
+link down; elsewhere every pair of ranks is taken to have a link for itself. A message of s bytes that meets nobody
+takes a + s/b. First ready is first served.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+
+from attrs import frozen
+
+from kernbench_ccl.algorithms._tree import Tree
+from kernbench_ccl.contract import Cost
+
+Place = Callable[[int], Tree]
+"""The place in a tree of a rank."""
+UP, DOWN = "up", "down"
+
+
+@frozen
+class Message:
+    """One whole message, and the numbers of those that it waits for; `turn` decides between those ready together."""
+
+    source: int
+    target: int
+    after: tuple[int, ...]
+    turn: int = 0
+
+
+def tree_time(cost: Cost, trees: Sequence[Place], ways: Sequence[str]) -> float:
+    """Return the time in ns of equal parts of a vector that go up trees, or down, or `UP` and then `DOWN`."""
+    messages: list[Message] = []
+    for place in trees:
+        messages += _along(place, cost.world, ways, len(messages))
+    return time_of(cost, messages, cost.nbytes / len(trees))
+
+
+def time_of(cost: Cost, messages: Sequence[Message], nbytes: float) -> float:
+    """Return when the last of these messages of `nbytes` is there, in ns."""
+    wire, shared = nbytes / cost.bandwidth, cost.network.name == "switch"
+    missing = [len(message.after) for message in messages]
+    followers: list[list[int]] = [[] for _ in messages]
+    for number, message in enumerate(messages):
+        for earlier in message.after:
+            followers[earlier].append(number)
+    free: dict[object, float] = {}
+    ready = [(0.0, messages[number].turn, number) for number, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    last = 0.0
+    while ready:
+        at, _, number = heapq.heappop(ready)
+        source, target = messages[number].source, messages[number].target
+        up, down = ((UP, source), (DOWN, target)) if shared else ((source, target), (source, target, DOWN))
+        start = max(at, free.get(up, 0.0))
+        there = max(start + cost.hop, free.get(down, 0.0)) + wire
+        free[up], free[down], last = start + wire, there, max(last, there)
+        for following in followers[number]:
+            missing[following] -= 1
+            if not missing[following]:
+                heapq.heappush(ready, (there, messages[following].turn, following))
+    return last
+
+
+def _along(place: Place, world: int, ways: Sequence[str], first: int) -> Iterator[Message]:
+    """Yield the messages of one tree, numbered from `first`: every rank's upwards, then every rank's downwards."""
+    below = [rank for rank in range(world) if place(rank).parent is not None]
+    number = {(way, rank): first + i for i, (way, rank) in enumerate((way, rank) for way in ways for rank in below)}
+    for way, rank in number:
+        parent = place(rank).parent
+        assert parent is not None
+        if way == UP:
+            yield Message(rank, parent, tuple(number[UP, child] for child in place(rank).children))
+            continue
+        before = [number[DOWN, parent]] if place(parent).parent is not None else []
+        if not before and UP in ways:
+            before = [number[UP, child] for child in place(parent).children]
+        yield Message(parent, rank, tuple(before), place(parent).children.index(rank))
