@@ -1,9 +1,10 @@
-"""`kernbench ccl`: time collectives as nccl-tests does, check algorithms, begin new ones."""
+"""`kernbench ccl`: time collectives as nccl-tests does, list and check algorithms, begin new ones."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,12 +32,13 @@ COLLECTIVES = {
 _NAMES = {"sendrecv": "send_recv"}
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 _REDUCES = ("all_reduce", "reduce_scatter", "reduce")
-_OTHERS = ("check", "new")
+_OTHERS = {"list": "cli_list:list_algorithms", "check": "cli_check:check", "new": "cli_check:new"}
+"""The other commands, and where they are in this package."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 class CclGroup(click.Group):
-    """The group: a command for each collective, and those that check and write algorithms."""
+    """The group: a command for each collective, and those that list, check and write algorithms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the collectives, then the other commands."""
@@ -45,11 +47,10 @@ class CclGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a collective, also under nccl's spelling, or one of the others."""
         if cmd_name in _OTHERS:
-            from kernbench_ccl import cli_check
-
-            return getattr(cli_check, cmd_name)  # type: ignore[no-any-return]
-        name = {_folded(known): known for known in COLLECTIVES}.get(_folded(cmd_name))
-        return None if name is None else _command(name)
+            module, _, name = _OTHERS[cmd_name].partition(":")
+            return getattr(import_module(f"{__package__}.{module}"), name)  # type: ignore[no-any-return]
+        known = {_folded(name): name for name in COLLECTIVES}.get(_folded(cmd_name))
+        return None if known is None else _command(known)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -68,7 +69,7 @@ def _folded(name: str) -> str:
 
 @click.group(cls=CclGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def ccl() -> None:
-    """Time collectives as nccl-tests does; check collective algorithms, and begin new ones."""
+    """Time collectives as nccl-tests does; list and check collective algorithms, and begin new ones."""
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -146,7 +147,7 @@ def _options(name: str) -> list[click.Parameter]:
                help="Each size is SIZE bytes more instead."),
         option("-d", "--dtype", metavar="DTYPE", default="f16", show_default=True, help="f16, bf16, f32, int32, …"),
         *own,
-        option("--ranks", metavar="N", callback=_at_least(1),
+        option("--ranks", metavar="N", callback=_at_least(2),
                help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
         option("--network", metavar="NAME", callback=_one_of(*_NETWORKS),
                help="ring, mesh_2d, torus_2d, fully_connected or switch.  [default: the topology's]"),

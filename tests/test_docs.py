@@ -33,9 +33,15 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_do_what_the_page_shows(docs: ModuleType, all_plugins: Plugins, page: str) -> None:
+def test_examples_do_what_the_page_shows(docs: ModuleType, page: str) -> None:
     """To write what is printed now into the pages: python tools/check_docs.py --update."""
-    assert docs.check(page, all_plugins) == []
+    assert docs.check(page, docs.plugins_of(page)) == []
+
+
+def test_the_example_is_there_only_for_pages_that_mention_it(docs: ModuleType) -> None:
+    """A reader who has not installed it sees what the other pages show."""
+    assert "example.star_all_reduce" in docs.plugins_of("docs/plugins.md").algorithms
+    assert "example.star_all_reduce" not in docs.plugins_of("docs/collectives.md").algorithms
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -166,6 +166,38 @@ def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> N
     assert times[1]["phases"]["kernel"] - times[0]["phases"]["kernel"] == 63.0
 
 
+def test_the_algorithm_of_the_example_is_listed(clean_environment: Path) -> None:
+    """With who brought it."""
+    listed = kernbench(clean_environment, "ccl", "list", "all_reduce", "--json")["algorithms"]
+    (star,) = [each for each in listed if each["method"] == "star"]
+    assert (star["name"], star["provider"]) == ("example.star_all_reduce", "kernbench-example 0.1.0")
+
+
+def test_the_algorithm_of_the_example_is_proved_by_its_name(clean_environment: Path) -> None:
+    """For every number of ranks that it does, on both networks; the refusal is the example's own sentence."""
+    found = kernbench(clean_environment, "ccl", "check", "star", "--ranks", "2-5,18", "--json")
+    assert found["proved"]
+    assert [(each["algorithm"], each["topology"]) for each in found["topologies"]] == [
+        ("example.star_all_reduce", "fully_connected"), ("example.star_all_reduce", "switch"),
+    ]  # fmt: skip
+    for each in found["topologies"]:
+        assert [(ranks["ranks"], ranks["proved"]) for ranks in each["ranks"]] == [
+            (2, True), (3, True), (4, True), (5, True), (18, False),
+        ]  # fmt: skip
+        assert each["ranks"][-1]["refusal"] == (
+            "star_all_reduce must have at most 17 ranks, not 18; choose direct, which shares the work."
+        )
+
+
+def test_the_algorithm_of_the_example_is_timed_beside_ours(clean_environment: Path) -> None:
+    """Its data is right, and direct, which shares the work among ranks, is faster for a large vector."""
+    args = "ccl all_reduce --topology tiny --ranks 5 --network switch -b 256K -e 256K --algo all --json -q"
+    table = kernbench(clean_environment, *args.split())
+    times = {row["algorithm"]: row["out_of_place"]["time_ns"] for row in table["rows"]}
+    assert table["wrong"] == table["hazards"] == 0
+    assert times["example.star_all_reduce"] > 2 * times["ccl.direct_all_reduce"]
+
+
 def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clean_environment: Path) -> None:
     """Without the configuration the run ends in a sentence."""
     args = [clean_environment / "kernbench", "run", "example-silu", "--topology", "tiny", "-q"]

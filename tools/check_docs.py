@@ -36,6 +36,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 
 REPO = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md")))
+#: The example comes last: a page that does not mention it is executed without.
 ENTRY_POINTS = tuple(f"{name} = kernbench_{name}.plugin" for name in ("builtin", "ccl", "example"))
 #: What the pages are wide; a run in a pipe is as wide as COLUMNS says.
 WIDTH = "112"
@@ -156,6 +157,12 @@ def scratch_folder() -> Iterator[Path]:
                 os.environ["COLUMNS"] = columns
 
 
+def plugins_of(page: str) -> Plugins:
+    """Return what a page is executed with: kernbench's own plug-ins, and the example where the page mentions it."""
+    mentioned = "plugins_example" in (REPO / page).read_text(encoding="utf-8")
+    return load_plugins(ENTRY_POINTS if mentioned else ENTRY_POINTS[:-1], installed=False)
+
+
 def check(page: str, plugins: Plugins, *, update: bool = False) -> list[str]:
     """Run a page in a folder of its own; return what is wrong, or write what is printed now into it."""
     updated: list[tuple[str, str]] | None = [] if update else None
@@ -176,8 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--update", action="store_true", help="write what is printed now into the pages")
     parser.add_argument("pages", nargs="*", default=PAGES, metavar="PAGE")
     options = parser.parse_args(argv)
-    plugins = load_plugins(ENTRY_POINTS, installed=False)
-    found = [fault for page in options.pages for fault in check(page, plugins, update=options.update)]
+    found = [fault for page in options.pages for fault in check(page, plugins_of(page), update=options.update)]
     print("\n".join(found) or "every example is as shown")
     return 1 if found else 0
 

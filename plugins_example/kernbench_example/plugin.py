@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import BenchEntry, ComponentEntry, OpEntry
+from kernbench_core.registry import AlgorithmEntry, BenchEntry, ComponentEntry, OpEntry
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -26,6 +26,17 @@ def kernbench_components() -> list[ComponentEntry]:
 def kernbench_ops() -> list[OpEntry]:
     """Return the ops that phase 2 computes with this distribution's functions."""
     return [OpEntry("example_silu", "kernbench_example.sfu:silu")]
+
+
+def kernbench_algorithms() -> list[AlgorithmEntry]:
+    """Return the collective algorithms: each is the `kernel` of a module of its own."""
+    return [
+        AlgorithmEntry(
+            "example.star_all_reduce",
+            "kernbench_example.star_all_reduce:kernel",
+            "Rank 0 adds what everyone sends, and sends everyone the result.",
+        )
+    ]
 
 
 def kernbench_benches() -> list[BenchEntry]:

@@ -225,7 +225,10 @@ REFUSED = [
     ("all_reduce -b 2K -e 1K", 2, "option -e must be at least what -b is, 2048 B, not 1024 B; give a larger one."),
     ("all_reduce -f 1", 2, "option -f must be a factor above 1, as '2', not '1'."),
     ("all_reduce -f 2 -i 1K", 2, "options -f and -i exclude each other; give one of them."),
-    ("all_reduce --ranks 0", 2, "option --ranks must be an integer of at least 1, not '0'."),
+    ("all_reduce --ranks 0", 2, "option --ranks must be an integer of at least 2, not '0'."),
+    ("all_reduce --ranks 1", 2, "option --ranks must be an integer of at least 2, not '1'."),
+    ("list al_reduce", 2, "collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+     "reduce, gather, scatter, send_recv, barrier, not 'al_reduce'. Did you mean 'all_reduce'?"),
     ("all_reduce --topology tiny", 2, "a collective must have at least 2 ranks, and this topology has 1 SIP; give "
      "--ranks, or another --topology."),
     ("broadcast --ranks 3 --root 3", 2, "option --root must be a rank from 0 to 2, not 3; choose one of these."),
@@ -256,7 +259,7 @@ def test_help_names_every_collective_and_command(call):
     """The group's help lists what there is."""
     code, out, _ = call("--help")
     assert code == 0
-    for name in (*ALL, "check", "new"):
+    for name in (*ALL, "list", "check", "new"):
         assert f"\n  {name} " in out
     code, out, _ = call("broadcast", "--help")
     assert code == 0
