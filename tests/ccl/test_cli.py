@@ -227,8 +227,6 @@ REFUSED = [
     ("all_reduce -f 2 -i 1K", 2, "options -f and -i exclude each other; give one of them."),
     ("all_reduce --ranks 0", 2, "option --ranks must be an integer of at least 2, not '0'."),
     ("all_reduce --ranks 1", 2, "option --ranks must be an integer of at least 2, not '1'."),
-    ("list al_reduce", 2, "collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
-     "reduce, gather, scatter, send_recv, barrier, not 'al_reduce'. Did you mean 'all_reduce'?"),
     ("all_reduce --topology tiny", 2, "a collective must have at least 2 ranks, and this topology has 1 SIP; give "
      "--ranks, or another --topology."),
     ("broadcast --ranks 3 --root 3", 2, "option --root must be a rank from 0 to 2, not 3; choose one of these."),

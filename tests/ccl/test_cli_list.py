@@ -46,3 +46,12 @@ def test_the_text_says_what_each_is_limited_to(
     assert "[for 2, 4, 8, 16, … ranks]" in text
     assert listed(plugins, capsys, "alltoall") == listed(plugins, capsys, "all_to_all")
     assert max(map(len, listed(plugins, capsys).splitlines())) <= 80
+
+
+def test_a_collective_that_is_none_is_refused(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the closest one."""
+    assert main(["ccl", "list", "al_redce"], plugins) == 2
+    assert capsys.readouterr().err == (
+        "error: collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, "
+        "gather, scatter, send_recv, barrier, not 'al_redce'. Did you mean 'all_reduce'?\n"
+    )
