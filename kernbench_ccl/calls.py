@@ -303,8 +303,8 @@ def _uneven(
                 if gives != expects:
                     own.stall(
                         f"all_to_all_single #{number} of {group.name()}",
-                        f"rank {group.ranks[sender]} sends {gives} rows to rank {group.ranks[receiver]}, which expects "
-                        f"{expects}",
+                        f"rank {group.ranks[sender]} sends {gives} row{'' if gives == 1 else 's'} to rank "
+                        f"{group.ranks[receiver]}, which expects {expects}",
                     )
         if len(known) == world:
             del own.world.splits[group.name(), number]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
 
 from kernbench_ccl.collectives import refuse_redop
@@ -16,7 +17,9 @@ __tracebackhide__ = True
 def own_tensor(own: Here, call: str, what: str, tensor: object) -> DeviceTensor:
     """Return `tensor` where it is one of the calling rank, live and in one copy; else raise a sentence."""
     if not isinstance(tensor, DeviceTensor):
-        raise UsageError(f"{call}: {what} must be a tensor that this rank's rt made, not {tensor!r}.")
+        raise UsageError(
+            f"{call}: {what} must be a tensor that this rank's rt made, not {_shown(tensor)}; rt.tensor makes one."
+        )
     own.rt.require_live(tensor)
     sip = own.world.sips[own.rank]
     lies = sorted({own.rt.design.pes[segment.pe].sip for segment in tensor.allocation.segments})
@@ -31,6 +34,12 @@ def own_tensor(own: Here, call: str, what: str, tensor: object) -> DeviceTensor:
             "or without a placement."
         )
     return tensor
+
+
+def _shown(value: object) -> str:
+    """Write a value in short: an array by its shape."""
+    shape = getattr(value, "shape", None)
+    return reprlib.repr(value) if shape is None else f"a {type(value).__name__} of shape {tuple(shape)}"
 
 
 def elements(tensor: DeviceTensor) -> int:

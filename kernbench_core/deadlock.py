@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MOST_LINES = 20
 #: Lines about kernels: three for each rank of a node, and a heading.
 _MOST_KERNEL_LINES = 64
+#: Ranks that wait in one call at the same lines and are told in full; the others are named.
+_MOST_ALIKE = 3
 #: Records of the op log that are looked through, from the end, for what PEs did last.
 _MOST_RECORDS = 100_000
 
@@ -75,7 +77,7 @@ def kernels_that_wait(ctx: RunContext, shared: Shared) -> list[str]:
 
 
 def waiting_kernels(ctx: RunContext, shared: Shared) -> list[KernelWait]:
-    """Return the kernels that wait, in the order of the machine's components."""
+    """Return the kernels that wait, in the order of PEs."""
     running: dict[int, LaunchHandle] = {}
     for handle in shared.launches:
         for pe in handle.launch.started_ns:
@@ -93,7 +95,7 @@ def waiting_kernels(ctx: RunContext, shared: Shared) -> list[KernelWait]:
             index = indices.get(component.id)
             words = tuple(details.get(pe_prefix(component.id), ()))
             found.append(KernelWait(component.id, index, waiting, None if index is None else running.get(index), words))
-    return found
+    return sorted(found, key=lambda kernel: (kernel.pe is None, kernel.pe))  # sip2 before sip10
 
 
 # Host programs ------------------------------------------------------------------------------------------
@@ -159,11 +161,25 @@ def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterab
         did = last.get(kernel.pe, ("", 0.0))[0] if kernel.pe is not None else ""
         launches.setdefault(names, {}).setdefault((kernel.waiting.sentence, did), []).append(kernel)
     now = ctx.env.now
+    told: dict[tuple[str, frozenset[str]], int] = {}
+    more: dict[tuple[str, frozenset[str]], list[str]] = {}
     for (who, heading), groups in launches.items():
+        alike = heading, frozenset(_where(kernel) for kernels in groups.values() for kernel in kernels)
+        told[alike] = told.get(alike, 0) + 1
+        if who and heading and told[alike] > _MOST_ALIKE:
+            more.setdefault(alike, []).append(who)
+            continue
         if heading:
             yield ", ".join(part for part in (who, heading) if part) + ":"
         for kernels in groups.values():
             yield from (("  " if heading else "") + line for line in _alike(kernels, last, now))
+    for (heading, _), ranks in more.items():
+        yield f"{_names(ranks)}, {heading}: {'wait' if len(ranks) > 1 else 'waits'} at the same lines"
+
+
+def _where(kernel: KernelWait) -> str:
+    """Return the calls and lines that a kernel waits in, without what it waits for."""
+    return "; ".join(detail.partition(" waits for ")[0] for detail in kernel.details) or kernel.waiting.sentence
 
 
 def _alike(kernels: list[KernelWait], last: Mapping[int, tuple[str, float]], now: float) -> Iterable[str]:

@@ -35,8 +35,9 @@ def host_error(error: BaseException, program: str, now: float) -> KernbenchError
         return KernelError(f"{program} raised {told} {when}.\n{user_traceback(error)}".rstrip())
     if site_of_raise(error.__traceback__) is not None:
         return error
-    line = describe_site(site_of_traceback(error.__traceback__))
-    return type(error)(f"{error}\n  in {program} at {line}, {when}")
+    site = site_of_traceback(error.__traceback__)
+    line = "" if site is None else f" at {describe_site(site)}"
+    return type(error)(f"{error}\n  in {program}{line}, {when}")
 
 
 def component_error(ctx: RunContext, error: BaseException) -> ComponentError:

@@ -6,10 +6,11 @@ suspends it until the device has answered.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.callsite import call_site
+from kernbench_core.callsite import site_of_frame
 from kernbench_core.device_tensor import DeviceTensor, LocalTensor, ShardInfo
 from kernbench_core.errors import UsageError
 from kernbench_core.host_program import LaunchHandle
@@ -111,7 +112,7 @@ class Runtime(HostTensors):
         request = KernelLaunchMsg(launch)
         launch.injected_ns = self.now
         ctx.launches.append(launch)
-        handle = LaunchHandle(request, tuple(tensors), self, call_site(), label)
+        handle = LaunchHandle(request, tuple(tensors), self, site_of_frame(sys._getframe()), label)
         self.shared.running.append(handle)
         self.shared.launches.append(handle)
         ctx.hazards.launched(launch, self.number)

@@ -18,7 +18,10 @@ X = "rt.tensor(np.ones(8, np.float32), name='x')"
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("dist.all_reduce(3)", "dist.all_reduce: tensor must be a tensor that this rank's rt made, not 3."),
+        ("dist.all_reduce(3)", "dist.all_reduce: tensor must be a tensor that this rank's rt made, not 3; rt.tensor "
+         "makes one."),
+        ("dist.all_reduce(np.ones((64, 2)))", "dist.all_reduce: tensor must be a tensor that this rank's rt made, not "
+         "a ndarray of shape (64, 2); rt.tensor makes one."),
         (f"dist.all_reduce({X}, 'xor')",
          "dist.all_reduce: op: a reduction must be one of sum, avg, product, min, max, not 'xor'; choose one of "
          "these."),

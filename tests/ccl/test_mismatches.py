@@ -261,8 +261,31 @@ def test_eight_ranks_of_32_pes_are_a_page() -> None:
     assert host_lines(found) == [
         f"  ranks 0-4, 6-7 at {here} wait for broadcast #0 of world", "  rank 5 has ended"
     ]  # fmt: skip
-    assert len(found) < 40
-    assert sum("(32 PEs wait so)" in words for words in found) == 7
+    assert len(found) < 30
+    assert sum("(32 PEs wait so)" in words for words in found) == 3
+    assert f"    ranks 3-4, 6-7, broadcast #0 of world, called at {here}: wait at the same lines" in found
+
+
+def test_ranks_are_told_in_their_order() -> None:
+    """Rank 2 comes before rank 10, and those that wait at other lines are told in full too."""
+
+    def program(rank: int, rt: Any) -> None:
+        dist.init_process_group(set=["defaults.pes=1"])
+        x = vector(rt)
+        if rank == 1:
+            dist.recv(x, 0)
+        dist.broadcast(x, 1)
+
+    found = report(program, 12)
+    call, recv = line(program, "dist.broadcast"), line(program, "dist.recv")
+    headings = [words.strip() for words in found if words.strip().startswith("rank") and " called at " in words]
+    assert headings == [
+        f"rank 0, broadcast #0 of world, called at {call}:",
+        f"rank 1, recv #0 from rank 0, called at {recv}:",
+        f"rank 2, broadcast #0 of world, called at {call}:",
+        f"rank 3, broadcast #0 of world, called at {call}:",
+        f"ranks 4-11, broadcast #0 of world, called at {call}: wait at the same lines",
+    ]
 
 
 def test_calls_that_only_some_ranks_have_made_are_found_at_the_end() -> None:
