@@ -6,6 +6,7 @@ An *entry* under `algorithms` gives an algorithm other settings; what it leaves 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from kernbench_ccl.algorithm_names import spellings
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.config import Config, KeyPath, load_config
 from kernbench_core.errors import ConfigError, UsageError
@@ -144,8 +146,14 @@ def read_ccl(config: Config, algorithms: Iterable[str] | None = None) -> CclConf
     reader = _Reader(config, None if algorithms is None else tuple(algorithms))
     found = reader.read()
     if config.faults or reader.problems:
-        raise ConfigError(*dict.fromkeys((*config.faults, *reader.problems)))
+        raise ConfigError(*sorted(dict.fromkeys((*config.faults, *reader.problems)), key=_place))
     return found
+
+
+def _place(problem: str) -> tuple[bool, str, int, int]:
+    """Return what sorts problems by file, line and column, and settings behind them."""
+    found = re.match(r"(.+?):(\d+):(\d+): ", problem)
+    return (True, "", 0, 0) if found is None else (False, found[1], int(found[2]), int(found[3]))
 
 
 class _Reader:
@@ -195,6 +203,8 @@ class _Reader:
                 self._report((*path, key), f"must be a known key.{did_you_mean(key, _NAMES)}")
         values, problems = resolve_params(SETTINGS, {**inherited, **{k: own[k] for k in own if k in _NAMES}}, where)
         self.problems.extend(problems)
+        if "algorithm" in values:
+            values["algorithm"] = self._file(where("algorithm"), values["algorithm"])
         fallback = {setting.name: setting.default_value for setting in SETTINGS}
         return Settings(name=name, **{**fallback, **values})
 
@@ -208,7 +218,18 @@ class _Reader:
             else:
                 self._check_algorithm(path, entry.algorithm, ())
 
+    def _file(self, place: str, given: str) -> str:
+        """Return the path of a `.py` file as seen from here: in a file it is seen from that file."""
+        if not given.endswith(".py"):
+            return given
+        written = Path(place.partition(": ")[0].rsplit(":", 2)[0])
+        return str(written.parent / given) if written.is_file() else given
+
     def _check_algorithm(self, path: KeyPath, given: str, others: Iterable[str]) -> None:
+        if given.endswith(".py"):
+            if not Path(given).is_file():
+                self._report(path, f"must be a registered algorithm or a .py file, and there is no file {given!r}.")
+            return
         if self._algorithms is None or given in others or any(_same(name, given) for name in self._algorithms):
             return
         or_entry = ", an entry of 'algorithms' or auto" if others else ""
@@ -227,6 +248,7 @@ class _Reader:
             except ValueError as fault:
                 self._report(path, str(fault))
                 continue
+            found[name] = self._file(self._config.where(path), found[name])
             self._check_algorithm(path, found[name], (AUTO, *entries))
         return found
 
@@ -237,15 +259,14 @@ class _Reader:
 def short_names(algorithms: Iterable[str]) -> tuple[str, ...]:
     """Return what users may write for registered names: without the vendor, and without the collective too.
 
-    `ccl.ring_all_reduce` is `ring_all_reduce` and, where the collective is known, `ring`.
+    `ccl.ring_all_reduce` is `ring_all_reduce` and, where the collective is known, `ccl.ring` and `ring`.
     """
     found: dict[str, None] = {}
     for name in algorithms:
-        bare = name.partition(".")[2] or name
-        found[bare] = None
-        ends = [collective for collective in COLLECTIVES if bare.endswith(f"_{collective}")]
-        if ends:
-            found[bare.removesuffix(f"_{max(ends, key=len)}")] = None
+        ends = [collective for collective in COLLECTIVES if name.endswith(f"_{collective}")]
+        for spelling in spellings(name, max(ends, key=len, default="")):
+            if spelling != name or "." not in name:
+                found[spelling] = None
     return tuple(found)
 
 

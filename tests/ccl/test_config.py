@@ -110,25 +110,38 @@ collectives:
 """
     assert problems(tmp_path, text) == [
         "ccl.yaml:1:1: defualts must be a known key. Did you mean 'defaults'?",
-        "ccl.yaml:5:3: defaults.slots must be an integer of at least 1 or auto, not 0.",
         "ccl.yaml:3:3: defaults.chunk must be a positive size, not 64. Did you mean '64 B'?",
         "ccl.yaml:4:3: defaults.pipeline must be on or off, not 'maybe'.",
-        "ccl.yaml:10:5: algorithms.ring.slot must be a known key. Did you mean 'slots'?",
+        "ccl.yaml:5:3: defaults.slots must be an integer of at least 1 or auto, not 0.",
+        "ccl.yaml:6:3: defaults.algorithm must be a registered algorithm, an entry of 'algorithms' or auto, not "
+        "'rnig'. Did you mean 'ring'?",
         "ccl.yaml:9:5: algorithms.ring.tier must be one of 'auto', 'tcm', 'sram', 'hbm', not 'tmc'.",
+        "ccl.yaml:10:5: algorithms.ring.slot must be a known key. Did you mean 'slots'?",
         "ccl.yaml:11:5: algorithms.ring.pes must be an integer of at least 1 or auto, not 'many'.",
         "ccl.yaml:12:5: algorithms.ring.topology must be one of 'auto', 'ring', 'mesh_2d', 'torus_2d', "
         "'fully_connected', 'switch', not 'circle'.",
-        "ccl.yaml:15:3: algorithms.fourth must be a mapping of keys to values, not 7.",
-        "ccl.yaml:6:3: defaults.algorithm must be a registered algorithm, an entry of 'algorithms' or auto, not "
-        "'rnig'. Did you mean 'ring'?",
         "ccl.yaml:13:3: algorithms.other.algorithm must be a registered algorithm, not 'other'.",
         "ccl.yaml:14:11: algorithms.third.algorithm must be a registered algorithm, not 'auto'; name the one that the "
         "entry is for.",
+        "ccl.yaml:15:3: algorithms.fourth must be a mapping of keys to values, not 7.",
         "ccl.yaml:15:3: algorithms.fourth.algorithm must be a registered algorithm, not 'fourth'.",
         "ccl.yaml:17:3: collectives.all_redcue must be a collective. Did you mean 'all_reduce'?",
         "ccl.yaml:18:3: collectives.all_gather must be text, not 5.",
         "ccl.yaml:19:3: collectives.broadcast must be a registered algorithm, an entry of 'algorithms' or auto, not "
         "'nothing'.",
+    ]
+
+
+def test_files_of_algorithms_are_found_from_the_file_that_names_them(tmp_path):
+    """Whatever the working directory is; one that is not there is told."""
+    (tmp_path / "mine.py").write_text("")
+    text = "algorithms: {own: {algorithm: ./mine.py}}\ncollectives: {all_reduce: own, broadcast: mine.py}\n"
+    config = load_ccl(write(tmp_path, text), algorithms=KNOWN)
+    assert config.entries["own"].algorithm == config.chosen("broadcast") == str(tmp_path / "mine.py")
+    missing = tmp_path / "sub" / "no.py"
+    assert problems(tmp_path, "algorithms: {own: {algorithm: sub/no.py}}\n") == [
+        "ccl.yaml:1:20: algorithms.own.algorithm must be a registered algorithm or a .py file, and there is no file "
+        f"{str(missing)!r}."
     ]
 
 
@@ -151,7 +164,7 @@ def test_a_file_that_is_not_there():
 
 def test_short_names_leave_out_vendor_and_collective():
     """What users may write for an algorithm."""
-    assert short_names(("ccl.ring_all_reduce",)) == ("ring_all_reduce", "ring")
+    assert short_names(("ccl.ring_all_reduce",)) == ("ring_all_reduce", "ccl.ring", "ring")
     assert short_names(("acme.odd",)) == ("odd",)
 
 
