@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,3 +160,11 @@ def test_crossovers_are_said_in_a_sentence():
     assert crossovers([at(1024, "ring"), at(2048, "ring")]) == "ring is best at every size."
     assert crossovers([]) == "No algorithm ran."
     assert fastest({"b": measured(1.0), "a": measured(1.0)}) == "b"
+
+
+def test_every_key_of_a_row_is_documented():
+    """In docs/collectives.md, where --json is described."""
+    text = (Path(__file__).parents[2] / "docs" / "collectives.md").read_text(encoding="utf-8")
+    found = row(8).to_json()
+    keys = [*found, *found["out_of_place"], *found["out_of_place"]["binds"]]
+    assert [key for key in keys if f"`{key}`" not in text] == []
