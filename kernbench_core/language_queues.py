@@ -145,6 +145,8 @@ class QueueLanguage(UnitOpLanguage):
             block = state.tcm.allocate(call, extents, name, nbytes, site)
         channel = self._launch.peers.channel
         command = RecvCmd(self.op_id(), call, site, channel, extents, name, block, sources)
+        if self._launch.collective is not None:
+            command.peers = self._launch.peers
         if wait:
             self.issue(command, True)
             space = command.slot if block is None else block

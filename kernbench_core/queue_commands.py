@@ -15,7 +15,7 @@ from kernbench_core.store import MemoryStore
 from kernbench_core.values import AbstractValue, AssemblyValue, LoadedValue, Part, Value
 
 if TYPE_CHECKING:
-    from kernbench_core.peers import Channel
+    from kernbench_core.peers import Channel, Peers
     from kernbench_core.queues import SlotBlock
     from kernbench_core.tcm import TcmBlock
 
@@ -96,10 +96,10 @@ class RecvCmd(QueueCommand):
     """Take the next message of the PE that it comes from: one of `sources`, which may be several.
 
     It goes to a tile of its own, or (`block` None) stays where it is, in the slot, which is `slot` from then on.
-    `sent` is the message that it got.
+    `sent` is the message that it got. `peers` are those of a collective, by which errors name the sender.
     """
 
-    __slots__ = ("sent", "slot", "source", "sources")
+    __slots__ = ("peers", "sent", "slot", "source", "sources")
 
     def __init__(
         self,
@@ -114,6 +114,7 @@ class RecvCmd(QueueCommand):
     ) -> None:
         super().__init__(op_id, call, site, channel, LoadedValue(shape, dtype, op_id=op_id), block)
         self.sources = sources
+        self.peers: Peers | None = None
         self.sent: SendCmd | None = None
         self.slot: SlotBlock | None = None
         #: Where the message lay when it was taken, for the op log.
@@ -133,11 +134,19 @@ class RecvCmd(QueueCommand):
         """Say, as an error, what is wrong with getting `sent`; None when nothing is."""
         if sent.total == self.total:
             return None
+        sender = self._name(sent.pe)
         return KernelError(
-            f"{self.call} at {describe_site(self.site)} must be given the shape and dtype of what PE {sent.pe} sent at "
-            f"{describe_site(sent.site)}, which has {sent.total} B, not {self.total} B; messages of a queue are "
-            "received whole and in order."
+            f"{self.call} at {describe_site(self.site)} must be given the shape and dtype of what {sender} "
+            f"sent at {describe_site(sent.site)}, {_size(sent)}, not {_size(self)}; messages of a queue are received "
+            "whole and in order."
         )
+
+    def _name(self, pe: int) -> str:
+        """Spell a PE as its kernels know it: by its rank in a collective."""
+        if self.peers is None:
+            return f"PE {pe}"
+        rank, place = self.peers.place_of(pe)
+        return f"rank {rank}" if self.peers.single else f"PE {place} of rank {rank}"
 
     def land(self, now: float) -> None:
         """Bind the tile to what was sent, which comes before all that this kernel issues from now on."""
@@ -166,3 +175,8 @@ def received(sent: Value, tile: Value) -> Value:
         return AbstractValue(tile.shape, tile.dtype)
     whole = Region(0, sent.nbytes)
     return AssemblyValue(tile.shape, tile.dtype, (Part(whole, sent, whole),))
+
+
+def _size(command: QueueCommand) -> str:
+    """Say how large a message is, and of what."""
+    return f"{command.total} B of {command.value.dtype} {command.value.shape}"

@@ -168,6 +168,16 @@ def test_sending_all_tiles_before_receiving_any_fills_the_queues(tmp_path: Path)
     assert [fault.kind for fault in next(check(algorithm, Wanted([2]))).faults] == [DEADLOCK]  # the check gets there
 
 
+@pytest.mark.parametrize(("n_pe", "sender"), [(1, "rank 0"), (2, "PE 0 of rank 0")])
+def test_a_message_of_another_size_names_the_rank_that_sent_it(tmp_path: Path, n_pe: int, sender: str) -> None:
+    """The kernel knows peers by their ranks, not by numbers of PEs."""
+    wrong = ("got = tl.recv((come[1],)", "got = tl.recv((come[1] + 1,)")
+    (fault, *_), _lines = only(tmp_path, wrong, case=on_ring(3, 6 * n_pe, n_pe))
+    assert (fault.kind, fault.rank) == (RAISED, 1)
+    assert f" must be given the shape and dtype of what {sender} sent at " in fault.sentence
+    assert ", 4 B of f16 (2,), not 6 B of f16 (3,); messages of a queue are received" in fault.sentence
+
+
 def test_a_wrong_offset_in_a_store_is_found(tmp_path: Path) -> None:
     """What was overwritten and what was never written are both told."""
     store = "tl.store(out_ptr + come[0]"

@@ -187,7 +187,8 @@ def test_what_a_kernel_raises_ends_the_run() -> None:
     line = kernel.__code__.co_firstlineno
     assert str(raised.error) == (
         f"tl.recv at {__file__}:{line + 4} must be given the shape and dtype of what PE 0 sent at "
-        f"{__file__}:{line + 2}, which has 8 B, not 12 B; messages of a queue are received whole and in order."
+        f"{__file__}:{line + 2}, 8 B of int32 (2,), not 12 B of int32 (3,); messages of a queue are received whole and "
+        "in order."
     )
     assert raised.line == f"{__file__}:{line + 4}"
 
