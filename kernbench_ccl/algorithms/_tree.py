@@ -1,8 +1,9 @@
 """Broadcast, reduce and all-reduce along a tree of ranks: what the chain, binomial and double binary trees run.
 
-Pipelined, every tile goes on as soon as it is there (and reduced). An all-reduce lets as many tiles go up before the
-first comes down as the scratchpad holds: up and down take the two directions of the links, and a rank that waits for a
-tile from above never keeps one from going up that is needed for it.
+Pipelined, every tile goes on as soon as it is there (and reduced). In an all-reduce the root sends each tile down at
+once, and a rank on level d has sent d times some tiles more up than it has received from above, so that no level waits
+for the answer to one tile before it sends the next: up and down take the two directions of the links. Ranks below have
+always sent at least as many as the one above waits for, so that no cycle of waits can form.
 
 Step by step (`pipeline` off), a rank has all of a message, in memory, before it sends the first tile of it on, and
 sends to one child after the other.
@@ -10,7 +11,6 @@ sends to one child after the other.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,10 +21,14 @@ from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Outbox, Piece, Segment,
 
 @frozen
 class Tree:
-    """A rank's place in a tree: the rank above (None for the root), and those below in the order they are served."""
+    """A rank's place in a tree: the rank above (None for the root), those below as they are served, and its level.
+
+    The level counts from the root, 0. Only trees of an all-reduce know it.
+    """
 
     parent: int | None
     children: tuple[int, ...]
+    level: int = 0
 
 
 def chain(world: int, root: int, rank: int) -> Tree:
@@ -72,15 +76,16 @@ def double_binary_from(world: int, root: int, rank: int, which: int) -> Tree:
 
 
 def _relabelled(tree: Tree, name: Callable[[int], int]) -> Tree:
-    return Tree(None if tree.parent is None else name(tree.parent), tuple(map(name, tree.children)))
+    return Tree(None if tree.parent is None else name(tree.parent), tuple(map(name, tree.children)), tree.level)
 
 
 def _in_order(count: int, label: int) -> Tree:
     """Return the place of a label in the in-order tree of the labels 1 to `count`."""
-    low, high, parent = 1, count, None
+    low, high, parent, level = 1, count, None, 0
     while (top := _top(low, high)) != label:
         parent, low, high = (top, low, top - 1) if label < top else (top, top + 1, high)
-    return Tree(parent, tuple(_top(a, b) for a, b in ((low, label - 1), (label + 1, high)) if a <= b))
+        level += 1
+    return Tree(parent, tuple(_top(a, b) for a, b in ((low, label - 1), (label + 1, high)) if a <= b), level)
 
 
 def _top(low: int, high: int) -> int:
@@ -153,22 +158,20 @@ def all_reduce(
         reduce(tl, tree, source, target, target, start, end, end_step)
         broadcast(tl, tree, target, target, start, end, end_step)
         return
-    lag = max(1, call.held_tiles // 4)
-    outbox = Outbox(tl, (lag + 1) * (1 + len(tree.children)))
-    rising, finished = _reduced(tl, tree, source, pieces), deque[Any]()
+    slack = max(1, call.held_tiles // 4)
+    lag = slack * tree.level
+    outbox = Outbox(tl, (slack + 1) * (1 + len(tree.children)))
+    rising = _reduced(tl, tree, source, pieces)
+    falling = iter(()) if tree.parent is None else _received(tl, tree.parent, pieces)
     for beat in range(len(pieces) + lag):
-        if beat < len(pieces):
-            x = next(rising)
-            if tree.parent is None:
-                finished.append(call.finish(tl, x))
-            else:
-                outbox.add(tl.send(x, tree.parent, wait=False))
+        x = next(rising) if beat < len(pieces) else None
+        if tree.parent is not None and beat < len(pieces):
+            outbox.add(tl.send(x, tree.parent, wait=False))
         if beat >= lag:
-            piece = pieces[beat - lag]
-            down = finished.popleft() if tree.parent is None else tl.recv((piece.length,), call.dtype, tree.parent)
+            down = call.finish(tl, x) if tree.parent is None else next(falling)
             for child in tree.children:
                 outbox.add(tl.send(down, child, wait=False))
-            tl.store(target + piece.target, down)
+            tl.store(target + pieces[beat - lag].target, down)
     outbox.flush()
 
 

@@ -8,6 +8,7 @@ import networkx
 import pytest
 
 from kernbench_ccl.algorithms._tree import Tree, binomial, chain, chain_to, double_binary, double_binary_from
+from kernbench_ccl.sweep import time_collective
 
 SHAPES: dict[str, Callable[[int, int, int], Tree]] = {
     "chain": chain,
@@ -59,3 +60,26 @@ def test_a_rank_has_children_in_one_of_two_trees_at_most(world: int) -> None:
         assert max(dict(graph.out_degree).values()) <= 2
         inner.append({rank for rank in range(world) if graph.out_degree(rank)})
     assert not inner[0] & inner[1]
+
+
+def test_a_tree_of_an_all_reduce_knows_the_level_of_a_rank() -> None:
+    """Counted from its root."""
+    for world in range(2, 34):
+        for which in (0, 1):
+            graph = graph_of(world, lambda rank, which=which, world=world: double_binary(world, rank, which))
+            root = next(rank for rank in range(world) if graph.in_degree(rank) == 0)
+            levels = networkx.shortest_path_length(graph, root)
+            assert levels == {rank: double_binary(world, rank, which).level for rank in range(world)}
+
+
+def test_an_all_reduce_streams_through_its_trees() -> None:
+    """It takes no longer than reducing and then broadcasting: no tile waits for the way up and down of another."""
+
+    def time_of(collective: str) -> float:
+        (row,) = time_collective(
+            collective, [1 << 19], "tiny", algo="double_binary_tree", ranks=4, check=False,
+            set=["system.network.topology=fully_connected", "system.network.latency=2000 ns"],
+        )  # fmt: skip
+        return row.out_of_place.time_ns
+
+    assert time_of("all_reduce") < time_of("reduce") + time_of("broadcast")
