@@ -133,6 +133,10 @@ def _options(name: str) -> list[click.Parameter]:
     if _NAMES.get(name, name) in _REDUCES:
         own.append(option("-o", "--redop", metavar="OP", default="sum", show_default=True, callback=_one_of(*_REDOPS),
                           help="sum, avg, product, min or max."))
+    if name == "all_reduce":
+        own.append(option("--contributors", metavar="sip|pe", default="sip", show_default=True,
+                          callback=_one_of("sip", "pe"),
+                          help="Who brings a vector and gets the result: each SIP, or each PE."))
     if name in ROOTED:
         own.append(option("-r", "--root", metavar="RANK", default="0", show_default=True, callback=_at_least(0),
                           help="The root rank."))
@@ -222,7 +226,12 @@ def _question(collective: str, options: dict[str, Any]) -> Question:
     if refusal is not None:
         raise UsageError(f"option --redop: {refusal}")
     pipeline = None if options["pipeline"] is None else options["pipeline"] == "on"
-    return Question(collective, dtype, redop, options.get("root") or 0, pipeline, options["pes"])
+    contributors = options.get("contributors") or "sip"
+    if contributors == "pe" and options["pes"] is not None:
+        raise UsageError(
+            "options --pes and --contributors pe exclude each other: every PE takes part; leave --pes out."
+        )
+    return Question(collective, dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
 
 
 def _sizes(options: dict[str, Any]) -> list[int]:
@@ -253,6 +262,8 @@ def _check_ranks(question: Question, machine: Machine) -> None:
         raise UsageError(
             f"option --root must be a rank from 0 to {machine.world - 1}, not {question.root}; choose one of these."
         )
+    if question.contributors == "pe":
+        return
     if machine.world < 2:
         raise UsageError(
             "a collective must have at least 2 ranks, and this topology has 1 SIP; give --ranks, or another --topology."

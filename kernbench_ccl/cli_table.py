@@ -77,7 +77,12 @@ class Table:
     @property
     def title(self) -> str:
         """What the progress line calls it."""
-        return f"{self.question.collective}, {self.machine.world} ranks"
+        return f"{self.question.collective}, {self.vectors} ranks"
+
+    @property
+    def vectors(self) -> int:
+        """How many ranks there are as nccl-tests counts them: who brings a vector, each SIP or each PE."""
+        return self.machine.vectors(self.question.contributors)
 
     def say(self, *lines: str) -> None:
         """Print lines at once, unless JSON is asked for."""
@@ -108,6 +113,10 @@ class Table:
         shape = machine.network
         grid = f" of {shape.width} x {shape.height}" if shape.height > 1 else ""
         ideal = ", idealised" if self.options["idealised"] else ""
+        who = f"the SIPs of {self.options['topology']}"
+        if question.contributors == "pe":
+            who = f"the PEs of {self.options['topology']}, {machine.world} SIP{'s' if machine.world > 1 else ''}"
+        links = f"# {shape.name}{grid}, {format_bandwidth(bandwidth)} and {format_time(latency)} a link and direction"
         told = [question.dtype]
         if question.redop is not None:
             told.append(question.redop)
@@ -117,8 +126,8 @@ class Table:
         span = format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
         checked = "data checked" if self.options["check"] else "data not checked"
         return [
-            f"# {question.collective}: {machine.world} ranks, the SIPs of {self.options['topology']}{ideal}",
-            f"# {shape.name}{grid}, {format_bandwidth(bandwidth)} and {format_time(latency)} a link and direction",
+            f"# {question.collective}: {self.vectors} ranks, {who}{ideal}",
+            *([links] if machine.world > 1 else []),
             f"# {', '.join(told)}; {span}; {checked}",
         ]
 
@@ -150,7 +159,8 @@ class Table:
         lines += [f"  wrong data: {line}" for line in found.failures]
         lines += [f"  hazard: {line}" if not line.startswith(" ") else f"  {line}" for line in found.hazards]
         if len(faulty) > 1:
-            lines.append(f"and {len(faulty) - 1} more runs: {'; '.join(name for name, _ in faulty[1:])}.")
+            runs = "run" if len(faulty) == 2 else "runs"
+            lines.append(f"and {len(faulty) - 1} more {runs}: {'; '.join(name for name, _ in faulty[1:])}.")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -161,7 +171,8 @@ class Table:
         return {
             "schema": SCHEMA,
             "collective": question.collective,
-            "ranks": machine.world,
+            "ranks": self.vectors,
+            "contributors": question.contributors,
             "topology": self.options["topology"],
             "idealised": self.options["idealised"],
             "network": {

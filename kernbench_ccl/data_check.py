@@ -33,7 +33,10 @@ _EPS = {
 
 @frozen
 class Data:
-    """What is asked: the collective, the dtype, the reduction (None for none), the root, and nccl's count."""
+    """What is asked: the collective, the dtype, the reduction (None for none), the root, and nccl's count.
+
+    `world` is the number of vectors; where every PE brings one, `each` of them are of one rank.
+    """
 
     collective: str
     dtype: str
@@ -41,6 +44,12 @@ class Data:
     root: int
     count: int
     world: int
+    each: int = 1
+
+    def name_of(self, vector: int) -> str:
+        """Return what sentences call whose vector it is."""
+        rank, pe = divmod(vector, self.each)
+        return f"rank {rank}" if self.each == 1 else f"PE {pe} of rank {rank}"
 
     def integers(self) -> list[Array | None]:
         """Return every rank's input of small integers whose result is exact; None where a rank has no input."""
@@ -157,11 +166,12 @@ def compare(
         count = int(np.count_nonzero(differs))
         wrong += count
         if count and len(failures) < _SHOWN:
-            failures.append(_failure(rank, got, must_be, differs, allowed, what))
+            failures.append(_failure(data.name_of(rank), got, must_be, differs, allowed, what))
         elif count:
             silent += 1
     if silent:
-        failures.append(f"and {silent} more rank{'s' if silent > 1 else ''}.")
+        whose = "rank" if data.each == 1 else "PE"
+        failures.append(f"and {silent} more {whose}{'s' if silent > 1 else ''}.")
     return Verdict(wrong, tuple(failures))
 
 
@@ -178,7 +188,7 @@ def _differs(got: Array, right: Array, allowed: Array | None) -> NDArray[np.bool
 
 
 def _failure(
-    rank: int, got: Array, right: Array, differs: NDArray[np.bool_], allowed: Array | None, what: str
+    who: str, got: Array, right: Array, differs: NDArray[np.bool_], allowed: Array | None, what: str
 ) -> str:
     at = np.flatnonzero(differs)
     first, last, count = int(at[0]), int(at[-1]), len(at)
@@ -187,7 +197,7 @@ def _failure(
         where = f"elements {first} to {last}"
     within = "" if allowed is None else f" within {float(allowed[first]):.3g}"
     return (
-        f"rank {rank}, {what}: {where} of {len(got)} {'is' if count == 1 else 'are'} wrong; element {first} must be "
+        f"{who}, {what}: {where} of {len(got)} {'is' if count == 1 else 'are'} wrong; element {first} must be "
         f"{_number(right[first])}{within}, not {_number(got[first])}."
     )
 

@@ -31,7 +31,7 @@ from kernbench_ccl.wrong_step import WrongStep, first_wrong_step
 from kernbench_core.callsite import describe_site
 from kernbench_core.dtypes import itemsize, numpy_dtype
 from kernbench_core.engine import GraphEngine
-from kernbench_core.errors import ConfigError, SanityError
+from kernbench_core.errors import ConfigError, SanityError, UninitializedReadError
 from kernbench_core.executor import DataExecutor
 from kernbench_core.mesh import is_mesh
 from kernbench_core.peers import Channel
@@ -49,11 +49,14 @@ if TYPE_CHECKING:
     from kernbench_core.runtime import LaunchHandle, Runtime
     from kernbench_core.watchdog import Limits, Progress
 
+__tracebackhide__ = True  # what goes wrong in a run is told by the algorithm's lines
+
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
 """The collectives that have an in-place form in nccl-tests."""
 _HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
 """Kinds of resources that launches use; a collective does not."""
 _SHOWN_HAZARDS = 3
+_SHOWN_RANKS = 4
 _MOST_EXPLAINED = 200_000
 """Ops of a log in which the first wrong step is looked for."""
 
@@ -74,7 +77,10 @@ class Setup:
 
 @frozen
 class Case:
-    """One collective to run: `count` is nccl's, `algorithm` a registered name."""
+    """One collective to run: `count` is nccl's, `algorithm` a registered name.
+
+    With `contributors` "pe" every PE brings a vector of `count` elements, else every rank one.
+    """
 
     collective: str
     algorithm: str
@@ -84,6 +90,7 @@ class Case:
     root: int
     in_place: bool
     settings: Settings
+    contributors: str = "sip"
 
     def nbytes(self, world: int) -> int:
         """Return the size as nccl-tests counts it."""
@@ -102,6 +109,10 @@ class Machine:
     def world(self) -> int:
         """How many ranks there are: one for each SIP."""
         return self.network.world
+
+    def vectors(self, contributors: str) -> int:
+        """Return how many vectors a collective reduces or moves: one of each rank, or of each PE."""
+        return len(self.graph.checked_design.pes) if contributors == "pe" else self.world
 
     def link(self) -> tuple[float, float]:
         """Return the bandwidth (GB/s) and latency (ns) of a scale-up link: the slowest of each; zeros without links."""
@@ -172,11 +183,11 @@ def measure(
     if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
         verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
     binds, link = _busiest(engine, ns)
-    nbytes, world = case.nbytes(machine.world), machine.world
+    nbytes = case.nbytes(machine.world)
     return Measured(
         ns,
         nbytes / ns if ns else 0.0,
-        COLLECTIVES[case.collective].busbw(nbytes, ns, world),
+        COLLECTIVES[case.collective].busbw(nbytes, ns, machine.vectors(case.contributors)),
         None if verdict is None else verdict.wrong,
         binds,
         link,
@@ -227,10 +238,13 @@ class _Run:
     def __init__(self, case: Case, machine: Machine, algorithm: Algorithm) -> None:
         self.case, self.machine, self.algorithm = case, machine, algorithm
         self.handle: LaunchHandle | None = None
-        self._data = Data(case.collective, case.dtype, case.redop, case.root, case.count, machine.world)
-        self._integers = self._data.integers()
+        vectors = machine.vectors(case.contributors)
+        self._each = vectors // machine.world
+        self._data = Data(case.collective, case.dtype, case.redop, case.root, case.count, vectors, self._each)
+        self._integers: list[Any] = []
         self._before: dict[int, Value] = {}
         self._after: dict[int, Value] = {}
+        self._unwritten: dict[int, int] = {}
 
     def bench(self, rt: Runtime) -> None:
         """Place the tensors, launch the collective over all ranks, and keep what its tensors held and hold."""
@@ -239,28 +253,36 @@ class _Run:
         channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier)
         group = make_group(rt.pes, channel=channel)
         collective = make_collective(
-            case.collective, group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root
-        )
+            case.collective, group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root,
+            contributors=case.contributors, vectors=self._each,
+        )  # fmt: skip
+        self._integers = self._data.integers() if rt.data else [None] * self._data.world
         given, made = self._places(rt)
         pes = "auto" if settings.pes is None else settings.pes
         planned = plan_collective(rt, group, collective, self.algorithm, given, made, case.count, pes=pes)
         if rt.data:
-            brought = {rank: len(array) for rank, array in enumerate(self._integers) if array is not None}
-            self._before = {rank: self._held(given[rank], count) for rank, count in brought.items()}
+            self._before = {rank: self._held(given[rank], n) for rank, n in enumerate(self._in_counts()) if n}
         self.handle = planned.launch(rt)
         if rt.data:
-            self._after = {rank: self._held(made[rank], n) for rank, n in enumerate(self._out_counts()) if n}
+            self._look(made)
+
+    def _look(self, made: dict[int, Place]) -> None:
+        """Keep what every rank's output holds, and note those that were not written as a whole."""
+        for rank, count in enumerate(self._out_counts()):
+            if not count:
+                continue
+            try:
+                self._after[rank] = self._held(made[rank], count)
+            except UninitializedReadError:
+                self._unwritten[rank] = count
 
     def _places(self, rt: Runtime) -> tuple[dict[int, Place], dict[int, Place]]:
         """Make the tensors of every rank; in place they share memory as nccl-tests has it."""
-        case, world = self.case, self.machine.world
-        kind = COLLECTIVES[case.collective]
+        case = self.case
         given: dict[int, Place] = {}
         made: dict[int, Place] = {}
-        for rank in range(world):
-            n_in = kind.in_count(case.count, world, rank, case.root)
-            n_out = kind.out_count(case.count, world, rank, case.root)
-            array = self._integers[rank]
+        for rank, (n_in, n_out) in enumerate(zip(self._in_counts(), self._out_counts(), strict=True)):
+            array = self._brought(rank)
             if not case.in_place or not n_in or not n_out:
                 given[rank] = self._tensor(rt, array, n_in, rank, "in")
                 made[rank] = self._tensor(rt, None, n_out, rank, "out")
@@ -270,6 +292,13 @@ class _Run:
             given[rank] = Part(whole, rank * n_in) if n_out > n_in else whole
             made[rank] = Part(whole, rank * n_out) if n_in > n_out else whole
         return given, made
+
+    def _brought(self, rank: int) -> Any:
+        """Return the integers that a rank brings, of all its vectors; None where it brings none, or without data."""
+        own = [array for array in self._integers[rank * self._each : (rank + 1) * self._each] if array is not None]
+        if not own:
+            return None
+        return own[0] if len(own) == 1 else np.concatenate(own)
 
     def _tensor(
         self, rt: Runtime, array: Any, count: int, rank: int, what: str, at: int = 0
@@ -286,26 +315,51 @@ class _Run:
             array = whole
         return rt.tensor(array, self.case.dtype, name=name, device=rank, preloaded=True)
 
+    def _in_counts(self) -> list[int]:
+        case, world = self.case, self.machine.world
+        kind = COLLECTIVES[case.collective]
+        return [self._each * kind.in_count(case.count, world, rank, case.root) for rank in range(world)]
+
     def _out_counts(self) -> list[int]:
         case, world = self.case, self.machine.world
         kind = COLLECTIVES[case.collective]
-        return [kind.out_count(case.count, world, rank, case.root) for rank in range(world)]
+        return [self._each * kind.out_count(case.count, world, rank, case.root) for rank in range(world)]
 
     def _held(self, place: Place, count: int) -> Value:
         """Return what `count` elements of a tensor, from where a part of it begins, hold now."""
         assert place is not None
         part = place if isinstance(place, Part) else Part(place)
-        value, size = part.tensor.value(), itemsize(self.case.dtype)
-        to = Region(0, count * size)
+        return self._cut(part.tensor.value(), part.start, count)
+
+    def _cut(self, value: Value, start: int, count: int) -> Value:
+        """Return `count` elements of a value, from number `start` on."""
         if value.shape == (count,):
             return value
-        return AssemblyValue((count,), self.case.dtype, tuple(sub_parts(value, to.shifted(part.start * size), to)))
+        size = itemsize(self.case.dtype)
+        to = Region(0, count * size)
+        return AssemblyValue((count,), self.case.dtype, tuple(sub_parts(value, to.shifted(start * size), to)))
+
+    def _vectors(self, held: dict[int, Value]) -> dict[int, Value]:
+        """Return, by vector, what ranks hold: the rows of each where every PE has a vector."""
+        each = self._each
+        if each == 1:
+            return held
+        return {
+            rank * each + row: self._cut(value, row * (value.shape[0] // each), value.shape[0] // each)
+            for rank, value in held.items()
+            for row in range(each)
+        }
 
     def first_wrong_step(self, engine: GraphEngine) -> WrongStep | None:
-        """Follow every rank's elements through the op log; None where all of them came where they belong."""
+        """Follow every rank's elements through the op log; None where all of them came where they belong.
+
+        None too where some were not written, which has no step.
+        """
+        if self._unwritten:
+            return None
         case, world = self.case, self.machine.world
         design, size = self.machine.graph.checked_design, itemsize(case.dtype)
-        symbols = Symbols(case.redop, case.dtype, world)
+        symbols = Symbols(case.redop, case.dtype, self._data.world)
         for rank, value in self._before.items():
             for part in value.parts():
                 symbols.contribute(part.source, rank, (part.dst.base - part.src.base) // size)
@@ -316,7 +370,9 @@ class _Run:
             symbols,
             self._after,
             {
-                rank: right_payload(case.collective, rank, world, case.count, redop=case.redop, root=case.root)
+                rank: right_payload(
+                    case.collective, rank, world, case.count, redop=case.redop, root=case.root, places=self._each
+                )
                 for rank in range(world)
             },
             lambda pe: divmod(pe, each),
@@ -325,9 +381,15 @@ class _Run:
         )
 
     def check(self, engine: GraphEngine) -> Verdict:
-        """Check the data by phase 2, on integers and on reals."""
+        """Check the data by phase 2, on integers and on reals; what was not written as a whole is wrong."""
+        if self._unwritten:
+            told = [f"rank {rank}: its output of {count} elements was not written as a whole."
+                    for rank, count in self._unwritten.items()]  # fmt: skip
+            more = [f"and {len(told) - _SHOWN_RANKS} more ranks."] if len(told) > _SHOWN_RANKS else []
+            advice = "kernbench ccl check says which elements nobody stores."
+            return Verdict(sum(self._unwritten.values()), (*told[:_SHOWN_RANKS], *more, advice))
         executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions)
-        return check(self._data, executor, self._before, self._after, self._integers)
+        return check(self._data, executor, self._vectors(self._before), self._vectors(self._after), self._integers)
 
 
 def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:

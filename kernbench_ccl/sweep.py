@@ -42,7 +42,10 @@ _SMALL = 1 << 20
 
 @frozen
 class Question:
-    """What is asked of every row: collective, dtype, reduction (None for none), root, and how algorithms run."""
+    """What is asked of every row: collective, dtype, reduction (None for none), root, and how algorithms run.
+
+    `contributors` is who brings a vector: "sip", every rank, or "pe", every PE.
+    """
 
     collective: str
     dtype: str
@@ -50,6 +53,7 @@ class Question:
     root: int
     pipeline: bool | None = None
     pes: int | None = None
+    contributors: str = "sip"
 
     def adjusted(self, settings: Settings) -> Settings:
         """Return settings with what the call says itself."""
@@ -123,13 +127,15 @@ class Chooser:
     @property
     def measured(self) -> bool:
         """Whether there are measurements for what `best` chooses."""
+        if self._question.contributors != "sip":
+            return False
         tuning = self._tuning or load_tuning()
         key = self._question.collective, self._machine.network.name
         return any((entry.collective, entry.network) == key for entry in tuning.entries)
 
     def _refusal(self, choice: Choice) -> str | None:
         network = machine_network(self._machine.graph.checked_design, choice.settings.topology)
-        return choice.algorithm.refusal(network)
+        return choice.algorithm.refusal(network, contributors=self._question.contributors)
 
 
 def counts_of(sizes: Sequence[int], collective: str, dtype: str, world: int) -> list[int]:
@@ -184,7 +190,7 @@ class Sweep:
         asked = self.question
         return Case(
             asked.collective, choice.algorithm.name, asked.dtype, count, asked.redop, asked.root, in_place,
-            choice.settings,
+            choice.settings, asked.contributors,
         )  # fmt: skip
 
     def _row(self, choice: Choice, case: Case, found: Sequence[Measured]) -> Row:
@@ -312,6 +318,7 @@ def time_collective(
     idealised: bool = False,
     pipeline: bool | None = None,
     pes: int | None = None,
+    contributors: str = "sip",
     check: bool = True,
     jobs: int = 1,
     plugins: Plugins | None = None,
@@ -328,7 +335,7 @@ def time_collective(
     setup = Setup(topology, components, (*sips, *set), idealised, check)
     machine = machine_of(setup, found)
     kind = COLLECTIVES[collective]
-    question = Question(collective, dtype, redop if kind.reduces else None, root, pipeline, pes)
+    question = Question(collective, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
     settings = load_ccl(config, algorithms=tuple(found.algorithms))
     chooser = Chooser(question, machine, settings, found)
     name = chosen_name(settings, collective, algo)
