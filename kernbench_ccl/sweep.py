@@ -173,20 +173,21 @@ class Sweep:
     def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[Row]:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
         both = (False, True) if self.question.collective in IN_PLACE else (False,)
-        cases = [[self._case(count, choice, place) for place in both] for count, choice in planned]
+        cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
         for (_, choice), asked, found in zip(planned, cases, self._measured(cases), strict=True):
             yield self._row(choice, asked[0], found)
 
     def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[Row]]:
         """Yield for each count a row of each algorithm, out of place only."""
-        cases = [[self._case(count, choice, False) for choice in choices.values()] for count in counts]
+        cases = [[self.case(count, choice, False) for choice in choices.values()] for count in counts]
         for asked, found in zip(cases, self._measured(cases), strict=True):
             yield [
                 self._row(choice, case, [measured])
                 for choice, case, measured in zip(choices.values(), asked, found, strict=True)
             ]
 
-    def _case(self, count: int, choice: Choice, in_place: bool) -> Case:
+    def case(self, count: int, choice: Choice, in_place: bool) -> Case:
+        """Return the run of one size by one algorithm."""
         asked = self.question
         return Case(
             asked.collective, choice.algorithm.name, asked.dtype, count, asked.redop, asked.root, in_place,
