@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from kernbench_core.runtime import LaunchHandle, Runtime
     from kernbench_core.watchdog import Limits, Progress
 
-__tracebackhide__ = True  # what goes wrong in a run is told by the algorithm's lines
-
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
 """The collectives that have an in-place form in nccl-tests."""
 _HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
