@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import chdir
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -39,8 +40,9 @@ def plugins(tmp_path_factory):
 def call(plugins, capsys):
     """Run a command line; return its exit code, stdout and stderr."""
 
-    def run(*args):
-        code = main(["ccl", *args], plugins)
+    def run(*args, folder="."):
+        with chdir(folder):
+            code = main(["ccl", *args], plugins)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -120,6 +122,25 @@ def test_wrong_data_is_counted_explained_and_exits_with_1(call):
     assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
     assert "acme_skipping.py:21." in tail
     assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
+
+
+def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):
+    """The table goes on: the rank is named, out of place; in place its input is still there, which is wrong too."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    text = file.read_text()
+    store = "tl.store(out_ptr + at, tl.recv((n,), c.dtype, other))"
+    assert text.count(store) == 1
+    file.write_text(text.replace(store, f"got = tl.recv((n,), c.dtype, other)\n                if rank != 1:\n"
+                                        f"                    {store.replace('tl.recv((n,), c.dtype, other)', 'got')}"))
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", str(file), "-q")
+    assert (code, err) == (1, "")
+    assert (
+        f"1 KiB by {file}, out of place:\n"
+        "  wrong data: rank 1: its output of 512 elements was not written as a whole.\n"
+        "  wrong data: kernbench ccl check says which elements nobody stores.\n"
+        f"and 1 more run: 1 KiB by {file}, in place.\n"
+    ) in out
 
 
 def test_races_are_failures(call):
