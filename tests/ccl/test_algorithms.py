@@ -46,8 +46,8 @@ def test_every_collective_has_an_algorithm_for_any_network() -> None:
 
 @pytest.mark.parametrize("name", PER_SIP)
 def test_the_result_is_numpys(name: str) -> None:
-    """2 to 17 ranks, counts from one element to several rounds of tiles, as it comes out of place and in place."""
-    for case in cases(name):
+    """Up to 17 ranks, counts from one element to several rounds of tiles, as it comes out of place and in place."""
+    for case in cases(name, (2, 3, 4, 5, 7, 8, 9, 12, 17)):
         check(name, **case)
 
 
@@ -55,7 +55,7 @@ def test_the_result_is_numpys(name: str) -> None:
 @pytest.mark.parametrize("name", PER_SIP)
 def test_the_result_is_numpys_in_all_combinations(name: str) -> None:
     """Every count with 1, 3 and 5 PEs, in place and not, pipelined and step by step."""
-    for case in cases(name, every=True):
+    for case in cases(name, (2, 3, 5, 6, 8, 9, 13, 16), every=True):
         check(name, **case)
 
 
