@@ -155,12 +155,13 @@ def new_group(
     backend: str | None = None,
     pg_options: object = None,
     *,
+    sort_ranks: bool = True,
     pes: Iterable[int] | None = None,
 ) -> ProcessGroup:
-    """Make a group of some ranks; every rank calls it, with the same ranks and in the same order, also those outside.
+    """Make a group of some ranks, by default all; every rank calls it, with the same ranks, also those outside.
 
-    `ranks` are given in the order of the group, by default all. `pes` are positions among the PEs of a SIP: those that
-    move data, by default as in `init_process_group`.
+    As in torch the group has its ranks in ascending order; without `sort_ranks`, in that of `ranks`. `pes` are
+    positions among the PEs of a SIP: those that move data, by default as in `init_process_group`.
     """
     call = "dist.new_group"
     own = here(call)
@@ -174,6 +175,7 @@ def new_group(
             f"{call}: ranks must be different ranks from 0 to {everyone.size() - 1}, not {list(chosen)!r}; name at "
             "least one."
         )
+    chosen = tuple(sorted(chosen)) if sort_ranks else chosen
     positions = None if pes is None else tuple(pes)
     details = {"ranks": f"ranks {list(chosen)}", "pes": "" if positions is None else f"pes {list(positions)}"}
     number = own.enter(own.world.made_groups, "new_group", {name: words for name, words in details.items() if words})
