@@ -37,6 +37,13 @@ FEW: Final = 4
 LEAST_BYTES: Final = 64
 """What each of those few must have."""
 
+WIDER: Final = 64
+"""So many times as wide as all links of its rank a PE's wire and memory must be for the PE to move everything alone.
+
+A PE brings each byte in from its queue and its memory, and takes it out to both; and what it does to one message that
+another PE does not do to the next meanwhile adds to the time.
+"""
+
 
 @frozen
 class Part:
@@ -119,8 +126,8 @@ def plan_collective(
     """Plan `collective` with `algorithm` for the ranks of `inputs` (by rank, or of all ranks in order).
 
     `count` counts elements as nccl does. `pes` is how many PEs of each rank take part, or "auto" (or None): as many as
-    the message feeds, or one for each way of the algorithm where that is as wide as the links of a rank; where every
-    PE brings a vector of its own, it is one PE for each vector. `scratch` has the tensors that a rank's algorithm may
+    the message feeds, or one for each way of the algorithm where that is far wider than a rank's links; where every PE
+    brings a vector of its own, it is one PE for each vector. `scratch` has the tensors that a rank's algorithm may
     use, where they exist already; where not, they are allocated, which takes the time of telling the MMUs. UsageError
     for a number of PEs that the group has not.
     """
@@ -176,16 +183,17 @@ def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:
 
 
 def one_will_do(rt: Runtime, group: Group) -> bool:
-    """Tell whether a single PE moves what all links of its rank carry: its wire and its memory are as wide as they.
+    """Tell whether a single PE moves what all links of its rank carry: its wire and memory are `WIDER` times as wide.
 
-    On such a machine more PEs only have to be brought together; on any other all that a message feeds take part.
+    On such a machine, as the idealised one, more PEs only have to be brought together; on any other all that a message
+    feeds take part.
     """
     site = rt.design.pes[group.pes[0][0]]
     out = [edge.bandwidth for edge in rt.graph.edges.values()
            if edge.kind is EdgeKind.SCALE_UP and rt.graph.nodes[edge.src].sip == site.sip]  # fmt: skip
     wires = [edge.bandwidth for (src, _), edge in rt.graph.edges.items()
              if src == f"{site.prefix}.pe_dma" and edge.kind is EdgeKind.ATTACH]  # fmt: skip
-    return sum(out) <= min([*wires, rt.components[site.hbm_ctrl].peak_bandwidth])
+    return sum(out) * WIDER <= min([*wires, rt.components[site.hbm_ctrl].peak_bandwidth])
 
 
 def elapsed_ns(handle: LaunchHandle) -> float:

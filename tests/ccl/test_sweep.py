@@ -127,3 +127,12 @@ def test_a_closed_form_that_assumes_other_links_is_left_out(plugins):
         formulas.append(row.formula_ns)
     assert formulas[0] > 1000.0
     assert formulas[1] is None
+
+
+@pytest.mark.parametrize("bandwidth", [10, 50])
+def test_more_pes_help_where_one_is_as_wide_as_the_links(bandwidth, plugins):
+    """One PE takes bytes from its queue and its memory in turn: auto is no slower than all PEs, also on slow links."""
+    options = {"ranks": 3, "algo": "ring", "check": False, "set": (f"system.network.bandwidth={bandwidth} GB/s",)}
+    (auto,) = time_collective("all_reduce", [1 << 16], "tiny", plugins=plugins, **options)
+    (every,) = time_collective("all_reduce", [1 << 16], "tiny", plugins=plugins, pes=4, **options)
+    assert auto.out_of_place.time_ns <= every.out_of_place.time_ns * 1.02
