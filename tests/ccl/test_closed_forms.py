@@ -19,7 +19,7 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import load_ccl
 from kernbench_ccl.contract import load_algorithm
 from kernbench_ccl.measure import Case, Setup, formula_ns, machine_of, measure
-from kernbench_ccl.sweep import counts_of
+from kernbench_ccl.sweep import counts_of, time_collective
 from kernbench_core.plugins import load_plugins
 
 PLUGINS = load_plugins()
@@ -35,7 +35,7 @@ def machine(world, *sets, idealised=False, topology="tiny"):
 
 
 def case(name, collective, nbytes, world, *, pipeline=False, pes=None):
-    (count,) = counts_of([nbytes], collective, "f16", world)
+    (count,) = counts_of([nbytes], collective, "f16", world) if collective != "barrier" else (1,)
     how = evolve(CCL.settings(f"ccl.{name}_{collective}"), pipeline=pipeline, pes=pes)
     redop = "sum" if COLLECTIVES[collective].reduces else None
     return Case(collective, f"ccl.{name}_{collective}", "f16", count, redop, 0, False, how)
@@ -126,8 +126,29 @@ def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbyte
     assert bound <= measured.time_ns
 
 
+@pytest.mark.parametrize(("network", "hop"), [("fully_connected", 500), ("switch", 1000)])
+@pytest.mark.parametrize("world", [2, 5, 8])
+def test_a_barrier_takes_its_rounds(world, network, hop):
+    """ceil(log2 N) latencies, and one element of 2 B on the link in each."""
+    measured, formula, _ = ideal("dissemination", "barrier", 2, world, network)
+    rounds = math.ceil(math.log2(world))
+    assert formula == rounds * hop
+    assert measured.time_ns == pytest.approx(rounds * (hop + 2 / B), rel=1e-4)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_vectors_of_pes_cross_the_links_once(world):
+    """Hierarchical: within a SIP nothing takes time, between SIPs it is the ring of one vector."""
+    (row,) = time_collective(
+        "all_reduce", [6144], "tiny", ranks=world, contributors="pe", idealised=True, pipeline=False, check=False
+    )
+    assert row.algorithm == "ccl.hierarchical_all_reduce"
+    assert row.formula_ns == pytest.approx(ring(world, 6144))
+    assert row.out_of_place.time_ns == pytest.approx(ring(world, 6144), rel=0.01)
+
+
 def test_every_shipped_algorithm_is_here():
-    """But the barrier, which has no size, and the one of PEs' own vectors, which the table does not run."""
+    """Those of the two tests before are named there."""
     here = {f"ccl.{name}_{what}" for name, what, _ in EVERY}
     shipped = {name for name in PLUGINS.algorithms if name.startswith("ccl.")}
     assert shipped - here == {"ccl.dissemination_barrier", "ccl.hierarchical_all_reduce"}
