@@ -34,34 +34,28 @@ def wait_graph(
     graph: dict[str, tuple[str, ...]] = {}
     words: dict[str, str] = {}
 
-    def visit(pe: int) -> str:
-        node = sites[pe].prefix
+    todo: deque[int | HostProgram] = deque(pe for pe, kernel in running.items() if kernel.awaits)
+    while todo:
+        item = todo.popleft()
+        node = sites[item].prefix if isinstance(item, int) else item.name
         if node in graph:
-            return node
-        graph[node] = ()
-        kernel, program = running.get(pe), programs.get(pe)
-        words[node] = node if program is None else f"{node} ({program.name})"
-        if kernel is not None:
-            graph[node] = tuple(visit(other) for other in kernel.awaits)
-        elif program is not None:
-            graph[node] = (_program(program),)
+            continue
+        followers: list[int | HostProgram] = []
+        if not isinstance(item, int):
+            launch = getattr(item.waits_for, "launch", None)
+            followers += [] if launch is None else [pe for pe in launch.programs if pe in running]
+            words[node] = f"the program of {node}" + ("" if followers else _end(item))
         else:
-            words[node] += ", which runs no kernel"
-        return node
-
-    def _program(program: HostProgram) -> str:
-        node = program.name
-        if node not in graph:
-            graph[node] = ()
-            launch = getattr(program.waits_for, "launch", None)
-            waiting = [] if launch is None else [pe for pe in launch.programs if pe in running]
-            graph[node] = tuple(visit(pe) for pe in waiting)
-            words[node] = f"the program of {node}" + ("" if waiting else _end(program))
-        return node
-
-    for kernel in running.values():
-        if kernel.awaits and kernel.pe is not None:
-            visit(kernel.pe)
+            kernel, program = running.get(item), programs.get(item)
+            words[node] = node if program is None else f"{node} ({program.name})"
+            if kernel is not None:
+                followers += kernel.awaits
+            elif program is not None:
+                followers.append(program)
+            else:
+                words[node] += ", which runs no kernel"
+        graph[node] = tuple(sites[other].prefix if isinstance(other, int) else other.name for other in followers)
+        todo.extend(followers)
     return graph, words
 
 

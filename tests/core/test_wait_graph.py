@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.wait_graph import shortest_cycle, way_out
+from kernbench_core.wait_graph import shortest_cycle, wait_graph, way_out
 
 
 @settings(deadline=None)
@@ -32,3 +35,14 @@ def test_the_way_out_is_the_shortest_to_where_nothing_waits() -> None:
     graph = {"a": ("b", "c"), "b": ("d",), "c": ("e",), "d": ("e",), "e": ()}
     assert way_out(graph, graph) == ("a", "c", "e")
     assert way_out({"e": ()}, ["e"]) == ("e",)
+
+
+def test_a_long_chain_of_waits_is_told_whole() -> None:
+    """As many PEs as a node has may wait for each other in one ring."""
+    count = 2048
+    sites = [SimpleNamespace(prefix=f"pe{i}", index=i) for i in range(count)]
+    kernels = [SimpleNamespace(pe=i, awaits=((i + 1) % count,)) for i in range(count)]
+    ctx, shared = SimpleNamespace(design=SimpleNamespace(pes=sites)), SimpleNamespace(programs=[None])
+    graph, words = wait_graph(cast("Any", ctx), cast("Any", shared), cast("Any", kernels))
+    assert graph == {f"pe{i}": (f"pe{(i + 1) % count}",) for i in range(count)}
+    assert list(words) == [f"pe{i}" for i in range(count)]
