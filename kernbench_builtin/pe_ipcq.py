@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -67,6 +68,10 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self._began: dict[QueueCommand, float] = {}
         self._routes: dict[int, tuple[str, ...]] = {}
         self._free = 0.0
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            SendCmd: self._send, RecvCmd: self._recv, Push: self._pushed, Fetch: self._fetched, Arrived: self._arrived,
+            Credit: self._credit,
+        }  # fmt: skip
         self.run_style = True
         self.arrive = self._receive
 
@@ -80,7 +85,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
         The order of what follows is that of arrivals, so all of it is done now, with the times at which it happens.
         """
-        self._HANDLERS[type(msg)](self, msg, self._look())
+        self._handlers[type(msg)](msg, self._look())
 
     def _look(self) -> float:
         """Take the next turn, and return when (ns) it is over."""
@@ -222,10 +227,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self._on_process_end(note, out)
         incoming = self._incoming_of(push.queue)
         incoming.take_in(push)
-        if not incoming.ready:
-            self._match(incoming, out)
-            return
-        for command in self._anybody:
+        self._match(incoming, out)
+        for command in self._anybody if incoming.ready else ():
             if push.queue.source in command.sources and command.channel == push.queue.channel:
                 self._anybody.remove(command)
                 self._give_turn(incoming, command, out)
@@ -243,13 +246,13 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
                 command.error = command.fits(push.send)
             if push.last:
                 incoming.recvs.popleft()
-            if command.error is not None or not push.total:
+            if command.error is None and command.local is None:
+                self._lend(incoming, command, push, slot)
+                self._finish(command, out)
+            elif command.error is not None or not push.total:
                 self._give_back(incoming, push.index, out)
                 if push.last:
                     self._finish(command, out)
-            elif command.local is None:
-                self._lend(incoming, command, push, slot)
-                self._finish(command, out)
             else:
                 progress.begun += push.total
                 incoming.copies[push.number] = progress
@@ -297,10 +300,6 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         peer = pe_unit(self.ctx.design.pes[queue.source].prefix, UNIT)
         path = (self.id, *self._route(queue.source), peer)
         self._emit(Credit(queue, self._credit_bytes, incoming.given_back, path), out)
-
-    _HANDLERS: ClassVar[dict[type, Any]] = {
-        SendCmd: _send, RecvCmd: _recv, Push: _pushed, Fetch: _fetched, Arrived: _arrived, Credit: _credit
-    }  # fmt: skip
 
     # What reports ask -----------------------------------------------------------------------------------
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import KernelError
+from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.index import IndexTensor
 from kernbench_core.peers import Peer
 from kernbench_core.pointers import Pointer
@@ -60,9 +61,9 @@ class QueueLanguage(UnitOpLanguage):
         if isinstance(value, IndexTensor):
             value = self.math("copy", (value,), value.shape, value.dtype)
         if not isinstance(value, Tensor):
-            hint = ", load it first" if isinstance(value, Pointer) else ", or make a tile of it with tl.full"
+            hint = "load it first" if isinstance(value, Pointer) else "make a tile of it with tl.full"
             raise KernelError(
-                f"tl.send at {describe_site(site)} must be given a tile, not {type(value).__name__} {value!r}{hint}."
+                f"tl.send at {describe_site(site)} must be given a tile, not {type(value).__name__} {value!r}; {hint}."
             )
         read = self.operand(value, value.dtype, "send")
         peer = self._peer(to, "tl.send", site)
@@ -94,10 +95,13 @@ class QueueLanguage(UnitOpLanguage):
         `sources` they are all PEs of the launch but this one, or in a collective those of the same place.
         """
         site = call_site()
-        named: dict[int, Any] = {
-            self._peer(source, "tl.recv_any", site): source
-            for source in (self._everybody() if sources is None else sources)
-        }
+        asked = self._everybody() if sources is None else sources
+        if isinstance(asked, int | str):
+            raise KernelError(
+                f"tl.recv_any at {describe_site(site)} must be given a list of sources, not {asked!r}; receive from "
+                "one with tl.recv."
+            )
+        named: dict[int, Any] = {self._peer(source, "tl.recv_any", site): source for source in asked}
         if not named:
             raise KernelError(f"tl.recv_any at {describe_site(site)} must be given at least one source, not none.")
         tensor, sender = self._receive("tl.recv_any", shape, dtype, tuple(named), copy, True)
@@ -130,7 +134,7 @@ class QueueLanguage(UnitOpLanguage):
         self, call: str, shape: Sequence[int] | int, dtype: Any, sources: tuple[int, ...], copy: bool, wait: bool
     ) -> tuple[Tensor, int]:
         site, state = call_site(), self._state
-        extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+        extents = _extents(shape, call, site)
         name = dtype_of(dtype)
         if not copy and not wait:
             raise KernelError(
@@ -157,3 +161,17 @@ class QueueLanguage(UnitOpLanguage):
         tensor = Tensor(self._self, command.value, block, call, site, command)
         self.issue(command, False)
         return tensor, sources[0]
+
+
+def _extents(shape: Any, call: str, site: CallSite) -> tuple[int, ...]:
+    """Give the extents of what is to be received; ShapeError for what is no shape. An extent may be 0."""
+    try:
+        found = tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
+    except TypeError:
+        found = (-1,)
+    if min(found, default=0) < 0:
+        raise ShapeError(
+            f"{call} at {describe_site(site)} must be given a shape of whole numbers from 0 on, not {shape!r}; give "
+            "that of the tile that is sent."
+        )
+    return found

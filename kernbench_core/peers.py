@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Final
 
 from attrs import field, frozen
@@ -26,7 +27,7 @@ DIRECTIONS: Final[Mapping[str, tuple[int, int]]] = {"n": (0, -1), "e": (1, 0), "
 
 
 def _is_index(value: object, count: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < count
 
 
 @frozen(cache_hash=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dispatch import state_of
@@ -148,6 +148,7 @@ class Queues:
         self._ctx = ctx
         self._queues: dict[tuple[int, int, Channel], Queue] = {}
         self._kept: list[TcmBlock] = []
+        self._neighbours: dict[tuple[int, str], int | None] = {}
         #: Payload bytes that have been put on the fabric, and those that have got into their slots.
         self.pushed_bytes = self.landed_bytes = 0
 
@@ -167,10 +168,12 @@ class Queues:
 
     def neighbour(self, pe: int, direction: str) -> int | None:
         """Return the nearest PE of the same SIP in a direction of the cube meshes, None where there is none."""
-        sip = self._ctx.design.pes[pe].sip
-        nodes = self._ctx.graph.nodes
-        places = {site.index: nodes[site.pe_cpu].position for site in self._ctx.design.pes if site.sip == sip}
-        return nearest_in(places, pe, direction)
+        key = (pe, direction)
+        if key not in self._neighbours:
+            sip, nodes = self._ctx.design.pes[pe].sip, self._ctx.graph.nodes
+            places = {site.index: nodes[site.pe_cpu].position for site in self._ctx.design.pes if site.sip == sip}
+            self._neighbours[key] = nearest_in(places, pe, direction)
+        return self._neighbours[key]
 
     def unreceived(self) -> Iterator[str]:
         """Say of each queue with messages that were sent and never received between whom, and where."""
@@ -197,9 +200,9 @@ class Queues:
                 f"{sites[destination].prefix} has no unit {UNIT}; add one to the configuration."
             )
         given = keeper.params
-        slots = given["slots"] if channel.slots is None else channel.slots
-        slot_bytes = given["slot_bytes"] if channel.slot_bytes is None else channel.slot_bytes
-        tier = given["tier"] if channel.tier is None else channel.tier
+        slots: Any = given.get("slots") if channel.slots is None else channel.slots
+        slot_bytes: Any = given.get("slot_bytes") if channel.slot_bytes is None else channel.slot_bytes
+        tier: Any = given.get("tier") if channel.tier is None else channel.tier
         check_slots(keeper.id, slots, slot_bytes, tier)
         base = self._reserve(source, destination, tier, slots, slot_bytes, command)
         regions = tuple(Region(base + i * slot_bytes, slot_bytes) for i in range(slots))

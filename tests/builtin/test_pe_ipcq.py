@@ -315,7 +315,7 @@ def test_what_cannot_be_sent_or_received_is_told() -> None:
     assert told(unknown) == f"tl.send at {line_of(unknown, 1)}: a peer must be a rank from 0 to 3, not 4."
     assert told(itself) == f"tl.recv at {line_of(itself, 1)} must name another PE, not 1, which is this one."
     assert told(number) == (
-        f"tl.send at {line_of(number, 1)} must be given a tile, not float 3.5, or make a tile of it with tl.full."
+        f"tl.send at {line_of(number, 1)} must be given a tile, not float 3.5; make a tile of it with tl.full."
     )
     assert told(in_flight) == (
         f"tl.recv at {line_of(in_flight, 1)} must wait for a slot: only then is it known which one it is; leave "

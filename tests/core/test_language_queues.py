@@ -202,8 +202,8 @@ def test_recv_any_without_sources_means_all_others() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda tl: tl.send(3, 1), "must be given a tile, not int 3, or make a tile of it with tl.full."),
-        (lambda tl: tl.send([1], 1), "must be given a tile, not list [1], or make a tile of it with tl.full."),
+        (lambda tl: tl.send(3, 1), "must be given a tile, not int 3; make a tile of it with tl.full."),
+        (lambda tl: tl.send([1], 1), "must be given a tile, not list [1]; make a tile of it with tl.full."),
         (lambda tl: tl.send(tl.full((1,), 0.0, "f32"), 0), "must name another PE, not 0, which is this one."),
         (
             lambda tl: tl.collective,

@@ -1,0 +1,99 @@
+"""Corners of the queues: pieces that overtake others, empty messages, shapes and peers that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.errors import KernelError, ShapeError
+
+
+def run(kernel: Callable[..., Any], *given: str, topology: str = "tiny") -> kb.RunResult:
+    """Run a kernel without arguments on every PE."""
+    return kb.run(lambda rt: rt.launch(kernel), topology, set=given)
+
+
+def test_recv_any_is_woken_by_what_waited_for_a_slower_piece() -> None:
+    """Of two pieces that arrive in the wrong order, one is for a receipt before, the other for whoever waits."""
+    got: list[tuple[int, ...]] = []
+
+    def kernel(tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send(tl.full((64,), 1.0, "f32"), 1, wait=False)
+            tl.send(tl.full((16,), 2.0, "f32"), 1, wait=False)
+        elif tl.program_id(0) == 1:
+            first = tl.recv((64,), "f32", 0, wait=False)
+            second, source = tl.recv_any((16,), "f32", [0, 2])
+            tl.wait(first)
+            got.append((*second.shape, source))
+
+    slow = "components.hbm_ctrl.params.efficiency=0.02"  # a slot is in one channel: the small message is there first
+    run(kernel, "components.pe_ipcq.params.tier=hbm", "components.pe_ipcq.params.slot_bytes=256 B", slow)
+    assert got == [(16, 0)]
+
+
+def test_an_empty_message_may_be_received_in_its_slot() -> None:
+    """The slot is lent and goes back as any other: more messages than slots get through."""
+    got = []
+
+    def kernel(tl: Any) -> None:
+        for _ in range(9):
+            if tl.program_id(0) == 0:
+                tl.send(tl.full((0,), 1.0, "f32"), 1)
+            elif tl.program_id(0) == 1:
+                got.append(tl.recv((0,), "f32", 0, copy=False).shape)
+
+    run(kernel)
+    assert got == [(0,)] * 9
+
+
+def test_a_received_number_may_be_a_shape_and_numpy_numbers_may_be_peers() -> None:
+    """What a PE sends is ready where it was ready, and whole numbers of every kind are numbers."""
+    got = []
+
+    def kernel(tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send(tl.full((), 5, "i32"), np.int64(1))
+            tl.send(tl.full((5,), 5.0, "f32"), (np.int32(1), 0))
+        elif tl.program_id(0) == 1:
+            count = tl.recv((), "i32", np.int64(0), wait=False)
+            got.append(tl.recv(count, "f32", 0).shape)
+
+    run(kernel)
+    assert got == [(5,)]
+
+
+@pytest.mark.parametrize("shape", [(-8, -8), (64.5,), 64.0, "64", None, -1])
+def test_what_is_no_shape_is_told(shape: Any) -> None:
+    """With the kernel's line, before anything is allocated or waits."""
+
+    def kernel(tl: Any) -> None:
+        if tl.program_id(0) == 1:
+            tl.recv(shape, "f32", 0)
+
+    with pytest.raises(ShapeError) as caught:
+        run(kernel)
+    assert str(caught.value).splitlines()[0] == (
+        f"tl.recv at {__file__}:{kernel.__code__.co_firstlineno + 2} must be given a shape of whole numbers from 0 on, "
+        f"not {shape!r}; give that of the tile that is sent."
+    )
+
+
+@pytest.mark.parametrize("sources", [0, "ew"])
+def test_one_source_is_no_list_of_sources(sources: Any) -> None:
+    """`tl.recv` is for one; the letters of a text are not directions."""
+
+    def kernel(tl: Any) -> None:
+        if tl.program_id(0) == 1:
+            tl.recv_any((4,), "f32", sources)
+
+    with pytest.raises(KernelError) as caught:
+        run(kernel)
+    assert str(caught.value).splitlines()[0] == (
+        f"tl.recv_any at {__file__}:{kernel.__code__.co_firstlineno + 2} must be given a list of sources, not "
+        f"{sources!r}; receive from one with tl.recv."
+    )
