@@ -14,7 +14,7 @@ from attrs import field, frozen
 from kernbench_core.callsite import describe_site
 from kernbench_core.naming import pe_prefix
 from kernbench_core.units import format_time
-from kernbench_core.wait_graph import shortest_cycle, wait_graph, waits, way_out
+from kernbench_core.wait_graph import shortest_cycle, spell, wait_graph, waits, way_out
 
 if TYPE_CHECKING:
     from kernbench_core.component import Waiting
@@ -59,15 +59,15 @@ def deadlock_report(ctx: RunContext, shared: Shared) -> str:
         graph, words = wait_graph(ctx, shared, found)
         cycle = shortest_cycle(graph)
         if cycle:
-            lines.append("  wait-for cycle: " + " -> ".join(words[node] for node in (*cycle, cycle[0])))
+            lines.append("  wait-for cycle: " + spell([words[node] for node in (*cycle, cycle[0])]))
         else:
-            lines.append("  no wait-for cycle: " + " -> ".join(words[node] for node in way_out(graph, words)))
+            lines.append("  no wait-for cycle: " + spell([words[node] for node in way_out(graph, words)]))
         return "\n".join(lines)
     if any(program.waits_because for program in shared.programs):
         return "\n".join(lines)
     lines += _section("components that are busy or hold messages", _components(ctx))
     cycle = shortest_cycle(waits(ctx))
-    lines.append("  wait-for cycle: " + (" -> ".join([*cycle, cycle[0]]) if cycle else "none; an answer was lost"))
+    lines.append("  wait-for cycle: " + (spell([*cycle, cycle[0]]) if cycle else "none; an answer was lost"))
     return "\n".join(lines)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
     from kernbench_core.deadlock import KernelWait
     from kernbench_core.host_program import HostProgram, Shared
+
+#: Nodes of a chain of waits that are spelled; of longer ones the middle is counted.
+_MOST_NODES: Final = 20
+_LAST_NODES: Final = 4
 
 
 def waits(ctx: RunContext) -> dict[str, tuple[str, ...]]:
@@ -105,3 +109,12 @@ def way_out(graph: Mapping[str, tuple[str, ...]], order: Iterable[str]) -> tuple
                 seen.add(follower)
                 ways.append((*way, follower))
     return (start,)
+
+
+def spell(chain: Sequence[str]) -> str:
+    """Spell a chain of waits: all of a short one, of a long one both ends and how many are between."""
+    between = len(chain) - _MOST_NODES
+    if between <= 1:
+        return " -> ".join(chain)
+    start, end = chain[: _MOST_NODES - _LAST_NODES], chain[-_LAST_NODES:]
+    return " -> ".join([*start, f"{between} more", *end])

@@ -9,7 +9,7 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.wait_graph import shortest_cycle, wait_graph, way_out
+from kernbench_core.wait_graph import shortest_cycle, spell, wait_graph, way_out
 
 
 @settings(deadline=None)
@@ -46,3 +46,16 @@ def test_a_long_chain_of_waits_is_told_whole() -> None:
     graph, words = wait_graph(cast("Any", ctx), cast("Any", shared), cast("Any", kernels))
     assert graph == {f"pe{i}": (f"pe{(i + 1) % count}",) for i in range(count)}
     assert list(words) == [f"pe{i}" for i in range(count)]
+
+
+def test_the_middle_of_a_long_chain_is_counted() -> None:
+    """All that is spelled and counted is the whole chain, however long; one node is never left out for a count."""
+    for length in (1, 2, 20, 21, 22, 513):
+        chain = [f"n{i}" for i in range(length)]
+        told = spell(chain).split(" -> ")
+        at = next((i for i, word in enumerate(told) if word.endswith(" more")), None)
+        if at is None:
+            assert told == chain and length <= 21
+        else:
+            skipped = int(told[at].split()[0])
+            assert skipped > 1 and told[:at] == chain[:at] and told[at + 1 :] == chain[at + skipped :]
