@@ -389,4 +389,6 @@ class _Incoming:
                 f"waits for the rest of a message from {peer}, {format_bytes(progress.begun)} of "
                 f"{format_bytes(progress.total)} there"
             )
-        return f"waits for a message from {peer}, {self.queue.received} received before"
+        held = self.next - len(self.arrived) - len(self.copies) - len(self.free) - self.given_back
+        lent = f", {held} of {len(self.queue.slots)} slots held by the kernel: free one with tl.free" if held else ""
+        return f"waits for a message from {peer}, {self.queue.received} received before{lent}"

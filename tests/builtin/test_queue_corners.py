@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import KernelError, ShapeError
+from kernbench_core.errors import DeadlockError, KernelError, ShapeError
 
 
 def run(kernel: Callable[..., Any], *given: str, topology: str = "tiny") -> kb.RunResult:
@@ -97,3 +97,23 @@ def test_one_source_is_no_list_of_sources(sources: Any) -> None:
         f"tl.recv_any at {__file__}:{kernel.__code__.co_firstlineno + 2} must be given a list of sources, not "
         f"{sources!r}; receive from one with tl.recv."
     )
+
+
+def test_a_kernel_that_keeps_all_slots_is_told_so() -> None:
+    """A deadlock of a sender without slots and a receiver that holds them names what holds them, and the way out."""
+
+    def kernel(tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            for _ in range(6):
+                tl.send(tl.full((16,), 1.0, "f32"), 1)
+        elif tl.program_id(0) == 1:
+            tl.recv((16,), "f32", 0)
+            [tl.recv((16,), "f32", 0, copy=False) for _ in range(5)]
+
+    with pytest.raises(DeadlockError) as caught:
+        run(kernel, "components.pe_ipcq.params.slots=3")
+    line = f"{__file__}:{kernel.__code__.co_firstlineno + 6}"
+    assert (
+        f"tl.recv at {line} waits for a message from sip0.cube0.pe0, 4 received before, 3 of 3 slots held by the "
+        "kernel: free one with tl.free\n"
+    ) in str(caught.value)
