@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -109,14 +109,15 @@ class Table:
     def about(self) -> list[str]:
         """Say what is measured, on which machine."""
         machine, question = self.machine, self.question
-        bandwidth, latency = machine.link()
         shape = machine.network
         grid = f" of {shape.width} x {shape.height}" if shape.height > 1 else ""
         ideal = ", idealised" if self.options["idealised"] else ""
         who = f"the SIPs of {self.options['topology']}"
         if question.contributors == "pe":
             who = f"the PEs of {self.options['topology']}, {machine.world} SIP{'s' if machine.world > 1 else ''}"
-        links = f"# {shape.name}{grid}, {format_bandwidth(bandwidth)} and {format_time(latency)} a link and direction"
+        rates = _range([link.bandwidth for link in machine.fabric.links], format_bandwidth)
+        delays = _range([link.latency for link in machine.fabric.links], format_time)
+        links = f"# {shape.name}{grid}, {rates} and {delays} a link and direction"
         told = [question.dtype]
         if question.redop is not None:
             told.append(question.redop)
@@ -267,3 +268,7 @@ class AllAlgorithms(Table):
         }  # fmt: skip
 
 
+def _range(values: Collection[float], told: Callable[[float], str]) -> str:
+    """Tell one value, or the least and the largest of several."""
+    least, largest = told(min(values, default=0.0)), told(max(values, default=0.0))
+    return least if least == largest else f"{least} to {largest}"

@@ -71,6 +71,22 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
     assert lines[-3] == "# Out of bounds values : 0 OK"
 
 
+def test_links_that_differ_are_told_as_a_range_and_the_slow_one_binds(call, tmp_path):
+    """With one link of a tenth of the bandwidth a ring takes the time of that link."""
+    slow = "links: [{match: sip0-sip1, bandwidth: 10 GB/s, latency: 700 ns}]"
+    (tmp_path / "slow.yaml").write_text(f"base: tiny\nsystem:\n  sips: 3\n  network:\n    {slow}\n")
+    size = 1 << 18
+    code, out, _ = call(
+        "all_reduce", "--topology", "slow.yaml", "-b", "256K", "-e", "256K", "--algo", "ring", "--json", "--no-check",
+        folder=tmp_path,
+    )  # fmt: skip
+    (row,) = json.loads(out)["rows"]
+    assert code == 0 and row["out_of_place"]["binds"]["name"] == "sip0.io0.link_sip1->sip1.io0.link_sip0"
+    assert 4 / 3 * size / 10 < row["out_of_place"]["time_ns"] < 1.1 * 4 * (size / 30 + 700)
+    out = call("all_reduce", "--topology", "slow.yaml", "-b", "1", "-e", "1", "--algo", "ring", folder=tmp_path)[1]
+    assert out.splitlines()[1] == "# ring, 10 GB/s to 100 GB/s and 500 ns to 700 ns a link and direction"
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_every_collective_runs_checked_out_of_place_and_in_place(call, name):
     """The default algorithm of each is right, and reports no hazard."""
