@@ -125,6 +125,9 @@ class KernelRunner:
         try:
             yield from self._serve(env, state, bridge, bridge.resume)
             yield from self._await(env, tl.in_flight)
+            if state.store.hazards is not None:
+                state.store.hazards.waited(tl.in_flight)
+                state.store.hazards.waited_for_all(state.pe)
             for command in tl.in_flight:
                 if command.error is not None:
                     raise command.error

@@ -179,3 +179,22 @@ def test_a_slot_is_given_back_once() -> None:
         f"tl.free at {__file__}:{line + 6} must be given a slot once, and f32 [64] of tl.recv, born at "
         f"{__file__}:{line + 4} was given back at {__file__}:{line + 5}; free it once."
     )
+
+
+def test_what_a_program_received_without_waiting_comes_before_the_next_program_of_its_pe() -> None:
+    """A program ends when all that it has in flight is complete, so the next one on the PE comes after the message."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        tile = tl.full((64,), 1.0, "f32")
+        if tl.program_id(0) == 1:
+            tl.store(x, tile)
+            tl.send(tile, 0)
+        elif tl.program_id(0) == 0:
+            tl.recv((64,), "f32", 1, wait=False)
+        elif tl.program_id(0) == 4:
+            tl.store(x, tile)
+
+    def bench(rt: Any) -> None:
+        rt.launch(kernel, rt.tensor(np.zeros((4, 64), np.float32), name="x"), grid=(8,))
+
+    assert kb.run(bench, "tiny").hazards == ()
