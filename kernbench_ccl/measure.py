@@ -7,6 +7,7 @@ begins. The time is that of the device: from the common start of all PEs to the 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
@@ -57,6 +58,8 @@ _SHOWN_HAZARDS = 3
 _SHOWN_RANKS = 4
 _MOST_EXPLAINED = 200_000
 """Ops of a log in which the first wrong step is looked for."""
+_ALLOCATIONS = 100_000
+"""New containers after which a worker process looks for cycles between simulations: 5 % less time than with 700."""
 
 
 @frozen
@@ -148,9 +151,13 @@ def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | No
 
 @lru_cache(maxsize=2)
 def _prepared(setup: Setup) -> tuple[Plugins, Machine]:
-    """Load the plug-ins and compile the machine once in a worker process."""
+    """Load the plug-ins and compile the machine once in a worker process, and have no collection look at them again."""
     plugins = load_plugins()
-    return plugins, machine_of(setup, plugins)
+    machine = machine_of(setup, plugins)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS)
+    return plugins, machine
 
 
 def measure_remotely(setup: Setup, case: Case) -> Measured:
