@@ -253,13 +253,18 @@ def all_to_all_single(
     """Send part j of the input to rank j, and put what rank i sent in part i of the output.
 
     Without sizes the parts are equal. `input_split_sizes[j]` rows (of dimension 0) go to rank j,
-    `output_split_sizes[i]` come from rank i; rows past their sum are left alone.
+    `output_split_sizes[i]` come from rank i; rows past their sum are left alone. All ranks give sizes, or none does.
     """
     call = "dist.all_to_all_single"
     own = here(call)
     found = own.group(group, call)
     own_tensor(own, call, "input", input)
     own_tensor(own, call, "output", output)
+    if output is input:
+        raise UsageError(
+            f"{call}: output must be another tensor than input {input.name!r}, whose parts would be overwritten before "
+            "they are sent; make one with rt.empty."
+        )
     same_dtype(call, ("output", output), ("input", input))
     if input_split_sizes is None and output_split_sizes is None:
         count, rest = divmod(elements(input), found.size())

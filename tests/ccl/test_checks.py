@@ -60,6 +60,9 @@ X = "rt.tensor(np.ones(8, np.float32), name='x')"
          "them."),
         (f"dist.all_to_all_single(rt.empty((8,)), {X}, [8], None)",
          "dist.all_to_all_single: output_split_sizes must be 2 numbers of rows, one for each rank, not [8]."),
+        (f"(lambda x: dist.all_to_all_single(x, x))({X})",
+         "dist.all_to_all_single: output must be another tensor than input 'x', whose parts would be overwritten "
+         "before they are sent; make one with rt.empty."),
         (f"dist.all_gather([{X}], {X})",
          "dist.all_gather: tensor_list must be a list of 2 tensors, one for each rank, not 1."),
         (f"dist.gather({X}, [{X}, {X}], dst=1)",
