@@ -33,6 +33,7 @@ from kernbench_ccl.tuning import Tuning, load_tuning
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.typenames import dtype_of
 from kernbench_core.watchdog import Progress
 
 Report = Callable[[str, Progress], None]
@@ -331,6 +332,7 @@ def time_collective(
     if collective not in COLLECTIVES or collective == "barrier":
         known = ", ".join(name for name in COLLECTIVES if name != "barrier")
         raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
+    dtype = dtype_of(dtype)
     found = load_plugins() if plugins is None else plugins
     sips = () if ranks is None else (f"system.sips={ranks}",)
     setup = Setup(topology, components, (*sips, *set), idealised, check)

@@ -107,6 +107,12 @@ def test_every_dtype_and_reduction_is_right(plugins, dtype, redop):
     assert [found.wrong for found in row.measured] == [0, 0]
 
 
+def test_a_dtype_may_be_spelled_as_on_the_command_line(plugins):
+    """i8 is int8, as for -d."""
+    (row,) = time_collective("all_reduce", [64], "tiny", ranks=2, dtype="i8", check=False, plugins=plugins)
+    assert (row.dtype, row.count) == ("int8", 64)
+
+
 def test_without_checks_the_time_is_the_same(plugins):
     """Keeping shapes only changes nothing but what is known of the data."""
     both = [
