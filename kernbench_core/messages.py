@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
-from kernbench_core.peers import Peers
+from kernbench_core.peers import Peers, by_position
 
 if TYPE_CHECKING:
     from kernbench_core.causes import Cause
@@ -316,7 +316,7 @@ class Launch:
         self.arguments = arguments
         self.grid = grid
         self.programs = programs
-        self.peers = Peers(tuple((pe,) for pe in programs)) if peers is None else peers
+        self.peers = by_position(tuple(programs)) if peers is None else peers
         self.collective = collective
         self.injected_ns = 0.0
         self.start_ns: float | None = None

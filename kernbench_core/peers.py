@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from numbers import Integral
 from typing import Final
 
@@ -129,6 +130,12 @@ class Peers:
         return found
 
 
+@lru_cache(maxsize=64)
+def by_position(pes: tuple[int, ...]) -> Peers:
+    """Give the peers of a launch that names none: each PE is a rank; launches on the same PEs share them."""
+    return Peers(tuple((pe,) for pe in pes))
+
+
 def nearest_in(places: Mapping[int, tuple[float, float] | None], pe: int, direction: str) -> int | None:
     """Give the nearest PE straight in a direction, by positions (x to the east, y to the south); None without one.
 
@@ -154,9 +161,11 @@ def network_directions(
 
     On a ring "e" is the next rank and "w" the one before; networks without directions have no neighbours.
     """
-    places = {pe: (rank, place) for rank, pes in enumerate(ranks) for place, pe in enumerate(pes)}
+    places: dict[int, tuple[int, int]] = {}
 
     def direction(pe: int, name: str) -> int | None:
+        if not places:  # only when asked: few launches use directions, and each is kept
+            places.update((pe, (rank, place)) for rank, pes in enumerate(ranks) for place, pe in enumerate(pes))
         rank, place = places[pe]
         other = neighbour(topology, extent, rank, DIRECTIONS[name])
         return None if other is None else ranks[other][place]

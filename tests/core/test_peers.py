@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ConfigError, KernelError
+from kernbench_core.messages import Launch
 from kernbench_core.networks import NETWORKS, Extent, find_extent, neighbour
 from kernbench_core.peers import DIRECTIONS, Channel, Peers, nearest_in, network_directions
 
@@ -123,3 +124,11 @@ def test_slots_that_cannot_be_are_all_told() -> None:
         "channel 'a': slot_bytes must be a multiple of 64, a line of the scratchpad, not 100.",
         "channel 'a': tier must be one of tcm, sram, hbm, not 'l2'.",
     ]
+
+
+def test_launches_on_the_same_pes_share_their_peers() -> None:
+    """A run keeps its launches, so that thousands of them must not each keep a place for every PE."""
+    first, second = (Launch(print, {}, (3, 1, 1), {4: (), 7: (), 5: ()}) for _ in range(2))
+    assert first.peers is second.peers
+    assert first.peers.ranks == ((4,), (7,), (5,))
+    assert Launch(print, {}, (3, 1, 1), {4: (), 5: (), 7: ()}).peers.ranks == ((4,), (5,), (7,))
