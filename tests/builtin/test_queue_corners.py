@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import DeadlockError, KernelError, ShapeError
+from kernbench_core.errors import ConfigError, DeadlockError, KernelError, ShapeError
+from kernbench_core.plugins import load_plugins
 
 
 def run(kernel: Callable[..., Any], *given: str, topology: str = "tiny") -> kb.RunResult:
@@ -117,3 +120,58 @@ def test_a_kernel_that_keeps_all_slots_is_told_so() -> None:
         f"tl.recv at {line} waits for a message from sip0.cube0.pe0, 4 received before, 3 of 3 slots held by the "
         "kernel: free one with tl.free\n"
     ) in str(caught.value)
+
+
+UNITS = '''
+from kernbench_builtin.pe_ipcq import PeIpcq
+from kernbench_core.component import ComponentBase
+from kernbench_core.registry import ComponentEntry
+
+
+class Counting(PeIpcq):
+    """Count what is sent."""
+
+    counted = 0
+
+    def _send(self, command, out):
+        Counting.counted += 1
+        super()._send(command, out)
+
+
+class Other(ComponentBase):
+    """Keep no slots."""
+
+
+KINDS = (Counting, Other)
+
+
+def kernbench_components():
+    entry = {"kind": "pe_ipcq", "sentence": "Keep queues."}
+    return [ComponentEntry(f"acme.{kind.__name__.lower()}", f"acme_units:{kind.__name__}", **entry) for kind in KINDS]
+'''
+
+
+def test_a_unit_may_be_a_subclass_or_have_no_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subclass sees what it overrides; a receiver without slots is told by the parameters that it has not."""
+    (tmp_path / "acme_units.py").write_text(UNITS)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["acme = acme_units"])
+
+    def kernel(tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send(tl.full((16,), 1.0, "f32"), 1)
+        elif tl.program_id(0) == 1:
+            tl.full((16384,), 1.0, "f32")
+            tl.recv((16,), "f32", 0)
+
+    kb.run(lambda rt: rt.launch(kernel), "tiny", set=["components.pe_ipcq.impl=acme.counting"], plugins=plugins)
+    assert importlib.import_module("acme_units").Counting.counted == 1
+    mixed = tmp_path / "mixed.yaml"
+    mixed.write_text('base: tiny\noverrides: [{match: "*.pe1.pe_ipcq", impl: acme.other}]\n')
+    with pytest.raises(ConfigError) as caught:
+        kb.run(lambda rt: rt.launch(kernel), mixed, plugins=plugins)
+    assert str(caught.value).splitlines() == [
+        "sip0.cube0.pe1.pe_ipcq: slots must be a whole number of at least 1, not None.",
+        "sip0.cube0.pe1.pe_ipcq: slot_bytes must be a multiple of 64, a line of the scratchpad, not None.",
+        "sip0.cube0.pe1.pe_ipcq: tier must be one of tcm, sram, hbm, not None.",
+    ]
