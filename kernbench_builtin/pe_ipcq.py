@@ -242,7 +242,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             if not push.offset:
                 incoming.queue.take(command.site)
                 self._note_wait_of(command, out - self._overhead)
-                command.receive(push.send, Access(push.queue.tier, (slot,), push.send.value))
+                regions = push.queue.regions_of(push.number, push.send.total)
+                command.receive(push.send, Access(push.queue.tier, regions, push.send.value))
                 command.error = command.fits(push.send)
             if push.last:
                 incoming.recvs.popleft()

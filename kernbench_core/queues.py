@@ -59,6 +59,17 @@ class Queue:
         """How many slots a message takes; an empty one takes one."""
         return max(1, -(-nbytes // self.slot_bytes))
 
+    def regions_of(self, number: int, nbytes: int) -> tuple[Region, ...]:
+        """Give where a message lies whose first piece is the `number`-th of all: slot by slot, round and round."""
+        index = number % len(self.slots)
+        regions: list[Region] = []
+        while nbytes or not regions:
+            run = min(nbytes, (len(self.slots) - index) * self.slot_bytes)
+            regions.append(Region(self.slots[index].base, run))
+            nbytes -= run
+            index = 0
+        return tuple(regions)
+
     def enter(self, message: SendCmd) -> None:
         """Note that a PE sends a message; called by its pe_ipcq, in order, when the command comes."""
         self.unreceived.append(message)

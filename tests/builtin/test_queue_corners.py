@@ -175,3 +175,26 @@ def test_a_unit_may_be_a_subclass_or_have_no_slots(tmp_path: Path, monkeypatch: 
         "sip0.cube0.pe1.pe_ipcq: slot_bytes must be a multiple of 64, a line of the scratchpad, not None.",
         "sip0.cube0.pe1.pe_ipcq: tier must be one of tcm, sram, hbm, not None.",
     ]
+
+
+@pytest.mark.parametrize(("slots", "count"), [(1, 100), (3, 100), (3, 16), (4, 200), (4, 0)])
+def test_a_receipt_names_every_slot_that_it_read(slots: int, count: int) -> None:
+    """In the op log its bytes lie where the pieces were put, one after the other, however often the ring goes round."""
+
+    def kernel(tl: Any) -> None:
+        for _ in range(2):  # the second message begins in the middle of the ring
+            if tl.program_id(0) == 0:
+                tl.send(tl.full((count,), 1.0, "f32"), 1)
+            elif tl.program_id(0) == 1:
+                tl.recv((count,), "f32", 0)
+
+    log = run(kernel, "components.pe_ipcq.params.slot_bytes=64 B", f"components.pe_ipcq.params.slots={slots}").op_log
+    put: list[int] = []
+    for record in sorted((r for r in log if r.op_name == "ipcq_copy"), key=lambda r: r.t_end):
+        put += range(record.params["dst_addr"], record.params["dst_addr"] + record.params["nbytes"])
+    read: list[int] = []
+    for record in sorted((r for r in log if r.op_name == "ipcq_recv"), key=lambda r: r.t_end):
+        assert record.reads[0].nbytes == record.params["nbytes"] == 4 * count
+        for region in record.reads[0].regions:
+            read += range(region.base, region.base + region.nbytes)
+    assert read == put
