@@ -206,10 +206,11 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         incoming = self._incoming.get((source, command.channel))
         queue = self.ctx.queues.between(source, command.pe, command) if incoming is None else incoming.queue
         if command.local is None and (queue.tier != "tcm" or command.total > queue.slot_bytes):
+            cure = "give the queue larger slots" if queue.tier == "tcm" else "put the slots there, with tier tcm"
             raise KernelError(
                 f"{command.call} at {describe_site(command.site)} with copy=False must receive a message that fits one "
                 f"slot of the scratchpad, not {command.total} B where slots have {format_bytes(queue.slot_bytes)} of "
-                f"{queue.tier}; receive a copy, or give the queue larger slots."
+                f"{queue.tier}; receive a copy, or {cure}."
             )
         return self._incoming_of(queue)
 

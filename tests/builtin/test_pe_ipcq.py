@@ -359,9 +359,10 @@ def test_a_slot_of_the_kernel_must_hold_the_message_in_the_scratchpad() -> None:
         f"tl.recv at {line_of(kernel, 2)} with copy=False must receive a message that fits one slot of the scratchpad, "
         "not 400 B where slots have"
     )
-    end = "; receive a copy, or give the queue larger slots."
-    assert told(kernel, *slots(slot_bytes="64 B")) == f"{start} 64 B of tcm{end}"
-    assert told(kernel, *slots(tier="hbm")) == f"{start} 16 KiB of hbm{end}"
+    end = "; receive a copy, or"
+    larger, there = "give the queue larger slots.", "put the slots there, with tier tcm."
+    assert told(kernel, *slots(slot_bytes="64 B")) == f"{start} 64 B of tcm{end} {larger}"
+    assert told(kernel, *slots(tier="hbm")) == f"{start} 16 KiB of hbm{end} {there}"
 
 
 def test_slots_that_cannot_be_are_told() -> None:
