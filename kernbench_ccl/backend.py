@@ -28,7 +28,7 @@ __tracebackhide__ = True
 ARGUMENTS: Final = PARAMETERS[:-1]
 """The parameters of every algorithm that `kernel_args` gives: all but `tl`."""
 
-MESSAGE_BYTES: Final = 1024
+MESSAGE_BYTES: Final = 2048
 """The part of a rank's message for another that a PE must have before one more is asked to help."""
 
 FEW: Final = 4
@@ -168,7 +168,7 @@ def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: st
 def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:
     """Return how many PEs of each rank take part in a collective of `nbytes`, as nccl-tests counts them.
 
-    "auto": one for each 1 KiB of a rank's part, but four as soon as each has 64 B, at most all that the group has.
+    "auto": one for each 2 KiB of a rank's part, but four as soon as each has 64 B, at most all that the group has.
     UsageError for a number that the group has not.
     """
     if pes in ("auto", None):

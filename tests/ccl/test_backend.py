@@ -115,12 +115,12 @@ def test_ranks_that_are_launched_together_start_together() -> None:
 @pytest.mark.parametrize(
     ("nbytes", "given", "found"),
     [
-        *((1, "auto", 1), (255, None, 1), (256, "auto", 2), (512, "auto", 4), (8192, "auto", 4), (8194, "auto", 5)),
+        *((1, "auto", 1), (255, None, 1), (256, "auto", 2), (512, "auto", 4), (16384, "auto", 4), (16386, "auto", 5)),
         *((1 << 20, "auto", 64), (1, 3, 3), (1 << 20, 1, 1)),
     ],
 )
 def test_how_many_pes_take_part(nbytes: int, given: Any, found: int) -> None:
-    """One for each 1 KiB of a rank's part, but four from 64 B each on; no more than there are; or as many as asked."""
+    """One for each 2 KiB of a rank's part, but four from 64 B each on; no more than there are; or as many as asked."""
     group = Group("pair", (0, 1), (tuple(range(64)), tuple(range(64, 128))), Channel())
     assert pes_of(group, nbytes, given) == found
 
