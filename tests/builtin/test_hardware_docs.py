@@ -13,7 +13,10 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.regions import Region
 
 TEXT = (Path(__file__).parents[2] / "docs" / "hardware.md").read_text(encoding="utf-8")
-MODELS = ("host", "pcie_ep", "forwarding", "io_cpu", "m_cpu", "hbm_ctrl", "sram", "pe_cpu", "pe_dma", "pe_ipcq", "pe_mmu")
+MODELS = (
+    "host", "pcie_ep", "forwarding", "io_cpu", "m_cpu",
+    "hbm_ctrl", "sram", "pe_cpu", "pe_dma", "pe_ipcq", "pe_mmu",
+)
 
 
 @pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
