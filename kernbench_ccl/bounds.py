@@ -19,10 +19,11 @@ Source: Patarasso and Yuan, "Bandwidth optimal all-reduce algorithms for cluster
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
@@ -194,78 +195,49 @@ def cuts(world: int) -> Iterator[frozenset[int]]:
 def _needs(collective: str, world: int, size: float, root: int) -> _Needs:
     """Say what must move, by the name of the collective; `size` is S."""
     ranks = range(world)
-    part = size / world
+    part, whole = size / world, (world - 1) * (size / world)
     every = tuple((a, b) for a in ranks for b in ranks if a != b)
     from_root = tuple((root, b) for b in ranks if b != root)
     to_root = tuple((b, root) for b in ranks if b != root)
-
-    def only_root(nbytes: float) -> Callable[[int], float]:
-        return lambda rank: nbytes if rank == root else 0.0
-
-    def others(nbytes: float) -> Callable[[int], float]:
-        return lambda rank: 0.0 if rank == root else nbytes
-
-    def always(nbytes: float) -> Callable[[int], float]:
-        return lambda rank: nbytes
-
-    def none(rank: int) -> float:
-        return 0.0
-
-    def moved(pairs: Sequence[tuple[int, int]], nbytes: float) -> Callable[[Fabric], float]:
-        return lambda fabric: nbytes * sum(fabric.hops(a, b) for a, b in pairs)
-
     if collective == "all_reduce":
-        return _Needs(every, always(size), always(size), lambda inside: size, everywhere=2 * (world - 1) * size)
+        return _Needs(every, _of(size), _of(size), lambda inside: size, everywhere=2 * (world - 1) * size)
     if collective == "all_gather":
-        whole = (world - 1) * part
         return _Needs(
-            every, always(part), always(whole), lambda inside: len(inside) * part, everywhere=(world - 1) * size
+            every, _of(part), _of(whole), lambda inside: len(inside) * part, everywhere=(world - 1) * size
         )
     if collective == "reduce_scatter":
-        whole = (world - 1) * part
         return _Needs(
-            every,
-            always(whole),
-            always(part),
-            lambda inside: (world - len(inside)) * part,
-            everywhere=(world - 1) * size,
-        )
-    if collective == "all_to_all":
-        whole = (world - 1) * part
-        return _Needs(
-            every,
-            always(whole),
-            always(whole),
-            lambda inside: len(inside) * (world - len(inside)) * part,
-            moved(every, part),
+            every, _of(whole), _of(part), lambda inside: (world - len(inside)) * part, everywhere=(world - 1) * size
         )
     if collective == "broadcast":
-        return _Needs(from_root, only_root(size), others(size), lambda inside: size if root in inside else 0.0)
+        rest = _of(size, *(b for _, b in from_root))
+        return _Needs(from_root, _of(size, root), rest, lambda inside: size if root in inside else 0.0)
     if collective == "reduce":
-        return _Needs(to_root, others(size), only_root(size), lambda inside: 0.0 if root in inside else size)
+        rest = _of(size, *(a for a, _ in to_root))
+        return _Needs(to_root, rest, _of(size, root), lambda inside: 0.0 if root in inside else size)
+    if collective == "all_to_all":
+        return evolve(_messages(every, part), cross=lambda inside: len(inside) * (world - len(inside)) * part)
     if collective == "scatter":
-        return _Needs(
-            from_root,
-            only_root((world - 1) * part),
-            others(part),
-            lambda inside: (world - len(inside)) * part if root in inside else 0.0,
-            moved(from_root, part),
-        )
+        return _messages(from_root, part)
     if collective == "gather":
-        return _Needs(
-            to_root,
-            others(part),
-            only_root((world - 1) * part),
-            lambda inside: 0.0 if root in inside else len(inside) * part,
-            moved(to_root, part),
-        )
+        return _messages(to_root, part)
     if collective == "send_recv":
-        shift = tuple((rank, (rank + 1) % world) for rank in ranks)
-        return _Needs(
-            shift,
-            always(size),
-            always(size),
-            lambda inside: size * sum(1 for a, b in shift if a in inside and b not in inside),
-            moved(shift, size),
-        )
-    return _Needs(every, none, none, lambda inside: 0.0)
+        return _messages(tuple((rank, (rank + 1) % world) for rank in ranks), size)
+    return _Needs(every, _of(0.0), _of(0.0), lambda inside: 0.0)
+
+
+def _of(nbytes: float, *ranks: int) -> Callable[[int], float]:
+    """Return a function that gives `nbytes` for these ranks (for all, without any) and 0 for others."""
+    return lambda rank: nbytes if not ranks or rank in ranks else 0.0
+
+
+def _messages(pairs: Sequence[tuple[int, int]], nbytes: float) -> _Needs:
+    """Return the needs of a message of `nbytes` from the first to the second of each pair."""
+    sent, got = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    return _Needs(
+        tuple(pairs),
+        lambda rank: nbytes * sent[rank],
+        lambda rank: nbytes * got[rank],
+        lambda inside: nbytes * sum(a in inside and b not in inside for a, b in pairs),
+        lambda fabric: nbytes * sum(fabric.hops(a, b) for a, b in pairs),
+    )

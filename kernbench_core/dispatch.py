@@ -62,9 +62,7 @@ def state_of(ctx: RunContext, site: PeSite) -> PeState:
     kept = ctx.memory.kept
     state = kept.get(site.index)
     if state is None:
-        state = kept[site.index] = PeState(
-            site, ctx.memory, ctx.store, ctx.data, getattr(ctx, "queues", None)
-        )
+        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data, ctx.queues)
         if ctx.tcm_recorder is not None:
             ctx.tcm_recorder.attach(state.tcm)
     found: PeState = state

@@ -87,20 +87,6 @@ class Pointer:
         return f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + {where})"
 
 
-class LocalPointers:
-    """Stand for each PE's own shard of a tensor in the arguments of a launch; a program gets that of its PE."""
-
-    __slots__ = ("shards",)
-
-    def __init__(self, shards: Mapping[int, TensorAllocation]) -> None:
-        self.shards = shards
-
-    def of(self, pe: int) -> Pointer:
-        """Give the pointer for a program of this PE (its index)."""
-        shard = self.shards[pe]
-        return Pointer(shard, 0, shard.dtype)
-
-
 class PerPe:
     """Stand for an argument of a launch that differs from PE to PE; a program gets the value of its PE (its index)."""
 

@@ -21,7 +21,7 @@ from kernbench_core.language import TLContext
 from kernbench_core.launching import call_form, replace_nested
 from kernbench_core.memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
-from kernbench_core.pointers import LocalPointers, PerPe, Pointer
+from kernbench_core.pointers import PerPe, Pointer
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -195,6 +195,5 @@ def _as_argument(value: object, pe: int) -> object:
     """Give what one program gets: a pointer for a tensor, own copies of what holds pointers, anything else as it is."""
     if isinstance(value, TensorAllocation):
         return Pointer(value, 0, value.dtype)
-    value = replace_nested(value, LocalPointers, lambda found: found.of(pe))
     value = replace_nested(value, PerPe, lambda found: found.of(pe))
     return replace_nested(value, Pointer, lambda found: Pointer(found.tensor, found.offset, found.element))

@@ -17,11 +17,10 @@ from kernbench_core.host_program import LaunchHandle
 from kernbench_core.host_tensors import Expectation, HostTensors
 from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, pick_pes, replace_nested
 from kernbench_core.messages import KernelLaunchMsg, Launch
-from kernbench_core.pointers import LocalPointers, Pointer
+from kernbench_core.pointers import PerPe, Pointer
 from kernbench_core.rows import make_row
 
 if TYPE_CHECKING:
-    from kernbench_core.memory import TensorAllocation
     from kernbench_core.oplog import OpLog
 
 __all__ = ["DeviceTensor", "Expectation", "LaunchHandle", "LocalTensor", "Runtime", "ShardInfo"]
@@ -92,7 +91,7 @@ class Runtime(HostTensors):
             tensors.append(tensor)
             return Pointer(tensor.allocation, 0, tensor.dtype)
 
-        def given_local(local: LocalTensor) -> LocalPointers:
+        def given_local(local: LocalTensor) -> PerPe:
             given(local.tensor)
             return self._local_pointers(local.tensor, sorted(programs))
 
@@ -135,9 +134,9 @@ class Runtime(HostTensors):
         for handle in [handle for handle in self.shared.running if handle.program is self]:
             self.join(handle)
 
-    def _local_pointers(self, tensor: DeviceTensor, pes: Sequence[int]) -> LocalPointers:
-        """Return the shards of a tensor that PEs hold; UsageError when one holds none."""
-        found: dict[int, TensorAllocation] = {}
+    def _local_pointers(self, tensor: DeviceTensor, pes: Sequence[int]) -> PerPe:
+        """Return for each PE the pointer to its shard of a tensor; UsageError when one holds none."""
+        found: dict[int, Pointer] = {}
         for pe in pes:
             shard = self._engine.ctx.memory.local(tensor.allocation, pe)
             if shard is None:
@@ -146,8 +145,8 @@ class Runtime(HostTensors):
                     f"and has none on {self._engine.ctx.design.pes[pe].prefix}; launch on the tensor's device, or give "
                     "the whole tensor."
                 )
-            found[pe] = shard
-        return LocalPointers(found)
+            found[pe] = Pointer(shard, 0, shard.dtype)
+        return PerPe(found)
 
     # Several host programs ------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ class Context:
         self.store = MemoryStore(data)
         self.memory = DeviceMemory(found)
         self.tcm_recorder = None
+        self.queues = None
 
 
 class Cpu:
