@@ -40,13 +40,12 @@ _NO_VALUE: Final = AbstractValue((0,), "int8")
 class Use:
     """One command's use of one tensor, or of a range of its PE's scratchpad (`tensor` None).
 
-    `virtual` and `physical` are the same bytes in the same order. `clock` is what the PE knew when it issued the
-    command. `epoch` is the epoch in which the use was over, 0 before.
+    `virtual` and `physical` are the same bytes in the same order. `epoch` is the epoch in which the use was over, 0
+    before. What its PE knew when it issued the command is not kept: it matters for the earlier uses that it meets then.
     """
 
     __slots__ = (
-        "call", "clock", "end", "epoch", "issued", "landed", "op_id", "physical", "site", "start", "tensor", "virtual",
-        "writes",
+        "call", "end", "epoch", "issued", "landed", "op_id", "physical", "site", "start", "tensor", "virtual", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -56,7 +55,6 @@ class Use:
         virtual: tuple[Region, ...],
         physical: tuple[Region, ...],
         writes: bool,
-        clock: Clock,
         now: float,
     ) -> None:
         self.op_id = command.op_id
@@ -66,7 +64,6 @@ class Use:
         self.virtual = virtual
         self.physical = physical
         self.writes = writes
-        self.clock = clock
         self.epoch = 0
         self.issued = now
         self.landed: float | None = None
@@ -252,22 +249,22 @@ class Hazards:
         state = self._pe(command.op_id[0])
         uses = []
         for tensor, virtual, physical, writes in command.memory_uses():
-            use = Use(command, tensor, virtual, physical, writes, state.clock, now)
+            use = Use(command, tensor, virtual, physical, writes, now)
             watch = self._watches.get(tensor.whole)
             if watch is None:
                 watch = self._watches[tensor.whole] = _Watch()
             if writes:
-                self._check_write(watch, use)
+                self._check_write(watch, use, state.clock)
             else:
                 for other in watch.writes:
-                    self._in_flight(other, use)
+                    self._in_flight(other, use, state.clock)
                 watch.reads[use] = None
             uses.append(use)
         for region in command.scratch_uses():
             if not any(region is block.region for block in command.blocks):
                 held = [block.region for block in command.blocks]
                 if first_common((region,), held) != (0, region.nbytes):
-                    loose = Use(command, None, (region,), (region,), True, state.clock, now)
+                    loose = Use(command, None, (region,), (region,), True, now)
                     state.loose[loose] = None
                     uses.append(loose)
         command.uses = tuple(uses)
@@ -298,27 +295,25 @@ class Hazards:
                 key = (RECYCLED_TCM, use.site, block.birth.site, pe)
                 self._count(key, RECYCLED_TCM, use, (pe, block, self._now()))
 
-    def _check_write(self, watch: _Watch, use: Use) -> None:
+    def _check_write(self, watch: _Watch, use: Use, clock: Clock) -> None:
         for other in watch.reads:
-            self._in_flight(other, use)
+            self._in_flight(other, use, clock)
         before: dict[Use, None] = {}
         for piece in use.pieces():
             for entry in watch.written.touching(piece):
                 before[entry.write.ticket] = None  # type: ignore[index]  # the index is ours: its tickets are uses
         for earlier in before:
-            if _pe_of(earlier) != _pe_of(use) and not _over(earlier, use):
+            if _pe_of(earlier) != _pe_of(use) and not _over(earlier, clock):
                 self._count(_key(UNORDERED_WRITES, earlier, use), UNORDERED_WRITES, earlier, use)
         watch.written.insert(Write(use.physical, _NO_VALUE, use))  # type: ignore[arg-type]
         watch.writes[use] = None
 
-    def _in_flight(self, earlier: Use, later: Use) -> None:
-        """Count a read and a write that are under way at once."""
-        if _pe_of(earlier) != _pe_of(later) and earlier.meets(later) and not _over(earlier, later):
+    def _in_flight(self, earlier: Use, later: Use, clock: Clock) -> None:
+        """Count a read and a write that are under way at once; `clock` is what the PE of the later one knows."""
+        if _pe_of(earlier) != _pe_of(later) and earlier.meets(later) and not _over(earlier, clock):
             self._count(_key(READ_IN_FLIGHT, earlier, later), READ_IN_FLIGHT, earlier, later)
 
-    def _count(
-        self, key: tuple[object, ...], kind: str, first: Use, second: Use | tuple[int, TcmBlock, float]
-    ) -> None:
+    def _count(self, key: tuple[object, ...], kind: str, first: Use, second: Use | tuple[int, TcmBlock, float]) -> None:
         known = self._found.get(key)
         if isinstance(known, _Pair):
             known.count += 1
@@ -360,18 +355,16 @@ class Hazards:
         )  # fmt: skip
 
     def _side(self, use: Use) -> HazardUse:
-        return HazardUse(
-            use.op_id, use.call, self._names[_pe_of(use)], describe_site(use.site), use.issued, use.landed
-        )
+        return HazardUse(use.op_id, use.call, self._names[_pe_of(use)], describe_site(use.site), use.issued, use.landed)
 
 
 def _pe_of(use: Use) -> int:
     return use.op_id[0]
 
 
-def _over(earlier: Use, later: Use) -> bool:
-    """Tell whether the earlier use was over, and the PE of the later one knew, when the later one was issued."""
-    return earlier.epoch > 0 and bool(later.clock[_pe_of(earlier)] >= earlier.epoch)
+def _over(earlier: Use, clock: Clock) -> bool:
+    """Tell whether the earlier use was over, and the PE with this clock knows."""
+    return earlier.epoch > 0 and bool(clock[_pe_of(earlier)] >= earlier.epoch)
 
 
 def _key(kind: str, first: Use, second: Use) -> tuple[object, ...]:

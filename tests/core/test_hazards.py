@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -297,6 +298,30 @@ def test_edges_are_handed_on() -> None:
 
         rig.launch_all((kernel, {"x": rig.tensor(X)}))
         assert len(rig.found()) == (0 if middle else 1)
+
+
+def test_what_a_pe_knew_is_not_kept_for_each_of_its_stores() -> None:
+    """A PE that gets an edge before each of 64 stores holds a few clocks of the machine, not 64."""
+    pes, rows = 100_000, 64
+    clock_bytes = 8 * pes
+
+    def kernel(x: Any, tl: Any) -> None:
+        hazards = tl._state.store.hazards
+        for row in range(rows):
+            hazards.publish((0, 10**6 + row))
+            hazards.order((0, 10**6 + row), 0)
+            tl.store(x + 4 * row, tl.zeros((4,), "f32"))
+
+    rig = Watched(1)
+    rig.hazards = rig.ctx.store.hazards = Hazards(["PE"] * pes, lambda: rig.ctx.env.now)
+    given = {"x": rig.tensor(X)}
+    tracemalloc.start()
+    try:
+        rig.launch_all((kernel, given), wait=False)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 8 * clock_bytes
 
 
 def test_without_data_the_same_hazards_are_found() -> None:
