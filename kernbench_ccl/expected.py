@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from kernbench_ccl.symbolic import (
+from kernbench_ccl.payloads import (
     Origin,
     Payload,
     Segment,

@@ -1,46 +1,43 @@
-"""Symbolic payloads: which elements of which contributors each element of a value is made of.
+"""Symbolic payloads: follow what every value of a collective holds through the ops that it runs.
 
-A payload is a row of segments; all elements of a segment are made alike: element `i` of it holds, for every term
-((origin, first), count), element `first + i` of the vector that `origin` contributed, `count` times. That is exact,
-and its size does not depend on how long the vectors are. Values that move (loads, stores, messages, casts, views) keep
-their payload; one step of the collective's reduction joins the terms of its operands; anything else that is done to a
-payload is a `PayloadError`.
+Values that move (loads, stores, messages, casts, views) keep their payload; one step of the collective's reduction
+joins the terms of its operands; anything else that is done to a payload is a `PayloadError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import frozen
 
+from kernbench_ccl.payloads import (
+    NOWHERE,
+    SHIFT,
+    Origin,
+    Payload,
+    Segment,
+    Terms,
+    aligned,
+    between,
+    contributed,
+    contribution,
+    gathered,
+    joined,
+    length,
+    linked_runs,
+    painted,
+    spread,
+    together,
+)
+from kernbench_ccl.payloads import PayloadError as PayloadError
 from kernbench_core.compute import evaluate
 from kernbench_core.compute_types import op_of
 from kernbench_core.dtypes import info, is_float, itemsize, tolerance
-from kernbench_core.errors import KernelError
 from kernbench_core.oplog import Access
-from kernbench_core.regions import Region, runs
 from kernbench_core.values import ArrayValue, Part, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
-
-Origin = int | str
-"""Who contributed: the number of a contributor, or in words what is no contribution ("the number 5.0")."""
-
-Terms = Mapping[tuple[Origin, int], int]
-"""(origin, its element that the segment's first element holds) -> how often."""
-
-NOWHERE = -1
-"""The element of what is no contribution."""
-
-
-class PayloadError(KernelError):
-    """A kernel does something to payload that no collective may do; `line` is the kernel line, where it is known."""
-
-    line = ""
 
 
 class Op(Protocol):
@@ -58,29 +55,6 @@ class Op(Protocol):
     def writes(self) -> Access | None: ...
 
 
-@frozen
-class Segment:
-    """Elements `start` to `end` (not included) of a value, made alike; `scaled` is how often they were averaged."""
-
-    start: int
-    end: int
-    terms: Terms
-    scaled: int = 0
-
-    def cut(self, start: int, end: int, to: int) -> Segment:
-        """Return the elements from `start` to `end` as the elements from `to` on of another value."""
-        return Segment(to, to + end - start, shifted(self.terms, start - self.start), self.scaled)
-
-    def continues(self, before: Segment) -> bool:
-        """Whether this is more of `before`."""
-        if self.start != before.end or self.scaled != before.scaled or len(self.terms) != len(before.terms):
-            return False
-        return self.terms == shifted(before.terms, before.end - before.start)
-
-
-Payload = tuple[Segment, ...]
-"""Segments in order, without gaps, over all elements of a value in row-major order."""
-
 _REDUCING: Mapping[str, tuple[tuple[str, ...], float]] = {
     "sum": (("add", "sum"), 0.0),
     "avg": (("add", "sum"), 0.0),
@@ -96,64 +70,6 @@ _MOVES = (
 )  # fmt: skip
 _CONTROL = {"where": 0, "masked_store": 2, "gather": 1}
 """The operand that says what is moved, of the moves that have one."""
-
-_SHIFT = 40
-"""Bits of an element's place in the numbers that are moved to find out where elements go."""
-
-
-def shifted(terms: Terms, by: int) -> Terms:
-    """Return terms as they are `by` elements further on."""
-    if not by:
-        return terms
-    return {(o, first if isinstance(o, str) else first + by): n for (o, first), n in terms.items()}
-
-
-def contribution(origin: Origin, first: int, start: int, end: int) -> Segment:
-    """Return elements of a vector as it was contributed."""
-    return Segment(start, end, {(origin, NOWHERE if isinstance(origin, str) else first): 1})
-
-
-def between(payload: Payload, start: int, end: int, to: int = 0) -> Iterator[Segment]:
-    """Yield the elements from `start` to `end` of a payload as the elements from `to` on of another value."""
-    for segment in payload:
-        if segment.end <= start:
-            continue
-        if segment.start >= end:
-            break
-        low, high = max(start, segment.start), min(end, segment.end)
-        yield segment.cut(low, high, to + low - start)
-
-
-def joined(segments: Iterable[Segment]) -> Payload:
-    """Return ascending segments with those that continue each other in one."""
-    out: list[Segment] = []
-    for segment in segments:
-        if out and segment.continues(out[-1]):
-            last = out[-1]
-            out[-1] = Segment(last.start, segment.end, last.terms, last.scaled)
-        else:
-            out.append(segment)
-    return tuple(out)
-
-
-def aligned(first: Payload, second: Payload) -> Iterator[tuple[Segment, Segment]]:
-    """Yield two payloads of one length in stretches over which both are made alike."""
-    i = j = start = 0
-    while i < len(first) and j < len(second):
-        a, b = first[i], second[j]
-        end = min(a.end, b.end)
-        if a.start == b.start and a.end == b.end:
-            yield a, b
-        else:
-            yield a.cut(start, end, start), b.cut(start, end, start)
-        i += a.end == end
-        j += b.end == end
-        start = end
-
-
-def length(payload: Payload) -> int:
-    """Return how many elements a payload has."""
-    return payload[-1].end if payload else 0
 
 
 class Symbols:
@@ -200,7 +116,7 @@ class Symbols:
             return self._constant(whole)
         fill = getattr(whole, "fill", None)
         ground = [] if fill is None else [Segment(0, value.nbytes // size, self._number(fill))]
-        return _painted(ground, [s for part in parts for s in self._moved(part, value.dtype, size)])
+        return painted(ground, [s for part in parts for s in self._moved(part, value.dtype, size)])
 
     # Moves ------------------------------------------------------------------------------------------
 
@@ -208,9 +124,9 @@ class Symbols:
         """Yield the segments that one part brings, where it brings them."""
         held = part.source.dtype
         payload = self.of(part.source)
-        if held != dtype and any(_contributed(segment) for segment in payload):
+        if held != dtype and any(contributed(segment) for segment in payload):
             raise PayloadError(f"payload must keep its dtype, and {held} is read as {dtype}; cast it instead.")
-        for to, come, nbytes in _linked_runs(part.dst, part.src):
+        for to, come, nbytes in linked_runs(part.dst, part.src):
             if to % size or come % size or nbytes % size:
                 raise PayloadError(f"payload must be moved in whole elements of {size} B, not in parts of them.")
             yield from between(payload, come // size, (come + nbytes) // size, to // size)
@@ -265,7 +181,7 @@ class Symbols:
             return self._rearranged(name, call, where, op, values, operands)
         elementwise, along = ("", "") if self._redop is None else _REDUCING[self._redop][0]
         if name == elementwise:
-            return self._combined([_spread(p, v.shape, made.shape) for p, v in zip(operands, values, strict=True)])
+            return self._combined([spread(p, v.shape, made.shape) for p, v in zip(operands, values, strict=True)])
         if name == along:
             return self._reduced(op, values[0], operands[0])
         if self._redop == "avg" and name in ("mul", "div", "floordiv"):
@@ -276,14 +192,14 @@ class Symbols:
 
     def _without_payload(self, call: str, where: str, operands: Sequence[Payload], made: Value) -> Payload:
         """Return the payload of an op that computes with the kernel's own numbers; PayloadError for any other."""
-        if any(_contributed(segment) for payload in operands for segment in payload):
+        if any(contributed(segment) for payload in operands for segment in payload):
             allowed = "moved and cast" if self._redop is None else f"moved, cast and reduced by {self._redop}"
             raise PayloadError(f"{call} at {where} must not be done to payload, which may only be {allowed}.")
         return self._constant(made)
 
     def _check_cast(self, held: str, dtype: str, payload: Payload) -> None:
         """Refuse a cast of payload that loses more than rounding does."""
-        if not any(_contributed(segment) for segment in payload):
+        if not any(contributed(segment) for segment in payload):
             return
         whole = not is_float(self._dtype)
         fits = is_float(dtype) if not whole else (
@@ -296,7 +212,7 @@ class Symbols:
         """Join the terms of payloads of one length: one step of the reduction."""
         found = operands[0]
         for other in operands[1:]:
-            found = tuple(_together(a, b) for a, b in aligned(found, other))
+            found = tuple(together(a, b) for a, b in aligned(found, other))
         return joined(found)
 
     def _reduced(self, op: Op, value: Value, payload: Payload) -> Payload:
@@ -307,7 +223,7 @@ class Symbols:
         axes = tuple(a % places.ndim for a in axes)
         rows = np.moveaxis(places, axes, range(len(axes)))
         rows = rows.reshape(int(np.prod([value.shape[a] for a in axes])), -1)
-        return self._combined([_gathered([payload], row) for row in rows])
+        return self._combined([gathered([payload], row) for row in rows])
 
     def _averaged(self, name: str, values: Sequence[Value], operands: Sequence[Payload]) -> Payload | None:
         """Divide by the number of contributors; None where that is not what is done."""
@@ -332,100 +248,25 @@ class Symbols:
         if name in ("copy", "reshape", "expand_dims"):
             return operands[0]
         if name in ("broadcast_to", "full", "zeros") and values:
-            return _spread(operands[0], values[0].shape, shape)
+            return spread(operands[0], values[0].shape, shape)
         inputs: list[Any] = []
         for number, value in enumerate(values):
             if number == _CONTROL.get(name):
                 inputs.append(self._known(call, where, value, operands[number]))
             else:
                 count = length(operands[number])
-                inputs.append((np.arange(count, dtype=np.int64) + (number << _SHIFT)).reshape(value.shape))
+                inputs.append((np.arange(count, dtype=np.int64) + (number << SHIFT)).reshape(value.shape))
         if not inputs:
             return self._constant(ArrayValue(np.full(shape, op.params.get("value", 0))))
         known = {k: v for k, v in op.params.items() if k != "dtype"}
         places = evaluate(name, {**known, "shape_out": shape, "dtype": "int64"}, inputs)
-        return _gathered(operands, places.reshape(-1))
+        return gathered(operands, places.reshape(-1))
 
     def _known(self, call: str, where: str, value: Value, payload: Payload) -> Any:
         """Return what decides where payload goes; PayloadError when that is payload itself."""
-        if value.pending or any(_contributed(segment) for segment in payload):
+        if value.pending or any(contributed(segment) for segment in payload):
             raise PayloadError(f"{call} at {where} must not choose by payload, which a proof cannot know.")
         return value.array()
-
-
-def _contributed(segment: Segment) -> bool:
-    return any(not isinstance(origin, str) for origin, _ in segment.terms)
-
-
-def _together(a: Segment, b: Segment) -> Segment:
-    """Join the terms of two segments of one place; what was averaged may meet only what was."""
-    if a.scaled != b.scaled and a.terms and b.terms:
-        raise PayloadError("an average must not be reduced with what was not averaged; average once, at the end.")
-    terms = dict(a.terms)
-    for term, count in b.terms.items():
-        terms[term] = terms.get(term, 0) + count
-    return Segment(a.start, a.end, terms, a.scaled if a.terms else b.scaled)
-
-
-def _spread(payload: Payload, shape: tuple[int, ...], to: tuple[int, ...]) -> Payload:
-    """Return the payload of an operand as it broadcasts to a shape."""
-    if shape == to:
-        return payload
-    if length(payload) == 1 and not _contributed(payload[0]):
-        return (Segment(0, prod(to), payload[0].terms, payload[0].scaled),)
-    places = np.arange(length(payload)).reshape(shape)
-    return _gathered([payload], np.broadcast_to(places, to).reshape(-1))
-
-
-def _gathered(operands: Sequence[Payload], places: np.ndarray[Any, Any]) -> Payload:
-    """Return what stands at `places`, each (number of the operand << _SHIFT) + element, as one payload."""
-    if not places.size:
-        return ()
-    breaks = np.flatnonzero(np.diff(places) != 1) + 1
-    starts = [0, *breaks.tolist()]
-    ends = [*breaks.tolist(), places.size]
-    out: list[Segment] = []
-    for start, end in zip(starts, ends, strict=True):
-        operand, place = divmod(int(places[start]), 1 << _SHIFT)
-        out.extend(between(operands[operand], place, place + end - start, start))
-    return joined(out)
-
-
-def _painted(ground: list[Segment], segments: list[Segment]) -> Payload:
-    """Return segments put one after the other over what was there before."""
-    if not ground:
-        ascending = sorted(segments, key=lambda each: each.start)
-        if all(a.end <= b.start for a, b in pairwise(ascending)):
-            return joined(ascending)
-    for segment in segments:
-        under = tuple(ground)
-        ground[:] = [
-            *between(under, 0, segment.start),
-            segment,
-            *between(under, segment.end, max(length(under), segment.end), segment.end),
-        ]
-    return joined(ground)
-
-
-def _linked_runs(dst: Region, src: Region) -> Iterator[tuple[int, int, int]]:
-    """Yield (where to, where from, bytes) of the contiguous runs of two regions of equal size."""
-    if dst.contiguous and src.contiguous:
-        yield dst.base, src.base, dst.nbytes
-        return
-    left, right = runs(dst), runs(src)
-    to, room = next(left)
-    come, rest = next(right)
-    while True:
-        nbytes = min(room, rest)
-        yield to, come, nbytes
-        to, room, come, rest = to + nbytes, room - nbytes, come + nbytes, rest - nbytes
-        try:
-            if not room:
-                to, room = next(left)
-            if not rest:
-                come, rest = next(right)
-        except StopIteration:
-            return
 
 
 def _exact_in(whole: str, dtype: str) -> bool:

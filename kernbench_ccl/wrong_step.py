@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from attrs import define, field, frozen
 
 from kernbench_ccl.expected import Admissible, Difference, differences, spell_fault, spell_held, spell_right
-from kernbench_ccl.symbolic import Op, Payload, Segment, Symbols, length, shifted
+from kernbench_ccl.payloads import Payload, Segment, length, shifted
+from kernbench_ccl.symbolic import Op, Symbols
 from kernbench_core.values import LoadedValue, OpId, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
@@ -48,8 +49,26 @@ class Steps:
     def of_value(self, value: Value, op_id: OpId | None = None) -> int:
         """Return the step of a value; `op_id` is the op that reads it, whose own load counts by what it found."""
         if isinstance(value, LoadedValue) and value.op_id == op_id:
-            return max(map(self.of, value.sources), default=0)
-        return max(map(self.of, value.makers()), default=0)
+            return self._deepest(value.sources)
+        return self._deepest(value.makers())
+
+    def made(self, op_id: OpId, sources: Iterable[OpId]) -> int:
+        """Take note of an op that reads what `sources` made, and return its step."""
+        step = self._of[op_id] = self._deepest(sources)
+        return step
+
+    def reads(self, op_id: OpId, value: Value) -> int:
+        """Take note of an op that reads a value, and return its step."""
+        step = self._of[op_id] = self.of_value(value, op_id)
+        return step
+
+    def _deepest(self, op_ids: Iterable[OpId]) -> int:
+        deepest, known = 0, self._of
+        for op_id in op_ids:
+            step = known.get(op_id, 0)
+            if step > deepest:
+                deepest = step
+        return deepest
 
     def tell(self, op: LoggedOp) -> int:
         """Take note of an op and return its step."""
@@ -118,9 +137,18 @@ class History:
         if op.op_id is None or value is None or (made is None and op.op_name != "dma_write"):
             return None
         call = "tl.store" if op.op_name in ("dma_write", "masked_store") else f"tl.{op.op_name}"
-        event = self._by_op[op.op_id] = Event(op.op_id, call, step, value)
+        return self._note(Event(op.op_id, call, step, value))
+
+    def _note(self, event: Event) -> Event:
+        self._by_op[event.op_id] = event
         self.events.append(event)
         return event
+
+    def stored(self, op_id: OpId, value: Value, stored: Value) -> int:
+        """Take note of a store of `value`, of which `stored` is what memory holds, and return its step."""
+        step = self.steps.reads(op_id, value)
+        self._note(Event(op_id, "tl.store", step, stored))
+        return step
 
     def event(self, op_id: OpId | None) -> Event | None:
         """Return what an op did, None where it did nothing to payload."""
