@@ -8,7 +8,7 @@ and step-synchronous. Queues have one slot: with more a network of named receive
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -37,6 +37,9 @@ _HELD = (4, 32)
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
 """The collectives whose output may be in their input, or their input in their output."""
 
+Report = Callable[[str], None]
+"""Is told the network of each case before it is proved."""
+
 _FEW = 4
 """Ranks up to which three PEs each are tried; above it two."""
 
@@ -62,6 +65,10 @@ class Ranks:
     wall_s: float = 0.0
     refusal: str | None = None
     faults: tuple[Fault, ...] = ()
+    alike: str | None = None
+    """The network whose runs these are: there no kernel asked which network it was on."""
+    runs: int = 0
+    """How many of the cases were run on this network."""
 
     @property
     def proved(self) -> bool:
@@ -102,14 +109,27 @@ class Wanted:
 def check(algorithm: Algorithm, wanted: Wanted | None = None) -> Iterator[Checked]:
     """Prove an algorithm, network by network; UsageError for a network that it does not support."""
     wanted = wanted or Wanted()
-    networks = tuple(algorithm.topologies) if wanted.networks is None else wanted.networks
-    for name in networks:
+    names = networks_of(algorithm, wanted)
+    found = [prove_ranks(algorithm, names, world, wanted) for world in wanted.ranks]
+    yield from by_network(algorithm, names, found)
+
+
+def networks_of(algorithm: Algorithm, wanted: Wanted) -> tuple[str, ...]:
+    """Return the networks that are wanted; UsageError for one that the algorithm does not support."""
+    names = tuple(algorithm.topologies if wanted.networks is None else wanted.networks)
+    for name in names:
         if name not in algorithm.topologies:
             known = ", ".join(algorithm.topologies)
             raise UsageError(f"topology of {algorithm.name} must be one of {known}, not {name!r}; choose one of these.")
-    for name in networks:
-        ranks = tuple(_of_ranks(algorithm, name, world, wanted) for world in wanted.ranks)
-        yield Checked(algorithm.name, algorithm.collective, name, ranks)
+    return names
+
+
+def by_network(algorithm: Algorithm, names: Sequence[str], found: Iterable[Sequence[Ranks]]) -> list[Checked]:
+    """Return what was found for each number of ranks, on each network, network by network."""
+    rows = zip(*found, strict=True)
+    return [
+        Checked(algorithm.name, algorithm.collective, name, ranks) for name, ranks in zip(names, rows, strict=True)
+    ]
 
 
 def network_of(name: str, world: int) -> Network:
@@ -118,27 +138,66 @@ def network_of(name: str, world: int) -> Network:
     return Network(name, world, extent.width, extent.height)
 
 
-def _of_ranks(algorithm: Algorithm, name: str, world: int, wanted: Wanted) -> Ranks:
-    """Prove an algorithm for one number of ranks."""
-    began = time.perf_counter()
+def network_or_refusal(algorithm: Algorithm, name: str, world: int) -> Network | str:
+    """Return the network of `world` SIPs, or the sentence why the algorithm does not run on it."""
     try:
         network = network_of(name, world)
     except NetworkFault as fault:
-        return Ranks(world, refusal=f"{fault.key} {fault}")
+        return f"{fault.key} {fault}"
     refusal = algorithm.own_refusal(world, network)
-    if refusal is not None:
-        return Ranks(world, refusal=refusal)
+    return network if refusal is None else refusal
+
+
+def prove_ranks(
+    algorithm: Algorithm, names: Iterable[str], world: int, wanted: Wanted, report: Report | None = None
+) -> tuple[Ranks, ...]:
+    """Prove an algorithm for one number of ranks on some networks; `report(name)` is told of each case before it.
+
+    A case in which no kernel asked for the network is run on the first only: on the others it would do the same.
+    """
+    known: dict[Case, tuple[str, Proof, int]] = {}
+    return tuple(_on_network(algorithm, name, world, wanted, known, report) for name in names)
+
+
+def _on_network(
+    algorithm: Algorithm,
+    name: str,
+    world: int,
+    wanted: Wanted,
+    known: dict[Case, tuple[str, Proof, int]],
+    report: Report | None,
+) -> Ranks:
+    """Prove an algorithm on one network; `known` has the cases that are proved for every network."""
+    began = time.perf_counter()
+    network = network_or_refusal(algorithm, name, world)
+    if isinstance(network, str):
+        return Ranks(world, refusal=network)
     messages = steps = number = 0
     slots = 1
+    homes: list[str] = []
+    faults: tuple[Fault, ...] = ()
     for case in cases(algorithm, network, wanted.pes, wanted.counts):
-        proof, needed = prove_case(algorithm, case)
+        if report is not None:
+            report(name)
+        anywhere = evolve(case, network=Network("", world, world))
+        home, proof, needed = known.get(anywhere) or (name, *prove_case(algorithm, case))
+        if proof.any_network:
+            known[anywhere] = home, proof, needed
+        homes.append(home)
         number += 1
         messages += proof.messages
         steps, slots = max(steps, proof.steps), max(slots, needed)
         if proof.faults:
-            found = proof.faults[:_MOST_FAULTS]
-            return Ranks(world, number, messages, steps, slots, time.perf_counter() - began, None, found)
-    return Ranks(world, number, messages, steps, slots, time.perf_counter() - began)
+            faults = tuple(_on(fault, network) for fault in proof.faults[:_MOST_FAULTS])
+            break
+    alike = homes[0] if name not in homes and len(set(homes)) == 1 else None
+    wall_s = time.perf_counter() - began
+    return Ranks(world, number, messages, steps, slots, wall_s, None, faults, alike, homes.count(name))
+
+
+def _on(fault: Fault, network: Network) -> Fault:
+    """Return a fault as it is on a network."""
+    return evolve(fault, case=evolve(fault.case, network=network))
 
 
 def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:
@@ -149,15 +208,18 @@ def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:
     collective = collective_of_case(algorithm, case)
     slots = case.slots
     proof = prove(algorithm, collective, case)
+    anywhere = proof.any_network
     while slots < SLOTS and any(fault.kind == DEADLOCK for fault in proof.faults):
         slots *= 2
         proof = prove(algorithm, collective, evolve(case, slots=slots))
+        anywhere = anywhere and proof.any_network
     if proof.chose:
         for order in ORDERS:
             for number in (slots, SLOTS):
                 if not proof.faults:
                     proof = prove(algorithm, collective, evolve(case, slots=number, order=order))
-    return proof, slots
+                    anywhere = anywhere and proof.any_network
+    return evolve(proof, any_network=anywhere), slots
 
 
 def collective_of_case(algorithm: Algorithm, case: Case) -> Collective:
@@ -245,8 +307,3 @@ def _numbers(given: int | None, otherwise: Sequence[int]) -> Sequence[int]:
 def uneven(world: int) -> tuple[tuple[int, ...], ...]:
     """Return splits of an all_to_all of which none is like another: from none to several tiles of elements."""
     return tuple(tuple((3 * i + 5 * j + i * j) % 7 for j in range(world)) for i in range(world))
-
-
-def worst(checked: Iterable[Checked]) -> str | None:
-    """Return the kind of the first fault, None where all is proved."""
-    return next((fault.kind for each in checked for fault in each.faults), None)

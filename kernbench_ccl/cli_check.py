@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ import click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.progress import ProgressDisplay
 
 if TYPE_CHECKING:
     from kernbench_ccl.check import Checked, Ranks
@@ -56,6 +59,30 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in the stub
         return tuple(found)
 
 
+class AtLeastOne(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """An integer of at least 1."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; raise UsageError naming the option."""
+        if not re.fullmatch(r"0*[1-9]\d{0,17}", str(value)):
+            option = param.opts[0] if param is not None else "the option"
+            raise UsageError(f"option {option} must be an integer of at least 1, not {value!r}.")
+        return int(value)
+
+
+class _Display(ProgressDisplay):
+    """The live line of a check: what is proved, and how far that is."""
+
+    def _draw(self) -> Any:
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(self._spinner, self.title)
+        return grid
+
+
 @click.command("check")
 @click.argument("algo", metavar="ALGO")
 @click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
@@ -63,8 +90,14 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in the stub
 @click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
 @click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=AtLeastOne(), default="2", show_default=True, help="Processes that prove."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.pass_obj
-def check(shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, **options: Any) -> int:
+def check(
+    shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, jobs: int, quiet: bool, **options: Any
+) -> int:
     """Prove ALGO without timing it: its own kernel is run on symbolic data.
 
     ALGO is a registered name (ccl.ring_all_reduce), a method (ring: of every collective), the path of a .py file, or
@@ -73,7 +106,7 @@ def check(shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, 
     """
     from kernbench_ccl.algorithm_file import open_algorithms
     from kernbench_ccl.check import Wanted
-    from kernbench_ccl.check import check as prove_all
+    from kernbench_ccl.checking import check_all
 
     algorithms = open_algorithms(shell.plugins.algorithms, algo)
     pes = options["pes"]
@@ -82,22 +115,21 @@ def check(shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, 
     wanted = Wanted(options["ranks"], networks or None, None if pes is None else pes[0], options["counts"])
     _check_networks(algorithms, networks)
     found: list[Checked] = []
-    for algorithm in algorithms:
-        if not as_json:
-            _say(_title(algorithm))
-        known = tuple(algorithm.topologies)
-        own = Wanted(wanted.ranks, [n for n in networks if n in known] or None, wanted.pes, wanted.counts)
-        if networks and own.networks is None:
-            continue
-        for checked in prove_all(algorithm, own):
-            found.append(checked)
-            if not as_json:
-                _say(*_rows(checked))
+    began = time.perf_counter()
+    with _Display("check", enabled=not quiet) as display:
+
+        def tell(what: str) -> None:
+            display.title = what
+
+        for algorithm, rows in check_all(algorithms, wanted, jobs, tell):
+            found += rows
+            if rows and not as_json:
+                _say(_title(algorithm), *(line for alike in _grouped(rows) for line in _rows(*alike)))
     _require_some(found)
     if as_json:
         click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
     else:
-        _say(*_verdict(found))
+        _say(*_verdict(found), *_summary(found, time.perf_counter() - began))
     return next((_EXIT[fault.kind] for checked in found for fault in checked.faults), 0)
 
 
@@ -132,8 +164,26 @@ def _say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def _rows(checked: Checked) -> list[str]:
-    """Lay out what was found on one network."""
+def _grouped(rows: Iterable[Checked]) -> list[list[Checked]]:
+    """Put to each network those on which the same runs prove the same."""
+    groups: list[list[Checked]] = []
+    for checked in rows:
+        done = [ranks for ranks in checked.ranks if ranks.refusal is None]
+        homes = {ranks.alike for ranks in done}
+        home = next((group for group in groups if homes == {group[0].network}), None)
+        if home is not None and _outcome(home[0]) == _outcome(checked):
+            home.append(checked)
+        else:
+            groups.append([checked])
+    return groups
+
+
+def _outcome(checked: Checked) -> list[tuple[int, str | None]]:
+    return [(ranks.world, ranks.refusal) for ranks in checked.ranks]
+
+
+def _rows(checked: Checked, *alike: Checked) -> list[str]:
+    """Lay out what was found on one network, and name those on which it is the same."""
     done = [ranks for ranks in checked.ranks if ranks.refusal is None]
     good = [ranks.world for ranks in done if not ranks.faults]
     bad = [ranks.world for ranks in done if ranks.faults]
@@ -141,9 +191,12 @@ def _rows(checked: Checked) -> list[str]:
     slots = max((r.slots for r in done if not r.faults), default=0)
     lines = [
         f"  {checked.network:<15} {'proved ' + spell(good) if good else '-':<14} "
-        f"{sum(r.cases for r in done):>4} cases {sum(r.messages for r in done):>8,} messages "
+        f"{_count(sum(r.cases for r in done), 'case'):>9} {sum(r.messages for r in done):>9,} messages "
         f"{steps:>3} steps {_wall(checked.wall_s):>7}"
     ]
+    if alike:
+        names = ", ".join(other.network for other in alike)
+        lines += _wrapped(f"alike on {names}: it never asks which", "    ")
     if slots > 1:
         lines.append(f"    queues must have {slots} slots at least")
     if bad:
@@ -156,6 +209,10 @@ def _rows(checked: Checked) -> list[str]:
     for why, worlds in refused.items():
         lines += _wrapped(f"refused {spell(worlds)}: {why}", "    ")
     return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _general(ranks: Ranks) -> str:
@@ -192,6 +249,19 @@ def _verdict(found: Sequence[Checked]) -> list[str]:
     if more:
         lines += ["", f"and {more} more {'faults' if more > 1 else 'fault'}; --json lists all"]
     return lines
+
+
+def _summary(found: Sequence[Checked], wall_s: float) -> list[str]:
+    """Say how much was proved, where it was more than one algorithm."""
+    names = list(dict.fromkeys(checked.algorithm for checked in found))
+    if len(names) < 2:
+        return []
+    done = [ranks for checked in found for ranks in checked.ranks if ranks.refusal is None]
+    bad = {checked.algorithm for checked in found if checked.faults}
+    right = f", {len(names) - len(bad):,} of them right" if bad else ""
+    cases, runs = sum(ranks.cases for ranks in done), sum(ranks.runs for ranks in done)
+    told = f"{_count(len(names), 'algorithm')}{right}: {_count(cases, 'case')} by {_count(runs, 'run')}"
+    return [*([""] if bad else []), f"{told} in {_wall(wall_s)}"]
 
 
 def _told(fault: Fault) -> list[str]:
@@ -239,6 +309,8 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
         "messages": ranks.messages,
         "steps": ranks.steps,
         "slots": ranks.slots,
+        "runs": ranks.runs,
+        "alike": ranks.alike,
         "wall_s": ranks.wall_s,
         "faults": [
             {
