@@ -64,7 +64,7 @@ class _Count:
 
     def say(self, what: str) -> None:
         if self.tell is not None:
-            self.tell(f"{what}: case {min(self.done + 1, self.all):,} of {self.all:,}")
+            self.tell(f"case {min(self.done + 1, self.all):,} of {self.all:,}: {what}")
 
 
 def check_all(

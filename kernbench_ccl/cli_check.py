@@ -79,6 +79,8 @@ class _Display(ProgressDisplay):
         from rich.table import Table
 
         grid = Table.grid(padding=(0, 1))
+        grid.add_column()
+        grid.add_column(no_wrap=True, overflow="ellipsis")
         grid.add_row(self._spinner, self.title)
         return grid
 
@@ -116,7 +118,7 @@ def check(
     _check_networks(algorithms, networks)
     found: list[Checked] = []
     began = time.perf_counter()
-    with _Display("check", enabled=not quiet) as display:
+    with _Display("beginning", enabled=not quiet) as display:
 
         def tell(what: str) -> None:
             display.title = what

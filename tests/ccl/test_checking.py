@@ -73,7 +73,7 @@ def test_processes_find_the_same_in_the_same_order(plugins: Plugins, monkeypatch
     monkeypatch.setattr(checking, "_MUCH", 0)
     told: list[str] = []
     assert proved(plugins, 2, told) == one
-    line = r"ccl\.\w+, \d ranks on (\d networks|mesh_2d): case \d+ of \d+"
+    line = r"case \d+ of \d+: ccl\.\w+, \d ranks on (\d networks|mesh_2d)"
     assert told and all(re.fullmatch(line, each) for each in told)
 
 
@@ -82,8 +82,8 @@ def test_progress_says_what_is_proved_of_how_much(plugins: Plugins) -> None:
     told: list[str] = []
     found = proved(plugins, 1, told)
     every = sum(ranks[1] for _, rows in found for _, row in rows for ranks in row)
-    assert told[0] == f"ccl.direct_gather, 4 ranks on mesh_2d: case 1 of {every}"
-    assert told[-1] == f"ccl.mesh_all_gather, 2 ranks on mesh_2d: case {every} of {every}"
+    assert told[0] == f"case 1 of {every}: ccl.direct_gather, 4 ranks on mesh_2d"
+    assert told[-1] == f"case {every} of {every}: ccl.mesh_all_gather, 2 ranks on mesh_2d"
     assert [re.findall(r"case (\d+)", each) for each in told] == [[str(n)] for n in range(1, every + 1)]
 
 
