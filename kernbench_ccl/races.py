@@ -79,7 +79,9 @@ class Races:
         """Look at what a command uses."""
         pe, number = command.op_id
         for tensor, virtual, _, writes in command.memory_uses():
-            low, high = min(r.start for r in virtual), max(r.end for r in virtual)
+            low, high = virtual[0].start, virtual[0].end
+            for region in virtual[1:]:
+                low, high = min(low, region.start), max(high, region.end)
             use = Use(command.op_id, command.site, virtual, writes, low, high)
             by_pe = self._tensors.setdefault(tensor.whole, {})
             clock = self._clocks[pe]

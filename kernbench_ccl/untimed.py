@@ -188,7 +188,8 @@ class Untimed:
             else:
                 pe.returned = True
                 pe.waits = pe.tl.in_flight
-            self._queues.pump()
+            if self._queues.moving:
+                self._queues.pump()
             for command in pe.waits:
                 if not command.complete:
                     return
@@ -219,7 +220,7 @@ class Untimed:
         if command.error is None and not isinstance(command, SendCmd):
             self._told(command)
         pe = self._pes[command.op_id[0]]
-        if command in pe.waits and all(each.complete for each in pe.waits):
+        if pe.waits and command in pe.waits and all(each.complete for each in pe.waits):
             self._ready.append(pe)
 
     # The scratchpad, and what is left ---------------------------------------------------------------

@@ -97,7 +97,8 @@ class Queues:
     """Whether a `tl.recv_any` had more than one message to take."""
     used_any: bool = False
     _all: dict[tuple[int, int, str], _Queue] = field(factory=dict)
-    _pumps: deque[_Queue] = field(factory=deque)
+    moving: deque[_Queue] = field(factory=deque)
+    """The queues in which something may move: what `pump` has to look at."""
 
     @property
     def left(self) -> tuple[SendCmd, ...]:
@@ -116,11 +117,12 @@ class Queues:
         queue = self._between(command.pe, command.to, command.channel.name)
         queue.sent += 1
         queue.messages.append(_Message(command, max(1, -(-command.total // self.slot_bytes))))
-        self._pumps.append(queue)
+        self.moving.append(queue)
 
     def receive(self, command: RecvCmd) -> None:
         """Let a receive wait for its message, which comes with the next `pump` where it is there already."""
-        queues = [self._between(source, command.pe, command.channel.name) for source in command.sources]
+        pe, channel = command.pe, command.channel.name
+        queues = [self._between(source, pe, channel) for source in command.sources]
         if len(queues) > 1:
             self.used_any = True
             ready = [queue for queue in queues if queue.at_hand and not queue.receives]
@@ -128,7 +130,7 @@ class Queues:
             queues = [self._chosen(ready)] if ready else queues
         for queue in queues:
             queue.receives.append(command)
-            self._pumps.append(queue)
+            self.moving.append(queue)
 
     def _chosen(self, ready: list[_Queue]) -> _Queue:
         if self.last_first:
@@ -137,8 +139,8 @@ class Queues:
 
     def pump(self) -> None:
         """Move what can be moved."""
-        while self._pumps:
-            self._pump(self._pumps.popleft())
+        while self.moving:
+            self._pump(self.moving.popleft())
 
     def _pump(self, queue: _Queue) -> None:
         """Put messages into free slots, and take them out for the receives that wait, as far as that goes."""
@@ -180,7 +182,7 @@ class Queues:
                 other = self._between(source, command.pe, command.channel.name)
                 if other is not queue and command in other.receives:
                     other.receives.remove(command)
-                    self._pumps.append(other)
+                    self.moving.append(other)
         if queue.slot_base < 0:
             queue.slot_base = self.room_of(queue.destination, self.slot_bytes)
         region = Region(queue.slot_base, send.total)
@@ -208,7 +210,7 @@ class Queues:
         """Take note that a kernel has given a slot back; what that lets go on does so when the kernel next stops."""
         held[0] = True
         self._return_slots(queue)
-        self._pumps.append(queue)
+        self.moving.append(queue)
 
     def _return_slots(self, queue: _Queue) -> None:
         while queue.lent and queue.lent[0][0]:

@@ -75,7 +75,10 @@ class Steps:
         op_id = op.op_id
         if op_id is None:
             return 0
-        step = max((self.of_value(a.value, op_id) for a in op.reads if a.value is not None), default=0)
+        step = 0
+        for access in op.reads:
+            if access.value is not None:
+                step = max(step, self.of_value(access.value, op_id))
         if op.op_name == "ipcq_send":
             return self.sent(op_id, int(op.params["peer"]), str(op.params["channel"]), step)
         if op.op_name == "ipcq_recv":

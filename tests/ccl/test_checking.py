@@ -96,6 +96,15 @@ def test_what_a_file_does_goes_to_processes(tmp_path: Path, monkeypatch: pytest.
     assert (algorithm.name, [row.faults for row in rows]) == (str(path), [()])
 
 
+def test_faults_come_out_of_processes_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With case, place and sentence."""
+    algorithm, _ = ring(tmp_path, EVERYWHERE, STARVED)
+    here = list(check(algorithm, Wanted([2, 3], counts=[1], pes=1)))
+    monkeypatch.setattr(checking, "_MUCH", 0)
+    ((_, there),) = check_all([algorithm], Wanted([2, 3], counts=[1], pes=1), 2)
+    assert here[0].faults and [row.faults for row in there] == [row.faults for row in here]
+
+
 def test_networks_with_one_outcome_share_a_row(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
