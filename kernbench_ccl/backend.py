@@ -9,14 +9,17 @@ from attrs import frozen
 
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import PARAMETERS, KernelContext
+from kernbench_ccl.room import fitted
 from kernbench_core.device_tensor import DeviceTensor
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.messages import Launch
+from kernbench_core.naming import pe_unit
 from kernbench_core.networks import NETWORKS, Extent
-from kernbench_core.peers import Peers, network_directions
+from kernbench_core.peers import Channel, Peers, network_directions
 from kernbench_core.pointers import PerPe, Pointer
+from kernbench_core.queues import UNIT
 
 if TYPE_CHECKING:
     from kernbench_ccl.contract import Algorithm, Collective
@@ -139,7 +142,8 @@ def plan_collective(
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     ranks, shape = tuple(places[:n_pe] for places in group.pes), collective.network
     extent = Extent(group.world, *(shape.grid(group.world) if NETWORKS[shape.name].flat else (group.world, 1)))
-    peers = Peers(ranks, group.channel, network_directions(shape.name, extent, ranks))
+    channel = channel_for(rt, group, algorithm.queues(group.world))
+    peers = Peers(ranks, channel, network_directions(shape.name, extent, ranks))
     need = algorithm.scratch(count, group.world)
     kind = algorithm.kind_of(collective.network)
     arguments: dict[int, tuple[tuple[object, ...], ...]] = {}
@@ -163,6 +167,16 @@ def plan_collective(
 def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: str) -> DeviceTensor:
     """Allocate scratch memory for a rank: `count` elements over the PEs of its SIP."""
     return rt.empty((count,), dtype, name=f"scratch of rank {rank} of {group.name}", device=group.sips[rank])
+
+
+def channel_for(rt: Runtime, group: Group, queues: int) -> Channel:
+    """Return the group's channel, with fewer and smaller slots where so many queues into a PE take too much room."""
+    site = rt.design.pes[group.pes[0][0]]
+    keeper = rt.components.get(pe_unit(site.prefix, UNIT))
+    if keeper is None:  # sending says so
+        return group.channel
+    given = keeper.params
+    return fitted(group.channel, queues, rt.design.tcm_bytes, given["slots"], given["slot_bytes"], given["tier"])
 
 
 def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:

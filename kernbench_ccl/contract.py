@@ -2,7 +2,7 @@
 
 A module publishes `COLLECTIVE` (which collective it does), `TOPO_NAME_TO_KIND` (the networks it knows, each with an
 integer of its own that the kernel is given), `kernel` (the algorithm function) and `kernel_args(ctx)` (the nine values
-that the kernel gets). It may publish `CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count` and `formula`.
+that the kernel gets). It may publish `CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count`, `peers` and `formula`.
 `load_algorithm` imports it and says everything that is wrong with it at once. docs/collectives_algorithms.md shows how
 one is written.
 """
@@ -36,6 +36,11 @@ PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world
 
 CONTRIBUTORS: Final = ("sip", "pe")
 """Who may bring a vector: every SIP one, or every PE one of its own."""
+
+_FUNCTIONS: Final = {
+    "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),
+}  # fmt: skip
+"""The functions that a module may publish, with their parameters."""
 
 HELD_BYTES: Final = 512 * 1024
 """What an algorithm keeps in a PE's scratchpad at once by default, in bytes: a quarter of the presets' 2 MiB."""
@@ -209,6 +214,10 @@ def _no_scratch(count: int, world: int) -> int:
     return 0
 
 
+def _few_peers(world: int) -> int:
+    return 0
+
+
 @frozen
 class Algorithm:
     """A checked view of an algorithm module: everything that the contract names, with its defaults.
@@ -227,6 +236,7 @@ class Algorithm:
     ways: int = 1
     refuses: Callable[[int, Network], str | None] = _no_refusal
     scratch_count: Callable[[int, int], int] = _no_scratch
+    peers: Callable[[int], int] = _few_peers
     formula: Callable[[Cost], float] | None = None
 
     @property
@@ -270,6 +280,13 @@ class Algorithm:
             raise KernelError(
                 f"{line_of(self.scratch_count)}: scratch_count must return a number of elements from 0, not {found!r}."
             )
+        return int(found)
+
+    def queues(self, world: int) -> int:
+        """Return how many queues a PE receives from; 0 for so few that their slots need no thought."""
+        found = self._asked("peers", world)
+        if not hasattr(found, "__index__") or found < 0:
+            raise KernelError(f"{line_of(self.peers)}: peers must return a number of ranks from 0, not {found!r}.")
         return int(found)
 
     def arguments(self, ctx: KernelContext) -> tuple[Any, ...]:
@@ -339,7 +356,7 @@ def read_algorithm(module: ModuleType, name: str) -> Algorithm:
     problems = list(_problems(module))
     if problems:
         raise PluginError("\n".join(f"{file_of(module)}: {problem}" for problem in problems))
-    optional = {key: getattr(module, key) for key in ("refuses", "scratch_count", "formula") if hasattr(module, key)}
+    optional = {key: getattr(module, key) for key in _FUNCTIONS if hasattr(module, key)}
     return Algorithm(
         name,
         module,
@@ -370,11 +387,9 @@ def _problems(module: ModuleType) -> Iterator[str]:
     yield from _signature_problems(
         module, "kernel_args", ("ctx",), "import kernel_args from kernbench_ccl.contract to pass all nine on"
     )
-    for name, parameters in (("refuses", ("world", "network")), ("scratch_count", ("count", "world"))):
+    for name, parameters in _FUNCTIONS.items():
         if hasattr(module, name):
             yield from _signature_problems(module, name, parameters, "or leave it out")
-    if hasattr(module, "formula"):
-        yield from _signature_problems(module, "formula", ("cost",), "or leave it out")
 
 
 def _kind_problems(module: ModuleType) -> Iterator[str]:

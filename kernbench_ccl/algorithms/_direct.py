@@ -83,7 +83,7 @@ def reduce_scatter(tl: Any, source: Any, target: Any, rank: int, world: int, seg
     order = rounds_of(tl, max(s.length for s in segments), world)
     to = [message((rank + i) % world, segments[(rank + i) % world], tile, True) for i, tile in order]
     of = [message((rank - i) % world, own, tile, False) for i, tile in order]
-    _reduce(tl, source, target, own, world - 1, exchange(tl, source, to, of, max(lag_of(tl), world - 1)))
+    _reduce(tl, source, target, own, world - 1, exchange(tl, source, to, of, lag_of(tl)))
 
 
 def reduce(tl: Any, source: Any, target: Any, others: Sequence[int], own: Segment) -> None:
@@ -112,7 +112,7 @@ def all_gather(tl: Any, source: Any, target: Any, rank: int, world: int, segment
     order = rounds_of(tl, max(s.length for s in segments), world)
     to = [message((rank + i) % world, segments[rank], tile, True) for i, tile in order]
     of = [message((rank - i) % world, segments[(rank - i) % world], tile, False) for i, tile in order]
-    for arrived, x in exchange(tl, source, to, of, max(lag_of(tl), world - 1)):
+    for arrived, x in exchange(tl, source, to, of, lag_of(tl)):
         tl.store(target + arrived.place, x)
 
 
@@ -128,5 +128,5 @@ def spread(tl: Any, source: Any, peers: Sequence[int], blocks: Sequence[Segment]
     """Send block i to `peers[i]`, tile by tile of all of them."""
     every = tiles(blocks, tl.collective.tile)
     to = [message(peer, block, tile, True) for tile in every for peer, block in zip(peers, blocks, strict=True)]
-    for _ in exchange(tl, source, to, [], max(lag_of(tl), len(peers))):
+    for _ in exchange(tl, source, to, [], lag_of(tl)):
         raise AssertionError("nothing comes here")

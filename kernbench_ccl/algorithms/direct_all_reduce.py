@@ -2,7 +2,7 @@
 
 Every rank sends segment j of its vector to rank j, which reduces the N segments and sends the sum to everyone.
 
-Every rank keeps a queue from every other, which takes scratchpad space: many ranks need fewer or smaller slots.
+Every rank keeps a queue from every other, which takes scratchpad space: many ranks get fewer and smaller slots.
 
 Closed form: fully connected, each pair has a link of its own: 2(a + S/(N b)). On a switch the N - 1 messages share a
 rank's link: 2(a + (N - 1)/N S/b).
@@ -44,6 +44,11 @@ def direct_all_reduce(
 
 
 kernel = direct_all_reduce
+
+
+def peers(world: int) -> int:
+    """Return from how many others every rank receives: from all of them."""
+    return world - 1
 
 
 def formula(cost: Cost) -> float:

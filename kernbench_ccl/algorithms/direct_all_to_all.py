@@ -2,7 +2,7 @@
 
 Every rank sends a tile of its block for each other rank in turn, then the next tile of each.
 
-Every rank keeps a queue from every other, which takes scratchpad space: many ranks need fewer or smaller slots.
+Every rank keeps a queue from every other, which takes scratchpad space: many ranks get fewer and smaller slots.
 
 Closed form: fully connected, each pair has a link of its own: a + S/(N b). On a switch the N - 1 messages share a
 rank's link: a + (N - 1)/N S/b.
@@ -40,6 +40,11 @@ def direct_all_to_all(
 
 
 kernel = direct_all_to_all
+
+
+def peers(world: int) -> int:
+    """Return from how many others every rank receives: from all of them."""
+    return world - 1
 
 
 def formula(cost: Cost) -> float:

@@ -48,6 +48,11 @@ def direct_gather(
 kernel = direct_gather
 
 
+def peers(world: int) -> int:
+    """Return from how many others the root receives: from all of them."""
+    return world - 1
+
+
 def formula(cost: Cost) -> float:
     """Return a + (N - 1)/N S/(l b) in ns, l = N - 1 links of the root or one; S is the root's whole vector."""
     links = cost.world - 1 if cost.network.name == "fully_connected" else 1

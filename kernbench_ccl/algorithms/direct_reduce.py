@@ -43,6 +43,11 @@ def direct_reduce(
 kernel = direct_reduce
 
 
+def peers(world: int) -> int:
+    """Return from how many others the root receives: from all of them."""
+    return world - 1
+
+
 def formula(cost: Cost) -> float:
     """Return a + (N - 1) S/(l b) in ns, l = N - 1 links of the root or one."""
     links = cost.world - 1 if cost.network.name == "fully_connected" else 1

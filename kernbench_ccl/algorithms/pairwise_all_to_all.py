@@ -40,6 +40,11 @@ def pairwise_all_to_all(
 kernel = pairwise_all_to_all
 
 
+def peers(world: int) -> int:
+    """Return from how many others every rank receives: from all of them."""
+    return world - 1
+
+
 def formula(cost: Cost) -> float:
     """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns; S is what a rank sends in all."""
     links = cost.world - 1 if cost.network.name == "fully_connected" else 1

@@ -168,11 +168,17 @@ def test_what_functions_of_a_module_raise_or_return_wrongly_is_told_with_their_l
     def scratch_count(count: int, world: int) -> Any:
         return count / world
 
+    def peers(world: int) -> Any:
+        return world - 3
+
     def raising(ctx: KernelContext) -> Any:
         return ctx.nothing  # type: ignore[attr-defined]
 
-    found = read_algorithm(module(refuses=refuses, scratch_count=scratch_count, kernel_args=raising), "acme.mine")
-    lines = [f"{__file__}:{each.__code__.co_firstlineno}" for each in (refuses, scratch_count)]
+    found = read_algorithm(
+        module(refuses=refuses, scratch_count=scratch_count, peers=peers, kernel_args=raising), "acme.mine"
+    )
+    lines = [f"{__file__}:{each.__code__.co_firstlineno}" for each in (refuses, scratch_count, peers)]
+    assert said(found.queues, 2) == (f"{lines[2]}: peers must return a number of ranks from 0, not -1.", 6)
     assert said(found.refusal, RING) == (
         f"{lines[0]}: refuses must return a sentence or None, not False; say why not.",
         6,
