@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from kernbench_builtin.queue_ends import Incoming, Outgoing
 from kernbench_builtin.queue_messages import Arrived, Credit, Fetch, Progress, Push
 from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase, Waiting
@@ -61,8 +62,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self._credit_bytes: int = self.params["credit_bytes"]
         self._prefix = pe_prefix(self.id) or ""
         self._to_dma = (self.id, pe_unit(self._prefix, "pe_dma"))
-        self._outgoing: dict[Key, _Outgoing] = {}
-        self._incoming: dict[Key, _Incoming] = {}
+        self._outgoing: dict[Key, Outgoing] = {}
+        self._incoming: dict[Key, Incoming] = {}
         self._anybody: deque[RecvCmd] = deque()
         self._turn = -1
         self._began: dict[QueueCommand, float] = {}
@@ -128,7 +129,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             except KernelError as error:
                 self._refuse(command, error, out)
                 return
-            outgoing = self._outgoing[key] = _Outgoing(queue)
+            queue.ends.append(self)
+            outgoing = self._outgoing[key] = Outgoing(queue)
         outgoing.queue.enter(command)
         outgoing.waiting.append((command, Progress(command.total)))
         self._pump(outgoing, out)
@@ -138,7 +140,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         command.error = error
         self.emit(command, out, out)
 
-    def _pump(self, outgoing: _Outgoing, out: float) -> None:
+    def _pump(self, outgoing: Outgoing, out: float) -> None:
         """Push pieces of the messages that wait, in order, as far as there are credits."""
         queue = outgoing.queue
         while outgoing.waiting and outgoing.tail - outgoing.given_back < len(queue.slots):
@@ -165,6 +167,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         outgoing = self._outgoing[credit.queue.destination, credit.queue.channel]
         outgoing.given_back = credit.given_back
         self._pump(outgoing, out)
+        if credit.queue.closing:
+            self.ctx.queues.settle(credit.queue)
 
     def _route(self, to: int) -> tuple[str, ...]:
         """Return the nodes from this PE's DMA to another's."""
@@ -195,13 +199,13 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         chosen = next((queue for queue in ready if queue.queue.source > self._turn), ready[0])
         self._give_turn(chosen, command, out)
 
-    def _give_turn(self, chosen: _Incoming, command: RecvCmd, out: float) -> None:
+    def _give_turn(self, chosen: Incoming, command: RecvCmd, out: float) -> None:
         """Let a receipt from several take from one of them, which is then the last to be asked again."""
         self._turn = chosen.queue.source
         chosen.recvs.append((command, Progress(command.total)))
         self._match(chosen, out)
 
-    def _from(self, source: int, command: RecvCmd) -> _Incoming:
+    def _from(self, source: int, command: RecvCmd) -> Incoming:
         """Return the queue from a PE; KernelError when the slots do not do for the command."""
         incoming = self._incoming.get((source, command.channel))
         queue = self.ctx.queues.between(source, command.pe, command) if incoming is None else incoming.queue
@@ -214,11 +218,12 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             )
         return self._incoming_of(queue)
 
-    def _incoming_of(self, queue: Queue) -> _Incoming:
+    def _incoming_of(self, queue: Queue) -> Incoming:
         key = (queue.source, queue.channel)
         found = self._incoming.get(key)
         if found is None:
-            found = self._incoming[key] = _Incoming(queue)
+            queue.ends.append(self)
+            found = self._incoming[key] = Incoming(queue)
         return found
 
     def _arrived(self, note: Arrived, out: float) -> None:
@@ -233,9 +238,10 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             if push.queue.source in command.sources and command.channel == push.queue.channel:
                 self._anybody.remove(command)
                 self._give_turn(incoming, command, out)
+                self._settle(command)
                 break
 
-    def _match(self, incoming: _Incoming, out: float) -> None:
+    def _match(self, incoming: Incoming, out: float) -> None:
         """Give the pieces that have arrived to the receives that wait, both in order."""
         while incoming.recvs and incoming.arrived:
             (command, progress), push = incoming.recvs[0], incoming.arrived.popleft()
@@ -274,7 +280,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         if progress.done(push.total):
             self._finish(fetch.receive, out)
 
-    def _lend(self, incoming: _Incoming, command: RecvCmd, push: Push, slot: Region) -> None:
+    def _lend(self, incoming: Incoming, command: RecvCmd, push: Push, slot: Region) -> None:
         """Let the kernel have the slot itself."""
         sites = self.ctx.design.pes
         birth = Birth(command.call, command.value.shape, command.value.dtype, command.site)
@@ -285,11 +291,11 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             command.pe, self.ctx.hazards,
         )  # fmt: skip
 
-    def _given_back(self, incoming: _Incoming, index: int) -> None:
+    def _given_back(self, incoming: Incoming, index: int) -> None:
         """Take a slot back from the kernel."""
         self._give_back(incoming, index, self._look())
 
-    def _give_back(self, incoming: _Incoming, index: int, out: float) -> None:
+    def _give_back(self, incoming: Incoming, index: int, out: float) -> None:
         """Note that a slot is free again; slots go back to the sender in order."""
         queue = incoming.queue
         incoming.free.add(index)
@@ -302,6 +308,32 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         peer = pe_unit(self.ctx.design.pes[queue.source].prefix, UNIT)
         path = (self.id, *self._route(queue.source), peer)
         self._emit(Credit(queue, self._credit_bytes, incoming.given_back, path), out)
+
+    # Queues that go ---------------------------------------------------------------------------------------
+
+    def uses(self, queue: Queue) -> bool:
+        """Tell whether a queue has a slot in use, as far as this end knows, or a receipt that waits."""
+        outgoing = self._outgoing.get((queue.destination, queue.channel))
+        if outgoing is not None and outgoing.queue is queue:
+            return bool(outgoing.waiting) or outgoing.tail != outgoing.given_back
+        incoming = self._incoming[queue.source, queue.channel]
+        anybody = any(queue.source in asked.sources and asked.channel == queue.channel for asked in self._anybody)
+        return anybody or bool(incoming.recvs)
+
+    def forget(self, queue: Queue) -> None:
+        """Drop the side of a queue that is kept here."""
+        outgoing = self._outgoing.get((queue.destination, queue.channel))
+        if outgoing is not None and outgoing.queue is queue:
+            del self._outgoing[queue.destination, queue.channel]
+        else:
+            del self._incoming[queue.source, queue.channel]
+
+    def _settle(self, command: RecvCmd) -> None:
+        """Let closed queues go that a receipt from several has waited for, and has got nothing from."""
+        for source in command.sources:
+            incoming = self._incoming.get((source, command.channel))
+            if incoming is not None:
+                self.ctx.queues.settle(incoming.queue)
 
     # What reports ask -----------------------------------------------------------------------------------
 
@@ -331,66 +363,5 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         return Waiting(f"{command.call} at {describe_site(command.site)} {what}", command.born)
 
 
-def _source(incoming: _Incoming) -> int:
+def _source(incoming: Incoming) -> int:
     return incoming.queue.source
-
-
-class _Outgoing:
-    """The sender's side of a queue: the slots it has used (`tail`) and those it knows to be given back."""
-
-    __slots__ = ("given_back", "queue", "tail", "waiting")
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.tail = 0
-        self.given_back = 0
-        self.waiting: deque[tuple[SendCmd, Progress]] = deque()
-
-    def told(self, peer: str, progress: Progress) -> str:
-        """Say what a message waits for here."""
-        slots, part = len(self.queue.slots), ""
-        if progress.begun:
-            part = f", {format_bytes(progress.begun)} of {format_bytes(progress.total)} sent before"
-        return f"waits for a free slot of the queue to {peer}, {self.tail - self.given_back} of {slots} full{part}"
-
-
-class _Incoming:
-    """The receiver's side of a queue: pieces that have arrived, receives that wait, slots `free` out of order.
-
-    `early` are pieces that overtook others, `copies` those on their way out of their slots, by number.
-    """
-
-    __slots__ = ("arrived", "copies", "early", "free", "given_back", "next", "queue", "recvs")
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.arrived: deque[Push] = deque()
-        self.early: dict[int, Push] = {}
-        self.copies: dict[int, Progress] = {}
-        self.next = 0
-        self.recvs: deque[tuple[RecvCmd, Progress]] = deque()
-        self.free: set[int] = set()
-        self.given_back = 0
-
-    @property
-    def ready(self) -> bool:
-        """Whether a message, or the beginning of one, is there for a new receive."""
-        return bool(self.arrived) and not self.recvs
-
-    def take_in(self, push: Push) -> None:
-        """Put a piece, and those that waited for it, into the order in which they were sent."""
-        self.early[push.number] = push
-        while self.next in self.early:
-            self.arrived.append(self.early.pop(self.next))
-            self.next += 1
-
-    def told(self, peer: str, progress: Progress) -> str:
-        """Say what a receipt waits for here."""
-        if progress.begun:
-            return (
-                f"waits for the rest of a message from {peer}, {format_bytes(progress.begun)} of "
-                f"{format_bytes(progress.total)} there"
-            )
-        held = self.next - len(self.arrived) - len(self.copies) - len(self.free) - self.given_back
-        lent = f", {held} of {len(self.queue.slots)} slots held by the kernel: free one with tl.free" if held else ""
-        return f"waits for a message from {peer}, {self.queue.received} received before{lent}"

@@ -139,14 +139,13 @@ def is_initialized() -> bool:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Leave a group, by default all of them; it must not be used by this rank any more."""
+    """Leave a group, by default all of them; it must not be used by this rank any more.
+
+    When all its ranks have left, its queues are given up: their slots are free again.
+    """
     call = "dist.destroy_process_group"
     own = here(call)
-    found = own.group(group, call)
-    if group is None or found is own.world.groups[0]:
-        own.world.joined.discard(own.rank)
-    else:
-        found.left.add(own.rank)
+    own.world.leave(own.rank, own.group(group, call), own.rt.queues)
 
 
 def new_group(

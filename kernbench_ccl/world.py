@@ -20,6 +20,7 @@ from kernbench_core.runtime import Runtime
 if TYPE_CHECKING:
     from kernbench_ccl.config import CclConfig, Settings
     from kernbench_core.graph import PeSite
+    from kernbench_core.queues import Queues
 
 __tracebackhide__ = True
 
@@ -39,6 +40,8 @@ class ProcessGroup:
     ledger: Ledger = field(repr=False)
     #: Ranks that have destroyed it.
     left: set[int] = field(factory=set, repr=False)
+    #: The names of the channels that it has used.
+    channels: dict[str, None] = field(factory=dict, repr=False)
 
     def size(self) -> int:
         """Return the number of ranks."""
@@ -59,6 +62,7 @@ class ProcessGroup:
         base = self.group.channel.name + purpose
         defaults = self.world.config.defaults
         name = base if slots == (defaults.slots, defaults.slot_bytes, defaults.tier) else f"{base}, {settings.name}"
+        self.channels[name] = None
         return evolve(self.group, channel=Channel(name, *slots))
 
 
@@ -107,6 +111,18 @@ class World:
         made = ProcessGroup(group, ranks, self, Ledger(name, ranks))
         self.groups.append(made)
         return made
+
+    def leave(self, rank: int, group: ProcessGroup, queues: Queues) -> None:
+        """Let a rank leave a group, or all where it is that of all ranks; queues that no rank has any more go."""
+        if group is self.groups[0]:
+            self.joined.discard(rank)
+        else:
+            group.left.add(rank)
+        for other in self.groups:
+            if all(member in other.left or member not in self.joined for member in other.ranks):
+                for name in other.channels:
+                    queues.close(name)
+                other.channels.clear()
 
 
 @define(eq=False)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Design, Graph, PeSite
     from kernbench_core.host_tensors import Expectation
     from kernbench_core.plugins import Plugins
+    from kernbench_core.queues import Queues
     from kernbench_core.rows import Cell
 
 #: The host program that runs on the present stack. Each stack has a context of its own, so none sees another's.
@@ -117,6 +118,11 @@ class HostProgram:
     def components(self) -> Mapping[str, ComponentBase]:
         """The models that stand at its nodes, by node id."""
         return self._engine.ctx.components
+
+    @property
+    def queues(self) -> Queues:
+        """The queues between PEs that exist now; `queues.close` gives up those of a channel."""
+        return self._engine.ctx.queues
 
     @property
     def plugins(self) -> Plugins:

@@ -236,6 +236,10 @@ class DeviceMemory:
             )
         return address
 
+    def unreserve(self, address: int) -> None:
+        """Give back what `reserve` gave, by its address."""
+        self._units[address >> OFFSET_BITS].free(address)
+
     def _sram(self, pe: PeSite) -> FirstFit:
         base = self._design.address_map.encode(pe.sip, pe.cube, "sram", 0)
         found = self._units.get(base >> OFFSET_BITS)

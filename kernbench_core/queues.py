@@ -1,14 +1,14 @@
 """The queues between PEs: for each (sender, receiver, channel) a ring of slots in the receiver's memory.
 
-Queues come into being when a PE first sends or receives through them and stay for the run. What moves the payload and
-counts the credits is the component `pe_ipcq`; this is what both ends agree on.
+Queues come into being when a PE first sends or receives through them and stay for the run, or until their channel is
+closed. What moves the payload and counts the credits is the component `pe_ipcq`; this is what both ends agree on.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dispatch import state_of
@@ -26,20 +26,32 @@ if TYPE_CHECKING:
     from kernbench_core.hazards import Hazards
     from kernbench_core.queue_commands import QueueCommand, SendCmd
 
-__all__ = ["TIERS", "UNIT", "Queue", "Queues", "SlotBlock"]
+__all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues", "SlotBlock"]
 
 UNIT: Final = "pe_ipcq"
 """The kind of unit that keeps a PE's queues."""
+
+
+class QueueEnd(Protocol):
+    """A unit that keeps something of queues: where they stand, who waits at them."""
+
+    def uses(self, queue: Queue) -> bool:
+        """Tell whether anything of the queue is still under way here; asked when its channel has been closed."""
+
+    def forget(self, queue: Queue) -> None:
+        """Drop what is kept of a queue that is given up; the next message makes a new one."""
 
 
 class Queue:
     """Messages from PE `source` to PE `destination` (machine indices): `slots` are physical regions in `tier`.
 
     `unreceived` are the messages that were sent and not received yet, the oldest first; `received` counts the others.
+    `ends` are the units that keep something of it; `closing` says that it goes as soon as none of them uses it.
     """
 
     __slots__ = (
-        "channel", "destination", "last_receipt", "received", "slot_bytes", "slots", "source", "tier", "unreceived",
+        "channel", "closing", "destination", "ends", "last_receipt", "received", "slot_bytes", "slots", "source",
+        "tier", "unreceived",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +66,8 @@ class Queue:
         self.unreceived: deque[SendCmd] = deque()
         self.received = 0
         self.last_receipt: CallSite | None = None
+        self.ends: list[QueueEnd] = []
+        self.closing = False
 
     def slots_of(self, nbytes: int) -> int:
         """How many slots a message takes; an empty one takes one."""
@@ -158,7 +172,8 @@ class Queues:
     def __init__(self, ctx: RunContext) -> None:
         self._ctx = ctx
         self._queues: dict[tuple[int, int, Channel], Queue] = {}
-        self._kept: list[TcmBlock] = []
+        #: What keeps the slots of each queue: a block of a scratchpad, or their address in SRAM or HBM.
+        self._slots: dict[tuple[int, int, Channel], TcmBlock | int] = {}
         self._neighbours: dict[tuple[int, str], int | None] = {}
         #: Payload bytes that have been put on the fabric, and those that have got into their slots.
         self.pushed_bytes = self.landed_bytes = 0
@@ -176,6 +191,29 @@ class Queues:
         if found is None:
             found = self._queues[key] = self._make(source, destination, command)
         return found
+
+    def close(self, name: str) -> None:
+        """Give up the queues of channels of this name, which no launch will use any more: their slots are free again.
+
+        A queue that is in use goes when it no longer is: when its messages have been received, and its slots are back
+        at the sender. A message that nobody receives keeps its queue, and is told at the end of the run as any other.
+        A launch that uses such a channel all the same gets new queues. Takes no simulated time.
+        """
+        for queue in [queue for queue in self if queue.channel.name == name]:
+            queue.closing = True
+            self.settle(queue)
+
+    def settle(self, queue: Queue) -> None:
+        """Give up a queue whose channel was closed, where nothing uses it; called by its units when a use has ended."""
+        if not queue.closing or queue.unreceived or not queue.ends or any(end.uses(queue) for end in queue.ends):
+            return
+        key = (queue.source, queue.destination, queue.channel)
+        del self._queues[key]
+        for end in queue.ends:
+            end.forget(queue)
+        slots = self._slots.pop(key)
+        if isinstance(slots, int):
+            self._ctx.memory.unreserve(slots)
 
     def neighbour(self, pe: int, direction: str) -> int | None:
         """Return the nearest PE of the same SIP in a direction of the cube meshes, None where there is none."""
@@ -226,8 +264,10 @@ class Queues:
         ctx = self._ctx
         site = ctx.design.pes[destination]
         what = f"the queue from {ctx.design.pes[source].prefix}"
+        key = (source, destination, command.channel)
         if tier != "tcm":
-            return ctx.memory.reserve(site, tier, slots * slot_bytes, what)
+            address = self._slots[key] = ctx.memory.reserve(site, tier, slots * slot_bytes, what)
+            return address
         table = state_of(ctx, site).tcm
         try:
             block = table.allocate(what, (slots, slot_bytes), "int8", slots * slot_bytes, command.site)
@@ -236,5 +276,5 @@ class Queues:
                 f"{error}\n{what[0].upper()}{what[1:]} has {slots} slots of {format_bytes(slot_bytes)}: take fewer or "
                 "smaller ones, or put them elsewhere, by slots, slot_bytes and tier of pe_ipcq or of the channel."
             ) from None
-        self._kept.append(block)
+        self._slots[key] = block
         return block.address

@@ -97,6 +97,67 @@ def test_messages_that_nobody_received_are_told() -> None:
     ]
 
 
+class End:
+    """Be a unit that keeps something of queues: it uses them while `busy`."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.forgotten: list[Queue] = []
+
+    def uses(self, queue: Queue) -> bool:
+        """Say whether it is busy."""
+        return self.busy
+
+    def forget(self, queue: Queue) -> None:
+        """Note the queue."""
+        self.forgotten.append(queue)
+
+
+@pytest.mark.parametrize("tier", ["tcm", "sram", "hbm"])
+def test_the_queues_of_a_closed_channel_give_their_slots_back(tier: str) -> None:
+    """Those of its name, whatever their slots; the next that asks gets a new queue in the same place."""
+    machine, end = Machine(tier=tier), End()
+    first = machine.queues.between(0, 1, command(Channel("a")))
+    second = machine.queues.between(0, 1, command(Channel("a", slots=2)))
+    other = machine.queues.between(0, 1, command(Channel("b")))
+    for queue in (first, second, other):
+        queue.ends.append(end)
+    machine.queues.close("a")
+    assert [*machine.queues] == [other]
+    assert end.forgotten == [first, second]
+    again = machine.queues.between(0, 1, command(Channel("a")))
+    assert again is not first
+    assert again.slots == first.slots
+
+
+def test_a_queue_that_is_in_use_goes_when_it_no_longer_is() -> None:
+    """While a unit uses it, or a message in it has not been received, it stays, and so do its slots."""
+    machine, end = Machine(), End()
+    queue = machine.queues.between(0, 1, command())
+    queue.ends.append(end)
+    machine.queues.settle(queue)
+    assert [*machine.queues] == [queue]  # nobody has closed it
+    queue.enter(command())
+    machine.queues.close("")
+    assert [*machine.queues] == [queue]
+    queue.take(HERE)
+    end.busy = True
+    machine.queues.settle(queue)
+    assert [*machine.queues] == [queue]
+    end.busy = False
+    machine.queues.settle(queue)
+    assert [*machine.queues] == []
+    assert end.forgotten == [queue]
+
+
+def test_a_queue_whose_units_do_not_say_whether_they_use_it_stays() -> None:
+    """A unit that keeps no end of it would go on with slots that are somebody else's."""
+    machine = Machine()
+    queue = machine.queues.between(0, 1, command())
+    machine.queues.close("")
+    assert [*machine.queues] == [queue]
+
+
 def slot(back: Any, hazards: Hazards | None = None) -> SlotBlock:
     """Lend a slot of 128 B."""
     birth = Birth("tl.recv", (32,), "f32", HERE)
