@@ -15,10 +15,18 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from kernbench_core.units import format_bandwidth, format_time
+
 SCHEMA: Final = "kernbench.tuning/1"
 FILE: Final = Path(__file__).with_name("tuning.json")
 LARGE: Final = 64 * 1024
 """From how many bytes of each rank on bandwidth counts more than the number of steps, by the rule."""
+
+LINK: Final = (100.0, 500.0)
+"""Bandwidth (GB/s) and latency (ns) of the links of the machines that the table was measured on: those of `default`."""
+
+OTHER_KIND: Final = math.log(2)
+"""How much further a measurement counts as when just one of both numbers of ranks is a power of two."""
 
 _FEW_STEPS: Final = ("direct", "halving_doubling", "binomial_tree", "double_binary_tree", "ring")
 _BANDWIDTH: Final = {
@@ -56,11 +64,37 @@ class Tuning:
         `nbytes` is the size as nccl-tests counts it. It is what was measured with the nearest number of ranks, else
         what the rule says; None when `able` is empty.
         """
-        measured = [e for e in self.entries if (e.collective, e.network) == (collective, network)]
-        for entry in sorted(measured, key=lambda e: (abs(math.log(e.world / world)), e.world)):
+        for entry in self.nearest(collective, network, world):
             if entry.at(nbytes) in able:
                 return entry.at(nbytes)
         return by_rule(collective, network, world, nbytes, able)
+
+    def nearest(self, collective: str, network: str, world: int) -> list[Entry]:
+        """Return what was measured for a collective and a network, the nearest number of ranks first.
+
+        Near is a small ratio; powers of two, which some algorithms are made for, are near each other.
+        """
+
+        def distance(entry: Entry) -> tuple[float, int]:
+            other = _power_of_two(entry.world) != _power_of_two(world)
+            return abs(math.log(entry.world / world)) + OTHER_KIND * other, entry.world
+
+        found = [e for e in self.entries if (e.collective, e.network) == (collective, network)]
+        return sorted(found, key=distance)
+
+    def basis(self, collective: str, network: str, world: int, link: tuple[float, float]) -> str:
+        """Say what `choose` goes by for links of `link` (GB/s, ns): a measurement, and of what else, or the rule."""
+        entries = self.nearest(collective, network, world)
+        if not entries:
+            return "by rule, nothing was measured here"
+        others = [] if entries[0].world == world else [f"with {entries[0].world} ranks"]
+        if link != LINK:
+            others.append(f"on links of {format_bandwidth(LINK[0])} and {format_time(LINK[1])}")
+        return " ".join(["by measurement", " ".join(others)]).strip()
+
+
+def _power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def choose(collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:

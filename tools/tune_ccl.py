@@ -34,10 +34,11 @@ from kernbench_core.plugins import load_plugins
 
 TUNED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter")
 NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
-WORLDS = (2, 4, 8)
+WORLDS = (2, 4, 8, 3, 6)
+"""In the order of measurement: powers of two, then what is none; others take the nearest of their kind."""
 SIZES = tuple(1024 * 4**power for power in range(6))
 LARGEST = 4 << 20
-"""Measured too for `all_reduce`; elsewhere the best at 1 MiB is the best above."""
+"""Measured too for `all_reduce` of a power of two; elsewhere the best at 1 MiB is the best above."""
 DTYPE = "f16"
 TOLERANCE = 1.05
 STEADY = 1.02
@@ -98,7 +99,8 @@ def measure(cell: Cell) -> list[tuple[int, dict[str, float]]]:
     sweep, chooser = chooser_of(cell)
     if len(chooser.able()) == 1:
         return [(SIZES[-1], dict.fromkeys(chooser.able(), 1.0))]
-    sizes = (*SIZES, LARGEST) if cell.collective == "all_reduce" else SIZES
+    largest = (LARGEST,) if cell.collective == "all_reduce" and cell.world not in (3, 6) else ()
+    sizes = (*SIZES, *largest)
     found = [times(sweep, chooser, size) for size in sizes]
     for (low, first), (high, second) in zip(list(found), found[1:], strict=False):
         if best(first) != best(second):

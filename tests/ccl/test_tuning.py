@@ -7,7 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.tuning import LARGE, Entry, Tuning, by_rule, choose, load_tuning
+from kernbench_ccl.measure import Setup, machine_of
+from kernbench_ccl.tuning import LARGE, LINK, Entry, Tuning, by_rule, choose, load_tuning
+from kernbench_core.plugins import load_plugins
 
 RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_binary_tree_all_reduce", "ccl.direct_all_reduce"
 
@@ -32,6 +34,33 @@ def test_another_number_of_ranks_takes_the_nearest_measurement():
     assert table.choose("all_reduce", "ring", 3, 1, able) == TREE
     assert table.choose("all_reduce", "ring", 6, 1, able) == RING
     assert table.choose("all_reduce", "switch", 2, 1, able) == DIRECT
+
+
+def test_powers_of_two_are_near_each_other():
+    """7 ranks are not 8, and 16 are not 12; a far power of two is further than what is no power."""
+    table = Tuning(tuple(Entry("all_reduce", "ring", world, ((1, RING),)) for world in (2, 3, 4, 6, 8)))
+    nearest = {n: table.nearest("all_reduce", "ring", n)[0].world for n in (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 100, 128)}
+    assert nearest == {2: 2, 3: 3, 4: 4, 5: 6, 6: 6, 7: 6, 8: 8, 9: 6, 12: 6, 16: 8, 100: 6, 128: 8}
+
+
+def test_what_auto_goes_by_is_said():
+    """Other ranks and other links than were measured, and the rule."""
+    table = Tuning((Entry("all_reduce", "ring", 8, ((1, RING),)),))
+    found = [table.basis("all_reduce", "ring", world, link) for world in (8, 6) for link in (LINK, (10.0, 500.0))]
+    assert found == [
+        "by measurement",
+        "by measurement on links of 100 GB/s and 500 ns",
+        "by measurement with 8 ranks",
+        "by measurement with 8 ranks on links of 100 GB/s and 500 ns",
+    ]
+    assert table.basis("all_reduce", "switch", 8, LINK) == "by rule, nothing was measured here"
+
+
+def test_the_links_are_those_of_the_machine_that_was_measured():
+    """The preset `default`, of which the tool takes as many SIPs as there are ranks."""
+    plugins = load_plugins()
+    machine = machine_of(Setup("default", None, ("system.sips=3",), idealised=False, checked=False), plugins)
+    assert machine.link() == LINK
 
 
 def test_what_refuses_is_not_chosen():
