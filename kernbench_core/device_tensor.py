@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import numpy as np
@@ -40,15 +43,32 @@ class DeviceTensor:
 
     def __init__(self, runtime: HostTensors, allocation: TensorAllocation) -> None:
         self._runtime = runtime
-        self.allocation = allocation
+        self._allocation = allocation
+        self._unfinished: list[Callable[[], object]] = []
         self.name = allocation.name
         self.shape: tuple[int, ...] = tuple(allocation.shape)
         self.dtype: str = allocation.dtype
 
     @property
+    def allocation(self) -> TensorAllocation:
+        """Where it lies. Everything that uses the tensor asks for it; what has to be finished first is finished now."""
+        while self._unfinished:
+            self._unfinished.pop(0)()
+        return self._allocation
+
+    def before_use(self, finish: Callable[[], object]) -> None:
+        """Have `finish` called once, when the tensor is used next; for what still has to be copied into it."""
+        self._unfinished.append(finish)
+
+    @property
     def nbytes(self) -> int:
         """Size of one copy in bytes."""
-        return self.allocation.nbytes
+        return self._allocation.nbytes
+
+    def __getitem__(self, key: object) -> TensorPart:
+        """Refer to some rows, as in `x[2:5]`; UsageError for any other index."""
+        start, stop = _rows_of(self.name, self.shape, key)
+        return TensorPart(self, start, stop)
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -58,13 +78,13 @@ class DeviceTensor:
     @property
     def placement(self) -> tuple[Placement, ...] | None:
         """The placement over sip, cube and pe; None where rows are dealt in blocks because none was given."""
-        layout = self.allocation.layout
+        layout = self._allocation.layout
         return None if layout is None else layout.placements
 
     @property
     def replicas(self) -> int:
         """How many copies there are."""
-        return self.allocation.replicas
+        return self._allocation.replicas
 
     @property
     def shards(self) -> tuple[ShardInfo, ...]:
@@ -154,16 +174,7 @@ class DeviceTensor:
         number `replica`. Raise NoDataError in a run without data, PendingDataError in a kernel, and KernelError after
         `rt.free`.
         """
-        if in_kernel():
-            raise PendingDataError(
-                f"tensor {self.name!r} must be read by the host program, not in a kernel, where its data may not be "
-                "computed yet; give the tensor to the launch, and load it."
-            )
-        self._runtime.require_live(self)
-        if not self._runtime.data:
-            raise NoDataError(
-                f"tensor {self.name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."
-            )
+        self._readable(self.name)
         if not 0 <= replica < self.replicas:
             raise UsageError(
                 f"tensor {self.name!r} has {self.replicas} copies, and none of number {replica!r}; count from 0."
@@ -171,10 +182,103 @@ class DeviceTensor:
         self._runtime.settle(self)
         return self._runtime.materialize(self.value(replica))
 
+    def _readable(self, name: str) -> None:
+        """Raise a sentence when the host cannot read the data now; `name` is what it calls the tensor, or its part."""
+        if in_kernel():
+            raise PendingDataError(
+                f"tensor {name!r} must be read by the host program, not in a kernel, where its data may not be "
+                "computed yet; give the tensor to the launch, and load it."
+            )
+        self._runtime.require_live(self)
+        if not self._runtime.data:
+            raise NoDataError(
+                f"tensor {name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."
+            )
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return the content of some rows as `numpy()` does; the others need not have been written."""
+        name = f"{self.name}[{start}:{stop}]"
+        self._readable(name)
+        self._runtime.settle(self)
+        layout, shape = self.allocation.layout, (stop - start, *self.shape[1:])
+        if layout is not None and not layout.in_order:
+            return self._runtime.materialize(self.value())[start:stop]
+        row = self.nbytes // self.shape[0]
+        regions, at = [], 0
+        for cell in self.allocation.replica(0):
+            low, high = max(start * row, at), min(stop * row, at + cell.nbytes)
+            if low < high:
+                regions.append(Region(cell.pa + low - at, high - low))
+            at += cell.nbytes
+        try:
+            return self._runtime.materialize(self._runtime.store.value("hbm", tuple(regions), shape, self.dtype))
+        except UninitializedReadError:
+            raise UninitializedReadError(
+                f"tensor {name!r} must be written before the host looks at it, and part of it was not; store to "
+                "it in a kernel, or make it with rt.zeros."
+            ) from None
+
     def __repr__(self) -> str:
         placed = "rows dealt" if self.placement is None else f"({', '.join(map(str, self.placement))})"
-        where = f"{len(self.allocation.segments)} PEs"
+        where = f"{len(self._allocation.segments)} PEs"
         return f"<DeviceTensor {self.name} {self.dtype}{list(self.shape)} placed {placed} over {where}>"
+
+
+class TensorPart:
+    """Refer to rows of a tensor, as `x[2:5]` does: what `dist` moves data into and out of, and `numpy()` reads.
+
+    `tensor` is the whole, `start` the number of its element that the part begins with. What cannot take a part says so.
+    """
+
+    def __init__(self, tensor: DeviceTensor, first: int, stop: int) -> None:
+        self.tensor = tensor
+        self.name = f"{tensor.name}[{first}:{stop}]"
+        self.shape: tuple[int, ...] = (stop - first, *tensor.shape[1:])
+        self.dtype = tensor.dtype
+        self.nbytes = tensor.nbytes // tensor.shape[0] * (stop - first)
+        self.start = first * math.prod(tensor.shape[1:])
+        self._rows = first, stop
+
+    def numpy(self) -> Array:
+        """Return the content of the part; waits and costs as `numpy()` of the whole tensor."""
+        return self.tensor.rows(*self._rows)
+
+    def __getitem__(self, key: object) -> TensorPart:
+        """Refer to rows of the part, as in `x[2:5][0:1]`; UsageError for any other index."""
+        start, stop = _rows_of(self.name, self.shape, key)
+        return TensorPart(self.tensor, self._rows[0] + start, self._rows[0] + stop)
+
+    def refuse(self) -> NoReturn:
+        """Raise UsageError: the caller takes whole tensors only."""
+        raise UsageError(
+            f"{self.name} is a part of tensor {self.tensor.name!r}, which only numpy() and the calls of dist take; "
+            f"give the whole tensor here, and in a kernel add {self.start} to its pointer."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.refuse()
+
+    def __repr__(self) -> str:
+        return f"<TensorPart {self.name} {self.dtype}{list(self.shape)}>"
+
+
+def _rows_of(name: str, shape: tuple[int, ...], key: object) -> tuple[int, int]:
+    """Return the first row of a slice and the one after its last; UsageError for an index that is no such slice."""
+    if isinstance(key, slice) and shape:
+        with suppress(TypeError):
+            start, stop, step = key.indices(shape[0])
+            if step == 1 and start < stop:
+                return start, stop
+    shown = repr(key)
+    if isinstance(key, slice):
+        ends = [key.start, key.stop] if key.step is None else [key.start, key.stop, key.step]
+        shown = ":".join("" if end is None else repr(end) for end in ends)
+    raise UsageError(
+        f"tensor {name!r} of shape {list(shape)} must be indexed by a slice of its first dimension that holds at least "
+        f"one row, as in [0:1], not by [{shown}]; read elements from numpy()."
+    )
 
 
 class LocalTensor:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kernbench_core.device_tensor import TensorPart
 from kernbench_core.errors import KernelError, UsageError
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def bind_arguments(
     except TypeError as error:
         raise UsageError(f"rt.launch: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
     bound.apply_defaults()
+    for value in bound.arguments.values():
+        replace_nested(value, TensorPart, TensorPart.refuse)
     return dict(bound.arguments)
 
 
