@@ -81,8 +81,12 @@ class Work:
         return True
 
     def is_completed(self) -> bool:
-        """Return whether the rank's part is over; costs no simulated time."""
-        return self._handle is None or (self._handle.done and self._after is None)
+        """Return whether the rank's part is over; where it is not, wait for it first, but 100 ns at most.
+
+        So `while not work.is_completed(): pass` takes the time of `wait`. The forms that take lists copy their results
+        out, as in `wait`, before they are found over.
+        """
+        return self._handle is None or (self._handle.done and self.wait())
 
 
 @define(eq=False)

@@ -107,6 +107,11 @@ class RecordingEnvironment(Environment):
         """Have `sample(time)` called before the first event at or after `first` ns; it returns the next time."""
         self.on_sample, self._next_sample = sample, first
 
+    @property
+    def scheduled(self) -> int:
+        """How many events are still to happen."""
+        return len(self._heap) + len(self._queue)
+
     def schedule(self, event: Any, priority: Any = 1, delay: float = 0) -> None:
         """Put `event` on the queue; see `Environment.schedule`."""
         if not event._ok and not isinstance(event._value, Exception):

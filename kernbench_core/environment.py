@@ -63,6 +63,11 @@ class Environment(simpy.Environment):
         # simpy binds its factories early on its own class only; a subclass pays a descriptor per call otherwise
         self.timeout = MethodType(GridTimeout, self)  # type: ignore[method-assign]
 
+    @property
+    def scheduled(self) -> int:
+        """How many events are still to happen."""
+        return len(self._queue)
+
     def schedule(self, event: Event, priority: Any = NORMAL, delay: float = 0) -> None:
         """Put `event` on the queue `delay` ns from now, rounded up to the grid.
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kernbench_core.bridge import Bridge, in_kernel
 from kernbench_core.callsite import CallSite, site_of_frame
-from kernbench_core.environment import Signal
+from kernbench_core.environment import Event, Signal
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 #: The host program that runs on the present stack. Each stack has a context of its own, so none sees another's.
 CURRENT: ContextVar[HostProgram | None] = ContextVar("kernbench_host_program", default=None)
+
+#: How long a host program that asks whether a launch is over waits for it, in ns. [chosen] A host asks by reading a
+#: flag in its own memory, which takes about 100 ns where the device has just written it.
+POLL_NS: Final = 100.0
+#: Polls in a row by one program, with nothing but polls left to happen, after which it waits instead: 1 ms.
+_MOST_IDLE_POLLS: Final = 10_000
 
 
 @attrs.define(eq=False)
@@ -51,8 +57,14 @@ class LaunchHandle:
 
     @property
     def done(self) -> bool:
-        """Whether the host has been told that it is over."""
-        return self.request.response is not None
+        """Whether the host has been told that it is over; where it is not, asking waits for it, but only POLL_NS.
+
+        So `while not handle.done: pass` takes the time of a wait. After the run, and in a kernel, asking takes none.
+        """
+        caller = CURRENT.get()
+        if caller is None or caller.shared is not self.program.shared or not caller.bridge.inside:
+            return self.request.response is not None
+        return caller.poll(self)
 
 
 @attrs.define(eq=False)
@@ -66,6 +78,8 @@ class Shared:
     running: list[LaunchHandle] = attrs.field(factory=list)
     expectations: list[Expectation] = attrs.field(factory=list)
     rows: list[dict[str, Cell]] = attrs.field(factory=list)
+    #: Programs that sleep between two polls.
+    polling: int = 0
     #: What each package keeps for the run, under a name of its own.
     kept: dict[str, Any] = attrs.field(factory=dict)
     executor: Any = None
@@ -97,6 +111,8 @@ class HostProgram:
         self.waits_since_ns = 0.0
         #: Why what it waits for never comes, where that is known.
         self.waits_because = ""
+        self._idle_polls = 0
+        self._idle_since_ns = 0.0
         shared.programs.append(self)
 
     @property
@@ -178,6 +194,32 @@ class HostProgram:
             self.shared.running.remove(handle)
         self._engine.ctx.hazards.joined(handle.launch, self.number)
 
+    def poll(self, handle: LaunchHandle) -> bool:
+        """Return whether a launch is over; where it is not, wait for it first, in simulated time, but only POLL_NS.
+
+        Where nothing but polls has been left to happen for very long, wait for ever: as with `join`, the run ends with
+        a report if the launch never ends.
+        """
+        done = handle.request.done
+        if not done.fired:
+            env = self._engine.env
+            if not self._idle_polls:
+                self._idle_since_ns = self.now
+            self._idle_polls = 0 if env.scheduled > self.shared.polling else self._idle_polls + 1
+            patient = self._idle_polls > _MOST_IDLE_POLLS
+            self.waits_for, self.waits_since_ns = handle, self._idle_since_ns if patient else self.now
+            if patient:
+                self.bridge.suspend(done)
+            else:
+                self.shared.polling += 1
+                self.bridge.suspend(_first(done, env.timeout(POLL_NS)))
+                self.shared.polling -= 1
+            self.waits_for = None
+        if not done.fired:
+            return False
+        self.join(handle)
+        return True
+
     def settle(self, tensor: DeviceTensor) -> None:
         """Wait for every running launch that was given `tensor`, in the program that calls; elsewhere for none."""
         caller = CURRENT.get()
@@ -189,3 +231,20 @@ class HostProgram:
 def current_program() -> HostProgram | None:
     """Return the host program that calls, or None outside one, also in a kernel."""
     return CURRENT.get()
+
+
+def _first(signal: Signal, timer: Event) -> Signal:
+    """Return a signal that is fired with the first of these, and leaves nothing behind at the other."""
+    either = Signal()
+    waiting = signal.callbacks
+    assert waiting is not None and timer.callbacks is not None
+
+    def over(_: object) -> None:
+        if not either.fired:
+            if not signal.fired:
+                waiting.remove(over)
+            either.fire()
+
+    waiting.append(over)
+    timer.callbacks.append(over)
+    return either

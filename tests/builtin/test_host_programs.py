@@ -10,7 +10,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import DeadlockError, KernelError, LimitError, UsageError
-from kernbench_core.host_program import current_program
+from kernbench_core.host_program import POLL_NS, current_program
 
 
 def run(bench: Callable[[Any], None], sips: int = 2, **options: Any) -> kb.RunResult:
@@ -96,6 +96,76 @@ def test_what_a_program_left_running_is_waited_for() -> None:
         assert returned == begun and rt.now - begun == alone
 
     run(bench)
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_program_may_poll_until_a_launch_is_over(explain: bool) -> None:
+    """Each poll that finds it running takes POLL_NS; the last ends with the launch, and all take what a wait takes."""
+    took: dict[str, float] = {}
+
+    def bench(rt: Any) -> None:
+        begun = rt.now
+        rt.launch(spin, 100, device=0)
+        took["waited"] = rt.now - begun
+        begun, polls = rt.now, 0
+        handle = rt.launch(spin, 100, device=0, wait=False)
+        assert rt.now == begun
+        while not handle.done:
+            polls += 1
+            assert rt.now == begun + polls * POLL_NS
+        took["polled"] = rt.now - begun
+        assert handle.done and rt.now - begun == took["polled"]
+
+    assert not run(bench, explain=explain).hazards
+    assert took["polled"] == took["waited"] > 3 * POLL_NS
+
+
+def test_what_was_found_over_is_ordered_before_what_comes_next() -> None:
+    """A poll that finds a launch over is as good as a wait: what the next launch does to its data is no hazard."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.zeros(64, np.float32))
+        for _ in range(2):
+            handle = rt.launch(add, x, 8, wait=False)
+            while not handle.done:
+                pass
+        rt.check(x, np.full(64, 2.0))
+
+    result = run(bench, verify_data=True)
+    assert result.verified and not result.hazards
+
+
+def test_a_launch_is_asked_for_after_its_run_at_no_time() -> None:
+    """Outside the run there is no program to take the time of."""
+    handles: list[Any] = []
+    run(lambda rt: handles.append(rt.launch(spin, 1, wait=False)))
+    assert handles[0].done
+
+
+def test_polls_of_what_never_comes_end_in_a_report() -> None:
+    """The programs that poll are named with the line, however many, and a limit of simulated time stops them before."""
+
+    def program(i: int, rt: Any) -> None:
+        if i < 2:
+            handle = rt.launch(listen, wait=False)
+            while not handle.done:
+                pass
+
+    def listen(tl: Any) -> None:
+        tl.recv((4,), "f32", (tl.program_id(0) + 1) % 4)
+
+    def bench(rt: Any) -> None:
+        rt.side_by_side(program, [0, 1, 2])
+
+    with pytest.raises(DeadlockError) as caught:
+        run(bench, 3)
+    lines = str(caught.value).splitlines()
+    at = program.__code__.co_firstlineno + 3
+    assert lines[1] == f"  programs 0-1 at {__file__}:{at} wait for the launch of 'listen', for 1 ms"
+    assert lines[2] == "  program 2 has ended"
+    with pytest.raises(LimitError) as stopped:
+        run(bench, 3, max_sim_ns=20_000)
+    assert str(stopped.value).splitlines()[0].startswith("the run reached its limit of 20 us of simulated time after ")
 
 
 def test_a_tensor_that_another_program_writes_is_waited_for() -> None:

@@ -11,6 +11,7 @@ import pytest
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.host_program import POLL_NS
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.ccl.ranks import PLUGINS, data, refused, run, started
 
@@ -82,7 +83,7 @@ def test_async_work_overlaps_with_a_launch_on_other_pes() -> None:
         dist.barrier()
         begun = rt.now
         work = dist.all_reduce(x, async_op=True)
-        assert work is not None and not work.is_completed() and rt.now == begun
+        assert work is not None and not work.is_completed() and rt.now == begun + POLL_NS
         rt.launch(busy, y, pes=[0])
         work.wait()
         assert work.is_completed()
@@ -91,6 +92,28 @@ def test_async_work_overlaps_with_a_launch_on_other_pes() -> None:
 
     for alone, computing, both in run(program, 2)[1]:
         assert max(alone, computing) <= both < 0.8 * (alone + computing)
+
+
+def test_a_rank_may_poll_until_its_call_is_over() -> None:
+    """torch's idiom ends when wait() does; then tensors and lists hold what they must."""
+
+    @started
+    def program(rank: int, rt: Any, polls: bool) -> list[float]:
+        x = rt.tensor(np.full(400, rank + 1, np.float32))
+        parts = [rt.empty((400,)) for _ in range(3)]
+        ends = []
+        for work in (dist.all_gather(parts, x, async_op=True), dist.all_reduce(x, async_op=True)):
+            assert work is not None
+            while polls and not work.is_completed():
+                pass
+            assert work.wait() and work.is_completed()
+            ends.append(rt.now)
+        rt.check(x, np.full(400, 6.0))
+        for other, part in enumerate(parts):
+            rt.check(part, np.full(400, other + 1))
+        return ends
+
+    assert run(program, 3, False)[1] == run(program, 3, True)[1]
 
 
 def test_a_collective_waits_for_the_launches_that_its_tensor_was_given_to() -> None:

@@ -305,3 +305,22 @@ def test_calls_that_only_some_ranks_have_made_are_found_at_the_end() -> None:
         "  rank 1 has not made message #0 (100 x f32) of the messages from rank 0 to rank 1, which rank 0 made at "
         f"{line(program, 'dist.send')}",
     ]
+
+
+def test_polls_of_a_call_that_a_rank_never_makes() -> None:
+    """They end in the report, with the line of the poll and the call that is polled."""
+
+    def program(rank: int, rt: Any) -> None:
+        dist.init_process_group()
+        x = vector(rt)
+        if rank != 1:
+            work = dist.all_reduce(x, async_op=True)
+            while work is not None and not work.is_completed():
+                pass
+
+    lines = report(program)
+    assert host_lines(lines) == [
+        f"  ranks 0, 2 at {line(program, 'while work')} wait for all_reduce #0 of world", "  rank 1 has ended"
+    ]  # fmt: skip
+    assert lines[1].endswith(", for 1 ms")
+    assert lines[-1].endswith("the program of rank 1, which has ended")
