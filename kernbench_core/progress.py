@@ -9,19 +9,24 @@ from __future__ import annotations
 import os
 import pdb
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, TextIO
 
 from kernbench_core.units import format_count, format_time
 from kernbench_core.watchdog import Progress
 
+_AWAY_S = 0.1
+"""How long the line stays away after a row went into a pipe, whose reader may print it on the same terminal."""
+
 
 class ProgressDisplay:
     """Draw progress while a run is under way; a context manager that shows nothing when `stream` is no terminal.
 
-    What is shown never goes back. A kernel's `print` appears above the line. `breakpoint()` takes the
-    line away for the rest of the run, so that the debugger has the terminal.
+    What is shown never goes back. Whatever is printed meanwhile stands above the line as it would without.
+    `breakpoint()` takes the line away for the rest of the run, so that the debugger has the terminal.
     """
 
     def __init__(self, title: str, stream: TextIO | None = None, *, enabled: bool = True) -> None:
@@ -31,6 +36,8 @@ class ProgressDisplay:
         self._live: Any = None
         self.latest = Progress(0.0, 0, 0.0)
         self._hook: Callable[..., Any] | None = None
+        self._away_until = 0.0
+        self._above: dict[str, _Above] = {}
 
     def __enter__(self) -> ProgressDisplay:
         if not self.active:
@@ -40,14 +47,20 @@ class ProgressDisplay:
         from rich.spinner import Spinner
 
         self._spinner = Spinner("dots")
+        self._console = Console(file=self.stream)
         self._live = Live(
             get_renderable=self._draw,
-            console=Console(file=self.stream),
+            console=self._console,
             refresh_per_second=8,
             transient=True,
-            redirect_stdout=sys.stdout.isatty(),
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._live.start(refresh=True)
+        for name in ("stdout", "stderr"):
+            above = _Above(self, getattr(sys, name))
+            self._above[name] = above
+            setattr(sys, name, above)
         self._hook = sys.breakpointhook
         sys.breakpointhook = self._on_breakpoint
         return self
@@ -57,6 +70,7 @@ class ProgressDisplay:
             sys.breakpointhook = self._hook
             self._hook = None
         self.stop()
+        self._give_back()
 
     def update(self, progress: Progress) -> None:
         """Take note of how far the run is; cheap, called by the engine."""
@@ -75,7 +89,29 @@ class ProgressDisplay:
         """Take the line away; `update` stays harmless."""
         if self._live is not None:
             live, self._live = self._live, None
+            self._away_until = 0.0
             live.stop()
+        for above in self._above.values():
+            above.end()
+        self._give_back()
+
+    def write(self, stream: TextIO, lines: Sequence[str]) -> None:
+        """Write whole lines to a stream: above the line where they come to its terminal."""
+        live = self._live
+        if live is None:
+            stream.write("".join(f"{line}\n" for line in lines))
+        elif _same_terminal(stream, self.stream):
+            self._console.out("\n".join(lines), highlight=False)
+        else:
+            self._away_until = time.monotonic() + _AWAY_S
+            live.refresh()
+            stream.write("".join(f"{line}\n" for line in lines))
+
+    def _give_back(self) -> None:
+        """Let sys.stdout and sys.stderr be what they were, unless somebody else has put something there."""
+        for name, above in self._above.items():
+            if getattr(sys, name) is above:
+                setattr(sys, name, above.stream)
 
     def _on_breakpoint(self, *args: Any, **kwargs: Any) -> Any:
         self.stop()
@@ -88,11 +124,74 @@ class ProgressDisplay:
 
     def _draw(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
-        latest = self.latest
+        if time.monotonic() < self._away_until:
+            return Text("")
+        line = one_line(self.title, describe(self.latest), self._console.width - 2)
         grid = Table.grid(padding=(0, 1))
-        grid.add_row(self._spinner, self.title, *describe(latest))
+        grid.add_row(self._spinner, Text(line, no_wrap=True, overflow="ellipsis"))
         return grid
+
+
+class _Above:
+    """A stream whose lines stand above the progress line; in all else it is the stream under it."""
+
+    def __init__(self, display: ProgressDisplay, stream: TextIO) -> None:
+        self._display, self.stream = display, stream
+        self._begun = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the lines that are whole, and keep what is begun."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        *lines, self._begun = (self._begun + text).split("\n")
+        if lines:
+            self._display.write(self.stream, lines)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts one after the other."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Flush the stream; a line that is begun waits for its end."""
+        self.stream.flush()
+
+    def end(self) -> None:
+        """Write what was begun."""
+        begun, self._begun = self._begun, ""
+        if begun:
+            self.stream.write(begun)
+
+
+def _same_terminal(one: TextIO, other: TextIO) -> bool:
+    """Tell whether two streams are one, or go to one terminal."""
+    if one is other:
+        return True
+    with suppress(OSError, ValueError):
+        return one.isatty() and other.isatty() and os.path.sameopenfile(one.fileno(), other.fileno())
+    return False
+
+
+def one_line(title: str, cells: Sequence[str], width: int) -> str:
+    """Return a title and the cells of `describe` in one line of at most `width` characters.
+
+    What a narrow terminal goes without: the rate, the number of events, the simulated time, then the title's end.
+    """
+    kept = list(cells)
+    for spare in cells[2::-1]:
+        if len(" ".join((title, *kept))) <= width:
+            break
+        kept.remove(spare)
+    room = width - sum(len(cell) + 1 for cell in kept)
+    if len(title) > room:
+        title = f"{title[: max(0, room - 1)]}…"
+    return " ".join((title, *kept)) if room > 0 else "…"
 
 
 def describe(progress: Progress) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import pytest
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
+from tests.screen import run_in_terminal, screen
 
 ALL = [
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "sendrecv",
@@ -69,6 +70,16 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
             assert float(busbw) == pytest.approx(float(algbw) * 4 / 3, abs=0.011)
             assert wrong == "0"
     assert lines[-3] == "# Out of bounds values : 0 OK"
+
+
+@pytest.mark.parametrize("algo", ["ring", "all"])
+def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
+    """With progress the screen holds what it holds without, at 80 columns."""
+    words = ["all_reduce", *SMALL, "--network", "switch", "-b", "1K", "-e", "4K", "--algo", algo]
+    argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
+    shown, plain = (screen(run_in_terminal([*argv, *more], 80)[0], 80) for more in ([], ["-q"]))
+    assert shown == plain
+    assert [line.split()[0] for line in shown if line.split()[0].isdigit()] == ["1024", "2048", "4096"]
 
 
 def test_links_that_differ_are_told_as_a_range_and_the_slow_one_binds(call, tmp_path):

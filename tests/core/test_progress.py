@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_core.progress import ProgressDisplay, describe
+from kernbench_core.progress import ProgressDisplay, describe, one_line
 from kernbench_core.watchdog import Progress
+from tests.screen import run_in_terminal, screen, wrapped
 
 REPO = Path(__file__).parents[2]
 
@@ -114,3 +115,63 @@ def test_a_debugger_stops_in_the_callers_frame(tmp_path: Path) -> None:
     assert b"program.py(7)<module>()" in seen
     assert b"\n42\r" in seen
     assert b"end 42" in seen
+
+
+ROWS = """
+import sys, time
+import click
+from kernbench_core.progress import ProgressDisplay
+from kernbench_core.watchdog import Progress
+with ProgressDisplay("a title as long as that of a table, 3 of 10 runs") as display:
+    for number in range(4):
+        display.update(Progress(1e4 * number, 4000 * number, 0.5 * number, 0.25 * number))
+        click.echo(f"row {number}   [bold]" + "x y" * 30)
+        print("said", end=" ")
+        time.sleep(0.15)
+        print("\\x1b[31min red\\x1b[0m", number)
+        click.echo(f"warned {number}", err=True)
+click.echo("end")
+"""
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+def test_rows_stand_whole_above_the_line(tmp_path: Path, width: int) -> None:
+    """Whoever prints, and however wide it is: in one terminal rows are as without progress, and nothing else stays."""
+    script = tmp_path / "program.py"
+    script.write_text(ROWS)
+    seen, _ = run_in_terminal([sys.executable, str(script)], width, env={"PYTHONPATH": str(REPO)})
+    row = "x y" * 30
+    rows = [line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said in red {n}", f"warned {n}")]
+    assert screen(seen, width) == wrapped([*rows, "end"], width)
+    assert "\x1b[31min red\x1b[0m 3" in seen
+    assert "75%, " in seen or width < 60
+
+
+def test_a_pipe_gets_rows_without_controls(tmp_path: Path) -> None:
+    """What goes through a pipe is what is printed; the line is taken away before a row, and comes again."""
+    script = tmp_path / "program.py"
+    script.write_text(ROWS)
+    seen, out = run_in_terminal([sys.executable, str(script)], 80, env={"PYTHONPATH": str(REPO)}, piped=True)
+    row = "x y" * 30
+    assert out.decode().splitlines() == [
+        line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said \x1b[31min red\x1b[0m {n}")
+    ] + ["end"]
+    assert screen(seen, 80) == [f"warned {n}" for n in range(4)]
+    assert "3 of 10 runs" in seen
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (80, "all_reduce, 3 of 10 runs 2 ms 3 M events 1.5 M events/s 25%, 6 s left"),
+        (60, "all_reduce, 3 of 10 runs 2 ms 3 M events 25%, 6 s left"),
+        (50, "all_reduce, 3 of 10 runs 2 ms 25%, 6 s left"),
+        (40, "all_reduce, 3 of 10 runs 25%, 6 s left"),
+        (30, "all_reduce, 3 o… 25%, 6 s left"),
+        (10, "…"),
+    ],
+)
+def test_the_line_is_one_line_whatever_the_width(width: int, line: str) -> None:
+    """The rate goes first, then the number of events and the simulated time; a title is cut last."""
+    cells = describe(Progress(2e6, 3_000_000, 2.0, 0.25))
+    assert one_line("all_reduce, 3 of 10 runs", cells, width) == line
