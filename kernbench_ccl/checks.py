@@ -6,31 +6,42 @@ import math
 import reprlib
 from collections.abc import Sequence
 
+from kernbench_ccl.backend import Part
 from kernbench_ccl.collectives import refuse_redop
 from kernbench_ccl.world import Here, ProcessGroup
-from kernbench_core.device_tensor import DeviceTensor
+from kernbench_core.device_tensor import DeviceTensor, TensorPart
 from kernbench_core.errors import UsageError
 
 __tracebackhide__ = True
 
 
-def own_tensor(own: Here, call: str, what: str, tensor: object) -> DeviceTensor:
+AnyTensor = DeviceTensor | TensorPart
+"""What a rank may give: a tensor, or rows of one."""
+
+
+def part_of(tensor: AnyTensor) -> Part:
+    """Return where a tensor, or a part of one, lies."""
+    return Part(tensor) if isinstance(tensor, DeviceTensor) else Part(tensor.tensor, tensor.start)
+
+
+def own_tensor(own: Here, call: str, what: str, tensor: object) -> AnyTensor:
     """Return `tensor` where it is one of the calling rank, live and in one copy; else raise a sentence."""
-    if not isinstance(tensor, DeviceTensor):
+    if not isinstance(tensor, DeviceTensor | TensorPart):
         raise UsageError(
             f"{call}: {what} must be a tensor that this rank's rt made, not {_shown(tensor)}; rt.tensor makes one."
         )
-    own.rt.require_live(tensor)
+    whole = part_of(tensor).tensor
+    own.rt.require_live(whole)
     sip = own.world.sips[own.rank]
-    lies = sorted({own.rt.design.pes[segment.pe].sip for segment in tensor.allocation.segments})
+    lies = sorted({own.rt.design.pes[segment.pe].sip for segment in whole.allocation.segments})
     if lies != [sip]:
         raise UsageError(
             f"{call}: {what} {tensor.name!r} must lie on SIP {sip}, which is rank {own.rank}, not on "
             f"{' and '.join(f'SIP {other}' for other in lies)}; make it with the rt of this rank."
         )
-    if tensor.replicas > 1:
+    if whole.replicas > 1:
         raise UsageError(
-            f"{call}: {what} {tensor.name!r} must be there once, not in {tensor.replicas} copies; place it with Shard, "
+            f"{call}: {what} {tensor.name!r} must be there once, not in {whole.replicas} copies; place it with Shard, "
             "or without a placement."
         )
     return tensor
@@ -42,12 +53,12 @@ def _shown(value: object) -> str:
     return reprlib.repr(value) if shape is None else f"a {type(value).__name__} of shape {tuple(shape)}"
 
 
-def elements(tensor: DeviceTensor) -> int:
+def elements(tensor: AnyTensor) -> int:
     """Return the number of elements of a tensor."""
     return math.prod(tensor.shape)
 
 
-def same_dtype(call: str, first: tuple[str, DeviceTensor], second: tuple[str, DeviceTensor]) -> None:
+def same_dtype(call: str, first: tuple[str, AnyTensor], second: tuple[str, AnyTensor]) -> None:
     """Raise a sentence when two tensors have not one dtype."""
     (what, tensor), (other, source) = first, second
     if tensor.dtype != source.dtype:
@@ -57,7 +68,7 @@ def same_dtype(call: str, first: tuple[str, DeviceTensor], second: tuple[str, De
         )
 
 
-def sized(call: str, what: str, tensor: DeviceTensor, count: int, why: str) -> None:
+def sized(call: str, what: str, tensor: AnyTensor, count: int, why: str) -> None:
     """Raise a sentence when a tensor has not `count` elements."""
     if elements(tensor) != count:
         raise UsageError(
@@ -100,7 +111,7 @@ def is_index(value: object) -> bool:
 
 
 def split_sizes(
-    call: str, what: str, tensor: DeviceTensor, sizes: Sequence[int] | None, world: int
+    call: str, what: str, tensor: AnyTensor, sizes: Sequence[int] | None, world: int
 ) -> tuple[int, ...]:
     """Return the rows of dimension 0 for each rank: as given, or equal; a sentence when they do not fit the tensor."""
     rows = tensor.shape[0] if tensor.shape else 1

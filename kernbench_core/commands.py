@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import is_float
+from kernbench_core.environment import Signal
 from kernbench_core.errors import KernbenchError
 from kernbench_core.messages import Command
 from kernbench_core.oplog import Access, OpDescription
@@ -106,6 +107,44 @@ class KernelCommand(Command):
     def __repr__(self) -> str:
         state = "complete" if self.complete else "in flight"
         return f"<{type(self).__name__} {self.call} at {describe_site(self.site)}, {state}>"
+
+
+class AnyOf:
+    """Several commands under way, complete for who waits as soon as one of them is; it is served by none itself."""
+
+    __slots__ = ("after", "commands", "done", "error", "uses")
+
+    def __init__(self, commands: Sequence[KernelCommand]) -> None:
+        self.commands = tuple(commands)
+        self.done = Signal()
+        #: What went wrong with a command, and what waiting for it orders, counts where that one is waited for.
+        self.error: KernbenchError | None = None
+        self.after: OpId | None = None
+        self.uses: tuple[Use, ...] = ()
+        for command in self.commands:
+            assert command.done.callbacks is not None, "a complete command need not be waited for"
+            command.done.callbacks.append(self._first)
+
+    @property
+    def serves(self) -> str:
+        """The kinds of units that serve them."""
+        return ", ".join(sorted({command.serves for command in self.commands}))
+
+    @property
+    def call(self) -> str:
+        """Their calls, for messages."""
+        return " or ".join(dict.fromkeys(command.call for command in self.commands))
+
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """Those that any of them awaits."""
+        return tuple(dict.fromkeys(pe for command in self.commands for pe in command.awaits))
+
+    def _first(self, _: object) -> None:
+        for command in self.commands:
+            if command.done.callbacks is not None:
+                command.done.callbacks.remove(self._first)
+        self.done.fire()
 
 
 class Operand:

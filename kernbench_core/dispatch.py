@@ -13,7 +13,7 @@ import numpy as np
 
 from kernbench_core import compute
 from kernbench_core.callsite import CallSite, call_site, describe_site
-from kernbench_core.commands import GemmCmd, KernelCommand, MathCmd, Operand
+from kernbench_core.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
 from kernbench_core.dtypes import cast, is_float, is_int, numpy_dtype
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.index import IndexTensor
@@ -105,6 +105,14 @@ class Dispatcher:
         for command in commands:
             self._in_flight.pop(command, None)
         self._bridge.suspend(tuple(commands))
+
+    def wait_for_any(self, commands: Sequence[KernelCommand]) -> None:
+        """Come back, in simulated time, when one of `commands` is complete; at once where one is.
+
+        A kernel then waits for those that are `complete`, which takes no more time, and deals with them.
+        """
+        if not any(command.complete for command in commands):
+            self._bridge.suspend((AnyOf(commands),))
 
     def wait(self, *handles: Handle) -> None:
         """Wait, in simulated time, for the given handles, or without any for everything in flight.

@@ -56,6 +56,24 @@ def test_unwaited_loads_overlap_and_wait_by_themselves() -> None:
     assert rig.run(waited, x) == 3 + 3 + DMA
 
 
+def test_waiting_for_any_of_several_commands() -> None:
+    """The first that is complete ends the wait, one that is complete already takes no time, the others go on."""
+    seen: list[tuple[bool, bool]] = []
+
+    def kernel(x: Any, tl: Any) -> None:
+        a = tl.load(x, shape=(16, 16), wait=False)
+        b = tl.load(x, shape=(16, 16), wait=False)
+        for _ in range(3):
+            pending = [handle.command for handle in (a, b) if not handle.command.complete]
+            tl.wait_for_any(pending or [a.command])
+            seen.append((a.command.complete, b.command.complete))
+        tl.wait(b, a)
+
+    rig = Rig(overhead=3.0)
+    assert rig.run(kernel, rig.tensor(X)) == 3 + 3 + DMA
+    assert seen == [(True, False), (True, True), (True, True)]
+
+
 def test_eager_arithmetic_is_free() -> None:
     """Index tensors, program ids and scalars cost no time and no command."""
 
