@@ -10,7 +10,7 @@ from types import ModuleType
 
 from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
 from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
-from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.errors import KernbenchError, KernelError, UsageError
 from kernbench_core.params import did_you_mean
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
@@ -51,6 +51,18 @@ def open_algorithms(registry: Algorithms, name: str) -> list[Algorithm]:
             f"algorithm must be a registered name, a method, the path of a .py file, or 'all', not {name!r}.{hint}"
         )
     return [_load(registry, full, collective) for full, collective in found]
+
+
+def open_every(registry: Algorithms) -> tuple[list[Algorithm], dict[str, str]]:
+    """Return every registered algorithm that can be opened, and for the others, by name, what is wrong with them."""
+    opened: list[Algorithm] = []
+    broken: dict[str, str] = {}
+    for full in registry:
+        try:
+            opened += open_algorithms(registry, full)
+        except KernbenchError as error:
+            broken[full] = str(error)
+    return opened, broken
 
 
 def _load(registry: Algorithms, full: str, collective: str) -> Algorithm:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,11 +106,12 @@ def check(
     all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
     1: wrong; 4: a wait cycle; 6: the kernel raised.
     """
-    from kernbench_ccl.algorithm_file import open_algorithms
+    from kernbench_ccl.algorithm_file import open_algorithms, open_every
     from kernbench_ccl.check import Wanted
     from kernbench_ccl.checking import check_all
 
-    algorithms = open_algorithms(shell.plugins.algorithms, algo)
+    registry = shell.plugins.algorithms
+    algorithms, broken = open_every(registry) if algo == "all" else (open_algorithms(registry, algo), {})
     pes = options["pes"]
     if pes is not None and len(pes) != 1:
         raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
@@ -129,10 +130,11 @@ def check(
                 _say(_title(algorithm), *(line for alike in _grouped(rows) for line in _rows(*alike)))
     _require_some(found)
     if as_json:
-        click.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_as_json(found, broken), indent=2, ensure_ascii=False))
     else:
-        _say(*_verdict(found), *_summary(found, time.perf_counter() - began))
-    return next((_EXIT[fault.kind] for checked in found for fault in checked.faults), 0)
+        _say(*_verdict(found, broken), *_summary(found, time.perf_counter() - began, len(broken)))
+    first = next((_EXIT[fault.kind] for checked in found for fault in checked.faults), 0)
+    return first or (_EXIT["raised"] if broken else 0)
 
 
 def _check_networks(algorithms: Sequence[Algorithm], networks: Iterable[str]) -> None:
@@ -239,8 +241,13 @@ def spell(numbers: Sequence[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _verdict(found: Sequence[Checked]) -> list[str]:
+def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:
     faults = [fault for checked in found for fault in checked.faults]
+    unusable = [line for name, text in broken.items() for line in ("", *_wrapped(f"cannot be used: {name}", ""),
+                *_wrapped(text, "  "))]  # fmt: skip
+    if not faults and unusable:
+        return [*unusable[1:], "", "proved, but for these: every rank ends with every contribution once, and nobody "
+                "waits for ever"]  # fmt: skip
     if not faults:
         return ["proved: every rank ends with every contribution once, and nobody waits for ever"]
     different = list({(fault.kind, fault.lines): fault for fault in reversed(faults)}.values())[::-1]
@@ -250,19 +257,19 @@ def _verdict(found: Sequence[Checked]) -> list[str]:
     more = len(faults) - len(different[:_MOST_TOLD])
     if more:
         lines += ["", f"and {more} more {'faults' if more > 1 else 'fault'}; --json lists all"]
-    return lines
+    return lines + unusable
 
 
-def _summary(found: Sequence[Checked], wall_s: float) -> list[str]:
+def _summary(found: Sequence[Checked], wall_s: float, broken: int) -> list[str]:
     """Say how much was proved, where it was more than one algorithm."""
     names = list(dict.fromkeys(checked.algorithm for checked in found))
     if len(names) < 2:
         return []
     done = [ranks for checked in found for ranks in checked.ranks if ranks.refusal is None]
     bad = {checked.algorithm for checked in found if checked.faults}
-    right = f", {len(names) - len(bad):,} of them right" if bad else ""
+    right = f", {len(names) - len(bad):,} of them right" if bad or broken else ""
     cases, runs = sum(ranks.cases for ranks in done), sum(ranks.runs for ranks in done)
-    told = f"{_count(len(names), 'algorithm')}{right}: {_count(cases, 'case')} by {_count(runs, 'run')}"
+    told = f"{_count(len(names) + broken, 'algorithm')}{right}: {_count(cases, 'case')} by {_count(runs, 'run')}"
     return [*([""] if bad else []), f"{told} in {_wall(wall_s)}"]
 
 
@@ -284,11 +291,12 @@ def _wrapped(text: str, indent: str) -> list[str]:
     )  # fmt: skip
 
 
-def _as_json(found: Sequence[Checked]) -> dict[str, Any]:
+def _as_json(found: Sequence[Checked], broken: Mapping[str, str]) -> dict[str, Any]:
     """Return plain JSON types."""
     return {
         "schema": "kernbench.ccl.check/1",
-        "proved": not any(checked.faults for checked in found),
+        "proved": not broken and not any(checked.faults for checked in found),
+        "broken": dict(broken),
         "topologies": [
             {
                 "algorithm": checked.algorithm,

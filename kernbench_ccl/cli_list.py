@@ -13,7 +13,7 @@ from attrs import asdict, frozen
 
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.cli.shell import Shell
-from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.errors import UsageError
 from kernbench_core.networks import NETWORKS
 from kernbench_core.params import did_you_mean
 
@@ -71,16 +71,13 @@ def _folded(name: str) -> str:
 
 def _listed(shell: Shell, wanted: str | None) -> Iterable[Listed]:
     """Yield the algorithms in the order of their collectives, and warn of each that cannot be loaded."""
-    from kernbench_ccl.algorithm_file import open_algorithms
+    from kernbench_ccl.algorithm_file import open_every
     from kernbench_ccl.algorithm_names import methods_of
 
     registry = shell.plugins.algorithms
-    opened: list[Algorithm] = []
-    for full in registry:
-        try:
-            opened += open_algorithms(registry, full)
-        except KernbenchError as error:
-            shell.warn(str(error))
+    opened, broken = open_every(registry)
+    for sentence in broken.values():
+        shell.warn(sentence)
     for collective in COLLECTIVES:
         methods = {full: method for method, full in methods_of(registry, collective).items()}
         for each in opened:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
+from kernbench_ccl.able import first_sentence
 from kernbench_ccl.cli import ROOTED
 from kernbench_ccl.config import AUTO
-from kernbench_ccl.sweep import counts_of, size_of
+from kernbench_ccl.sweep import Failed, counts_of, size_of
 from kernbench_ccl.table import Comparison, Row, crossovers, fastest, footer, layout
 from kernbench_core.progress import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
@@ -72,6 +73,14 @@ class Table:
             click.echo(json.dumps(self.to_json(), indent=2, allow_nan=False))
         else:
             self.say(*self.footer(), *self.faults())
+        return self.failure() or self.verdict()
+
+    def failure(self) -> int:
+        """Tell of runs that ended with an error; return the exit code of the first, or 0."""
+        return 0
+
+    def verdict(self) -> int:
+        """Return 1 where data is wrong or memory races, else 0."""
         return 1 if any(row.wrong or m.failures or m.hazards for row in self.rows for m in row.measured) else 0
 
     @property
@@ -195,6 +204,8 @@ class OneAlgorithm(Table):
         """Choose an algorithm for each size, by its name or the best."""
         if self.name == AUTO:
             self.planned = [(count, self.chooser.best(self._size(count))) for count in self.counts]
+            for sentence in self.chooser.warnings:
+                self.shell.warn(sentence)
         else:
             choice = self.chooser.named(self.name)
             self.planned = [(count, choice) for count in self.counts]
@@ -238,6 +249,7 @@ class AllAlgorithms(Table):
         if len(self.choices) < len(self.chooser.able()):
             self.choices = dict(self.chooser.able())
         self.times: list[tuple[int, dict[str, Any]]] = []
+        self.failed: list[Failed] = []
 
     def header(self) -> list[str]:
         """Say what is measured, by which algorithms, and which refuse."""
@@ -248,11 +260,24 @@ class AllAlgorithms(Table):
 
     def body(self) -> Any:
         """Yield a line for each size."""
-        for rows in self.sweep.comparison(self.counts, self.choices):
-            self.rows += rows
-            times = {name: row.out_of_place for name, row in zip(self.choices, rows, strict=True)}
-            self.times.append((rows[0].size, times))
-            yield [self.layout.line(rows[0].size, times)]
+        for ends in self.sweep.comparison(self.counts, self.choices):
+            named = dict(zip(self.choices, ends, strict=True))
+            rows = {name: end for name, end in named.items() if isinstance(end, Row)}
+            failed = {name: end for name, end in named.items() if isinstance(end, Failed)}
+            self.rows += rows.values()
+            self.failed += failed.values()
+            times = {name: row.out_of_place for name, row in rows.items()}
+            self.times.append((ends[0].size, times))
+            yield [self.layout.line(ends[0].size, times, {name: end.word for name, end in failed.items()})]
+
+    def failure(self) -> int:
+        """Tell, for each algorithm, with which size it failed first and how."""
+        for name in dict.fromkeys(failed.algorithm for failed in self.failed):
+            first, *more = [failed for failed in self.failed if failed.algorithm == name]
+            others = f"; {len(more)} more {'sizes' if len(more) > 1 else 'size'} failed" if more else ""
+            told = first_sentence(first.error)
+            self.shell.error(f"{format_bytes(first.size)} by {name}: {told.rstrip('.:')}{others}.")
+        return self.failed[0].error.exit_code if self.failed else 0
 
     def footer(self) -> list[str]:
         """Say where the algorithms cross, and whether the data is right."""
@@ -264,7 +289,7 @@ class AllAlgorithms(Table):
         best = [{"size": size, "algorithm": names[fastest(times) or ""]} for size, times in self.times if times]
         return {
             **super().to_json(), "best": best, "crossovers": crossovers(self.times),
-            "refused": dict(self.chooser.refusals),
+            "refused": dict(self.chooser.refusals), "failed": [failed.to_json() for failed in self.failed],
         }  # fmt: skip
 
 

@@ -160,10 +160,10 @@ def _prepared(setup: Setup) -> tuple[Plugins, Machine]:
     return plugins, machine
 
 
-def measure_remotely(setup: Setup, case: Case) -> Measured:
+def measure_remotely(setup: Setup, case: Case, limits: Limits | None = None) -> Measured:
     """Measure in another process, which has the installed plug-ins."""
     plugins, machine = _prepared(setup)
-    return measure(case, machine, plugins, checked=setup.checked)
+    return measure(case, machine, plugins, checked=setup.checked, limits=limits)
 
 
 def measure(

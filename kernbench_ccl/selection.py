@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kernbench_ccl.able import find_able
 from kernbench_ccl.config import AUTO
-from kernbench_ccl.contract import Algorithm, Collective, Network, load_algorithm, methods_of
+from kernbench_ccl.contract import Algorithm, Collective, Network, load_algorithm
 from kernbench_ccl.tuning import choose
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.networks import find_extent
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ def choose_algorithm(
     """Return the algorithm that the configuration has for a collective of `world` ranks, with its settings.
 
     `nbytes` is the size as nccl-tests counts it, by which `auto` chooses. UsageError when the algorithm will not do
-    this number of ranks, or when `auto` finds none that will.
+    this number of ranks, or when `auto` finds none that will; of those that cannot be loaded `auto` warns.
     """
     name = config.chosen(collective)
     if name != AUTO:
@@ -46,21 +49,14 @@ def choose_algorithm(
         if refusal is not None:
             raise UsageError(refusal)
         return algorithm, settings
-    able: dict[str, tuple[Algorithm, Settings]] = {}
-    refusals = []
-    for full in methods_of(registry, collective).values():
-        algorithm, settings = load_algorithm(registry, full, collective), config.settings(full)
-        refusal = algorithm.refusal(machine_network(design, settings.topology), world)
-        if refusal is None:
-            able[full] = algorithm, settings
-        else:
-            refusals.append(refusal)
-    chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able))
+    able = find_able(registry, config, collective, partial(machine_network, design), world)
+    for sentence in able.warnings:
+        warnings.warn(sentence, KernbenchWarning, stacklevel=1)
+    chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able.chosen))
     if chosen is None:
-        raise UsageError(
-            "\n".join([f"no registered algorithm does {collective} of {world} ranks; register one.", *refusals])
-        )
-    return able[chosen]
+        nobody = f"no registered algorithm does {collective} of {world} ranks; register one."
+        raise UsageError("\n".join([nobody, *able.refusals.values()]))
+    return able.chosen[chosen]
 
 
 def make_collective(

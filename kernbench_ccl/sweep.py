@@ -10,13 +10,15 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 
 from attrs import evolve, frozen
 
+from kernbench_ccl.able import find_able
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import AUTO, CclConfig, Settings, load_ccl
-from kernbench_ccl.contract import Algorithm, full_name, load_algorithm, methods_of
+from kernbench_ccl.contract import Algorithm, full_name, load_algorithm
 from kernbench_ccl.measure import (
     IN_PLACE,
     Case,
@@ -31,14 +33,16 @@ from kernbench_ccl.selection import machine_network
 from kernbench_ccl.table import Measured, Row
 from kernbench_ccl.tuning import Tuning, load_tuning
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.typenames import dtype_of
-from kernbench_core.watchdog import Progress
+from kernbench_core.watchdog import Limits, Progress
 
 Report = Callable[[str, Progress], None]
+End = Measured | KernbenchError
 _LOOK_S = 0.25
 _SMALL = 1 << 20
+_ENDS = {DeadlockError.exit_code: "deadlock", LimitError.exit_code: "limit", SanityError.exit_code: "not sane"}
 
 
 @frozen
@@ -76,6 +80,25 @@ class Choice:
         return self.algorithm.name.partition(".")[2].removesuffix(f"_{self.algorithm.collective}")
 
 
+@frozen
+class Failed:
+    """A run that ended with an error, of a size in bytes and an algorithm by its full name."""
+
+    size: int
+    algorithm: str
+    error: KernbenchError
+
+    @property
+    def word(self) -> str:
+        """What kind of end it was, in a word for a cell of the table."""
+        return _ENDS.get(self.error.exit_code, "error")
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain JSON types."""
+        code = self.error.exit_code
+        return {"size": self.size, "algorithm": self.algorithm, "exit_code": code, "sentence": str(self.error)}
+
+
 class Chooser:
     """Find algorithms for a collective on a machine: by name, the best, or all that do it."""
 
@@ -84,7 +107,9 @@ class Chooser:
         self._tuning: Tuning | None = None
         self._able: dict[str, Choice] | None = None
         self.refusals: dict[str, str] = {}
-        """The sentences of the algorithms that do not do these ranks, once `able` was asked for."""
+        """The sentences of the algorithms that do not do these ranks or cannot be used, once `able` was asked for."""
+        self.warnings: list[str] = []
+        """What to say of those that cannot be used, once `able` was asked for."""
 
     def named(self, name: str) -> Choice:
         """Return the algorithm or entry of a name; UsageError when it does not do these ranks."""
@@ -101,16 +126,13 @@ class Chooser:
     def able(self) -> dict[str, Choice]:
         """Return every algorithm that does these ranks, by its full name; `refusals` then has the others."""
         if self._able is None:
-            self._able = {}
-            collective = self._question.collective
-            for full in methods_of(self._plugins.algorithms, collective).values():
-                algorithm = load_algorithm(self._plugins.algorithms, full, collective)
-                choice = Choice(algorithm, self._question.adjusted(self._config.settings(full)))
-                refusal = self._refusal(choice)
-                if refusal is None:
-                    self._able[full] = choice
-                else:
-                    self.refusals[full] = refusal
+            asked, design = self._question, self._machine.graph.checked_design
+            network = partial(machine_network, design)
+            collective, registry = asked.collective, self._plugins.algorithms
+            found = find_able(registry, self._config, collective, network, contributors=asked.contributors)
+            self._able = {full: Choice(one, asked.adjusted(how)) for full, (one, how) in found.chosen.items()}
+            self.refusals = {**found.refusals, **found.broken}
+            self.warnings = found.warnings
             if not self._able:
                 nobody = f"no registered algorithm does {collective} of {self._machine.world} ranks; register one."
                 raise UsageError("\n".join([nobody, *self.refusals.values()]))
@@ -168,6 +190,8 @@ class Sweep:
     setup: Setup
     machine: Machine
     plugins: Plugins
+    limits: Limits | None = None
+    """When each simulation is to be stopped."""
     workers: int = 2
     report: Report | None = None
 
@@ -175,16 +199,18 @@ class Sweep:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
         both = (False, True) if self.question.collective in IN_PLACE else (False,)
         cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
-        for (_, choice), asked, found in zip(planned, cases, self._measured(cases), strict=True):
-            yield self._row(choice, asked[0], found)
+        for (_, choice), asked, found in zip(planned, cases, self._ended(cases), strict=True):
+            yield self._row(choice, asked[0], [end for end in found if isinstance(end, Measured)])
 
-    def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[Row]]:
-        """Yield for each count a row of each algorithm, out of place only."""
+    def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[Row | Failed]]:
+        """Yield for each count a row of each algorithm, out of place only, or how it failed."""
         cases = [[self.case(count, choice, False) for choice in choices.values()] for count in counts]
-        for asked, found in zip(cases, self._measured(cases), strict=True):
+        for asked, found in zip(cases, self._ended(cases, keep=True), strict=True):
             yield [
-                self._row(choice, case, [measured])
-                for choice, case, measured in zip(choices.values(), asked, found, strict=True)
+                self._row(choice, case, [end])
+                if isinstance(end, Measured)
+                else Failed(case.nbytes(self.machine.world), case.algorithm, end)
+                for choice, case, end in zip(choices.values(), asked, found, strict=True)
             ]
 
     def case(self, count: int, choice: Choice, in_place: bool) -> Case:
@@ -214,41 +240,49 @@ class Sweep:
             formula_ns=formula,
         )
 
-    def _measured(self, groups: Sequence[Sequence[Case]]) -> Iterator[list[Measured]]:
-        """Yield what each group of cases measured, in order."""
+    def _ended(self, groups: Sequence[Sequence[Case]], keep: bool = False) -> Iterator[list[End]]:
+        """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
         weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
         progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
         if self.workers > 1 and len(weights) > 1 and (len(weights) > 4 or max(weights.values()) >= _SMALL):
-            yield from self._in_processes(groups, weights, progress)
+            yield from self._in_processes(groups, weights, progress, keep)
             return
         for group in groups:
-            found = []
-            for case in group:
-                made = measure(
-                    case, self.machine, self.plugins, checked=self.setup.checked, on_progress=progress.running
-                )
-                progress.ended(weights[case] + _SMALL, made)
-                found.append(made)
-            yield found
+            yield [self._here(case, weights[case], progress, keep) for case in group]
+
+    def _here(self, case: Case, weight: int, progress: _Progress, keep: bool) -> End:
+        """Run a case in this process."""
+        made: End
+        try:
+            made = measure(
+                case, self.machine, self.plugins, checked=self.setup.checked, limits=self.limits,
+                on_progress=progress.running,
+            )  # fmt: skip
+        except KernbenchError as error:
+            if not keep:
+                raise
+            made = error
+        progress.ended(weight + _SMALL, made)
+        return made
 
     def _in_processes(
-        self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress
-    ) -> Iterator[list[Measured]]:
+        self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress, keep: bool
+    ) -> Iterator[list[End]]:
         before = multiprocessing.active_children()
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_ignore_interrupts)
         try:
             jobs = {
-                pool.submit(measure_remotely, self.setup, case): case
+                pool.submit(measure_remotely, self.setup, case, self.limits): case
                 for case in _in_good_order(groups, self.workers)
             }
-            found: dict[Case, Measured] = {}
+            found: dict[Case, End] = {}
             for group in groups:
                 while not all(case in found for case in group):
                     done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
                     for future in done:
                         case = jobs.pop(future)
-                        found[case] = future.result()
+                        found[case] = _end_of(future, keep)
                         progress.ended(weights[case] + _SMALL, found[case])
                     progress.tell()
                 yield [found[case] for case in group]
@@ -268,11 +302,12 @@ class _Progress:
         self._sim_ns = 0.0
         self._began = time.perf_counter()
 
-    def ended(self, weight: int, measured: Measured) -> None:
+    def ended(self, weight: int, end: End) -> None:
         self._done += weight
         self._ended += 1
-        self._events += measured.events
-        self._sim_ns += measured.time_ns
+        if isinstance(end, Measured):
+            self._events += end.events
+            self._sim_ns += end.time_ns
         self.tell()
 
     def running(self, one: Progress) -> None:
@@ -283,6 +318,16 @@ class _Progress:
             wall = time.perf_counter() - self._began
             found = Progress(self._sim_ns + sim_ns, self._events + events, wall, self._done / self._whole)
             self._report(f"{self._ended} of {self._runs} runs", found)
+def _end_of(future: Future[Measured], keep: bool) -> End:
+    """Return what another process measured, or with `keep` the error that ended it."""
+    try:
+        return future.result()
+    except KernbenchError as error:
+        if not keep:
+            raise
+        return error
+
+
 
 
 def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]:

@@ -9,6 +9,7 @@ Source: NVIDIA nccl-tests (columns, units, factors, footer).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -303,14 +304,17 @@ class Comparison:
         legend = [f"# {letter} = {name}" for name, letter in self.letters.items()]
         return [*legend, f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
 
-    def line(self, size: int, times: Mapping[str, Measured]) -> str:
-        """Return one size: the time of each algorithm, the least marked with '*', '!' where data is wrong."""
+    def line(self, size: int, times: Mapping[str, Measured], failed: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Return one size: the time of each algorithm, the least marked with '*', '!' where data is wrong.
+
+        `failed` has a word for each whose run ended with an error.
+        """
         least = min((found.time_ns for found in times.values()), default=0.0)
         cells = []
         for name in self.names:
             found = times.get(name)
             mark = "" if found is None else "!" if found.wrong else "*" if found.time_ns == least else ""
-            text = "-" if found is None else fitted(found.time_ns / 1000, 9)
+            text = failed.get(name, "-") if found is None else fitted(found.time_ns / 1000, 9)
             cells.append(f"{text}{mark or ' '}".rjust(self._wide(name) + 2))
         return f"{size:>12}{''.join(cells)}".rstrip()
 

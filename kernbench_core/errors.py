@@ -18,6 +18,10 @@ class KernbenchError(Exception):
     exit_code: ClassVar[int] = 6
 
 
+class KernbenchWarning(UserWarning):
+    """Something is left out that may be missed; the command line writes it to stderr as a sentence."""
+
+
 class UsageError(KernbenchError):
     """The command or call names something that does not exist, or in the wrong form."""
 

@@ -80,6 +80,10 @@ class Plugins:
     failures: tuple[Failure, ...]
 
 
+class _HookRaised(Exception):
+    """A hook made an entry that says itself what is wrong with it."""
+
+
 class _HookManager(pluggy.PluginManager):
     """A plug-in manager that takes every function named `kernbench_…` as a hook, decorated or not."""
 
@@ -95,8 +99,8 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
 
     `extra` holds entry points written as in a pyproject (`"acme = acme_models.plugin"`), for a
     source tree that is not installed. One that is also installed counts once. A plug-in that fails is in
-    `.failures` of the result. Raise PluginError when two plug-ins register one name, when a hook is
-    misspelt, or when an entry is badly named.
+    `.failures` of the result, and so is an algorithm whose entry is wrong. Raise PluginError when two plug-ins register
+    one name, when a hook is misspelt, or when an entry of another sort is badly named.
     """
     found = set(_installed()) if installed else set()
     known = {(source.name, source.module) for source in found}
@@ -107,9 +111,12 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
     providers: list[Provider] = []
     for source in sorted(found):
         try:
-            collected = _collect(source, importlib.import_module(source.module))
+            collected = _collect(source, importlib.import_module(source.module), failures)
         except PluginError:
             raise
+        except _HookRaised as error:
+            failures.append(Failure(source.provider, str(error).rstrip(".")))
+            continue
         except Exception as error:
             failures.append(Failure(source.provider, _one_line(error)))
             continue
@@ -133,8 +140,11 @@ def _parsed(text: str) -> PluginSource:
     return PluginSource(f"{module.partition('.')[0]} (source tree)", name, module)
 
 
-def _collect(source: PluginSource, module: ModuleType) -> dict[str, list[Entry]]:
-    """Call every hook of one plug-in; return its checked entries by sort."""
+def _collect(source: PluginSource, module: ModuleType, failures: list[Failure]) -> dict[str, list[Entry]]:
+    """Call every hook of one plug-in; return its checked entries by sort.
+
+    An algorithm with a wrong entry goes to `failures`: nothing but who names it has to do without.
+    """
     manager = _HookManager(_MANAGER_NAME)
     manager.add_hookspecs(hookspecs)
     _refuse_unknown_hooks(source, module)
@@ -147,8 +157,19 @@ def _collect(source: PluginSource, module: ModuleType) -> dict[str, list[Entry]]
         ) from error
     collected: dict[str, list[Entry]] = {}
     for kind in _OFFERS:
-        returned = getattr(manager.hook, hookspecs.PREFIX + kind)()
-        collected[kind] = [_checked(source, kind, entry) for entries in returned for entry in entries]
+        try:
+            returned = getattr(manager.hook, hookspecs.PREFIX + kind)()
+        except PluginError as error:
+            raise _HookRaised(str(error)) from error
+        collected[kind] = []
+        for entry in (entry for entries in returned for entry in entries):
+            try:
+                collected[kind].append(_checked(source, kind, entry))
+            except PluginError as error:
+                if kind != "algorithms":
+                    raise
+                name = repr(entry.name) if isinstance(entry, Entry) else repr(entry)
+                failures.append(Failure(source.provider, str(error).rstrip("."), f"algorithm {name}"))
     return collected
 
 

@@ -119,12 +119,16 @@ class CommandEntry(Entry):
 
 @attrs.frozen
 class Failure:
-    """A plug-in that could not be used, and why in one line."""
+    """A plug-in that could not be used, or one entry of it, and why in one line."""
 
     provider: Provider
     reason: str
+    entry: str = ""
+    """The entry in words, as "algorithm 'ring'", where the others of the plug-in are there."""
 
     def __str__(self) -> str:
+        if self.entry:
+            return f"{self.entry} is left out: {self.reason}"
         return f"plug-in {self.provider.plugin!r} ({self.provider}) is left out: {self.reason}"
 
 
@@ -194,15 +198,16 @@ class Registry(Generic[E], Mapping[str, E]):
         """Build the error for a name that is not here: of a plug-in that was left out, or of nobody."""
         vendor = name.partition(".")[0] if "." in name else None
         for failure in self.failures:
-            if vendor is not None and failure.provider.plugin == vendor:
+            if vendor is not None and failure.provider.plugin == vendor and not failure.entry:
                 return PluginError(
                     f"{self.noun} {name!r} belongs to plug-in {vendor!r} ({failure.provider}), "
                     f"which could not be loaded: {failure.reason}"
                 )
         or_else = _OR_ELSE.get(self.noun, "")
         message = f"{self.noun} must be a registered name{or_else}, not {name!r}.{did_you_mean(name, self._entries)}"
-        if vendor is None and self.failures:
-            left_out = ", ".join(f"{failure.provider.plugin!r} ({failure.provider})" for failure in self.failures)
+        whole = [failure.provider for failure in self.failures if not failure.entry]
+        if vendor is None and whole:
+            left_out = ", ".join(f"{provider.plugin!r} ({provider})" for provider in whole)
             message += f" It may belong to a plug-in that was left out: {left_out}."
         return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries)))
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import rich_click as click
@@ -21,7 +23,7 @@ from kernbench_core.cli.probe import probe
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.topology import topology
-from kernbench_core.errors import ConfigError, KernbenchError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 
@@ -77,7 +79,8 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
     shell = Shell(plugins, as_json="--json" in given)
     try:
         look = None if sys.stdout.isatty() else {"theme": "default-slim"}
-        code = kernbench.main(given, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
+        with _sentences(shell):
+            code = kernbench.main(given, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:
@@ -89,6 +92,24 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
         return _BROKEN_PIPE
     except (Exception, KeyboardInterrupt) as error:
         return _told(shell, error)
+
+
+@contextmanager
+def _sentences(shell: Shell) -> Iterator[None]:
+    """Write our own warnings as those of the shell, each once; others as Python does."""
+    usual, told = warnings.showwarning, set[str]()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **written: Any) -> None:
+        if not issubclass(category, KernbenchWarning):
+            usual(message, category, *place, **written)
+        elif str(message) not in told:
+            told.add(str(message))
+            shell.warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", KernbenchWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _told(shell: Shell, error: BaseException) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from kernbench_core.errors import PluginError
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
-from kernbench_core.registry import Provider
+from kernbench_core.registry import Provider, UnknownName
 
 COMPONENT = """
 from kernbench_core.registry import ComponentEntry
@@ -195,3 +195,44 @@ def test_a_malformed_extra_is_a_sentence() -> None:
     with pytest.raises(PluginError) as caught:
         load_plugins(["acme.plugin"], installed=False)
     assert str(caught.value) == "an extra plug-in must be written 'name = package.module', not 'acme.plugin'."
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("AlgorithmEntry('ring2', 'm:kernel', 'No vendor.')",
+         "algorithm 'ring2' is left out: plug-in 'acme' (acme_plugin (source tree)) must name its algorithms "
+         "'acme.<thing>', not 'ring2'; rename the algorithm or the entry point"),
+        ("'ring2'",
+         "algorithm 'ring2' is left out: plug-in 'acme' (acme_plugin (source tree)) must return AlgorithmEntry objects "
+         "from kernbench_algorithms, not 'ring2'"),
+    ],
+)  # fmt: skip
+def test_an_algorithm_with_a_wrong_entry_is_left_out_alone(site: Site, entry: str, told: str) -> None:
+    """The others of its plug-in are there, and naming it says what is registered."""
+    source = (
+        "from kernbench_core.registry import AlgorithmEntry\n"
+        "def kernbench_algorithms():\n"
+        f"    return [{entry}, AlgorithmEntry('acme.line_all_reduce', 'm:kernel', 'Up and down.')]\n"
+    )
+    plugins = load_plugins([f"acme = {site.module('acme_plugin', source)}"], installed=False)
+    assert [str(failure) for failure in plugins.failures] == [told]
+    assert list(plugins.algorithms) == ["acme.line_all_reduce"]
+    with pytest.raises(UnknownName) as caught:
+        plugins.algorithms.load("acme.lin_all_reduce")
+    assert str(caught.value) == (
+        "algorithm must be a registered name, not 'acme.lin_all_reduce'. Did you mean 'acme.line_all_reduce'?"
+    )
+
+
+def test_an_entry_that_cannot_be_made_leaves_its_plugin_out(site: Site) -> None:
+    """As any hook that raises does: the sentence is that of the entry."""
+    source = (
+        "from kernbench_core.registry import AlgorithmEntry\n"
+        "def kernbench_algorithms():\n    return [AlgorithmEntry('acme.Line', 'm:kernel', 'Up and down.')]\n"
+    )
+    plugins = load_plugins([f"acme = {site.module('acme_plugin', source)}"], installed=False)
+    assert [str(failure) for failure in plugins.failures] == [
+        "plug-in 'acme' (acme_plugin (source tree)) is left out: algorithm 'acme.Line' must have a name in lower case; "
+        "call it 'acme.line', and write the name of the plug-in's entry point in lower case too"
+    ]
