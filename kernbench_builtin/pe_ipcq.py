@@ -12,7 +12,7 @@ from kernbench_builtin.queue_messages import Arrived, Credit, Fetch, Progress, P
 from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase, Waiting
 from kernbench_core.context import RunContext
-from kernbench_core.errors import KernelError
+from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.naming import pe_prefix, pe_unit
@@ -126,6 +126,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         if outgoing is None:
             try:
                 queue = self.ctx.queues.between(command.pe, command.to, command)
+            except QueueOverflowError:  # no use to go on: the others will fare alike
+                raise
             except KernelError as error:
                 self._refuse(command, error, out)
                 return
@@ -183,6 +185,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     def _recv(self, command: RecvCmd, out: float) -> None:
         try:
             queues = [self._from(source, command) for source in command.sources]
+        except QueueOverflowError:
+            raise
         except KernelError as error:
             self._refuse(command, error, out)
             return

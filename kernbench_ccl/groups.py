@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -13,6 +13,12 @@ from kernbench_core.peers import Channel
 
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
+
+CHOSEN_BY: Final = (
+    'slots, slot_bytes and tier in ccl.yaml, as dist.init_process_group(set=["defaults.slots=2"]) or kernbench ccl '
+    "--config FILE has it"
+)
+"""How a user chooses the slots of collectives."""
 
 
 @frozen

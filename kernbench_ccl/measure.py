@@ -23,7 +23,7 @@ from kernbench_ccl.config import Settings
 from kernbench_ccl.contract import Algorithm, Cost, Network, load_algorithm
 from kernbench_ccl.data_check import Data, Verdict, check
 from kernbench_ccl.expected import right_payload
-from kernbench_ccl.groups import make_group
+from kernbench_ccl.groups import CHOSEN_BY, make_group
 from kernbench_ccl.idealised import OVERLAY
 from kernbench_ccl.selection import machine_network, make_collective
 from kernbench_ccl.symbolic import PayloadError, Symbols
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Graph
     from kernbench_core.runtime import LaunchHandle, Runtime
     from kernbench_core.watchdog import Limits, Progress
+
+__tracebackhide__ = True
 
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
 """The collectives that have an in-place form in nccl-tests."""
@@ -255,7 +257,7 @@ class _Run:
         """Place the tensors, launch the collective over all ranks, and keep what its tensors held and hold."""
         case, settings = self.case, self.case.settings
         design = self.machine.graph.checked_design
-        channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier)
+        channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier, CHOSEN_BY)
         group = make_group(rt.pes, channel=channel)
         collective = make_collective(
             case.collective, group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root,

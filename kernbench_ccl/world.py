@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, evolve, field
 
-from kernbench_ccl.groups import Group, make_group
+from kernbench_ccl.groups import CHOSEN_BY, Group, make_group
 from kernbench_ccl.ledger import Call, Ledger
 from kernbench_core.bridge import in_kernel
 from kernbench_core.callsite import call_site, describe_site
@@ -63,7 +63,7 @@ class ProcessGroup:
         defaults = self.world.config.defaults
         name = base if slots == (defaults.slots, defaults.slot_bytes, defaults.tier) else f"{base}, {settings.name}"
         self.channels[name] = None
-        return evolve(self.group, channel=Channel(name, *slots))
+        return evolve(self.group, channel=Channel(name, *slots, CHOSEN_BY))
 
 
 @define(eq=False)

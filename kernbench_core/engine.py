@@ -7,6 +7,7 @@ decomposes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.address import AddressResolver
@@ -19,6 +20,7 @@ from kernbench_core.faults import component_error, host_error
 from kernbench_core.graph import Graph
 from kernbench_core.hazards import Hazards
 from kernbench_core.host_program import CURRENT, Shared
+from kernbench_core.launch_names import running_in_words
 from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest, MmuMapMsg
@@ -91,7 +93,7 @@ class GraphEngine:
             if tcm_map:
                 self.ctx.tcm_recorder = TcmRecorder(lambda: self.env.now)
             self.ctx.memory = DeviceMemory(graph.design)
-            self.ctx.queues = Queues(self.ctx)
+            self.ctx.queues = Queues(self.ctx, partial(running_in_words, self.shared))
             self.ctx.resolver = AddressResolver(graph)
             self.pes = select_pes(graph.design.pes, device)
         self.ctx.router = PathRouter(graph)

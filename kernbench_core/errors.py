@@ -104,6 +104,10 @@ class TcmOverflowError(KernelError):
     """A PE's scratchpad is full."""
 
 
+class QueueOverflowError(KernelError):
+    """The slots of a queue do not fit in the memory that they are to be in."""
+
+
 class ShapeError(KernelError):
     """Operands do not fit each other."""
 

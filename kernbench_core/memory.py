@@ -220,24 +220,12 @@ class DeviceMemory:
             return tuple(translate(regions[0], pe))
         return tuple(piece for region in regions for piece in translate(region, pe))
 
-    def reserve(self, pe: PeSite, tier: str, nbytes: int, name: str) -> int:
-        """Reserve physical memory near a PE and give its start: in its HBM slice ("hbm") or its cube's SRAM ("sram").
-
-        KernelError when it does not fit.
-        """
-        where = f"HBM slice of {pe.prefix}" if tier == "hbm" else f"SRAM of sip{pe.sip}.cube{pe.cube}"
-        fit = self._slice(pe) if tier == "hbm" else self._sram(pe)
-        address = fit.alloc(nbytes, name)
-        if address is None:
-            raise KernelError(
-                f"the {where} must have {format_bytes(nbytes)} free for {name}, and has "
-                f"{format_bytes(fit.free_bytes)} of {format_bytes(fit.size)}; use fewer or smaller slots."
-                + _listing(fit)
-            )
-        return address
+    def unit_of(self, pe: PeSite, tier: str) -> FirstFit:
+        """Give the allocator of a memory near a PE: of its HBM slice ("hbm") or its cube's SRAM ("sram")."""
+        return self._slice(pe) if tier == "hbm" else self._sram(pe)
 
     def unreserve(self, address: int) -> None:
-        """Give back what `reserve` gave, by its address."""
+        """Give back a block that is no tensor, by its address."""
         self._units[address >> OFFSET_BITS].free(address)
 
     def _sram(self, pe: PeSite) -> FirstFit:

@@ -36,13 +36,15 @@ class Channel:
     """Which queues a launch uses: those of one name, apart from all others, with these slots.
 
     `slots` (how many), `slot_bytes` and `tier` ("tcm", "sram" or "hbm") default to what the receiver's pe_ipcq says.
-    Channels that differ in anything have different queues. ConfigError for slots that cannot be.
+    Channels that differ in anything have different queues. `chosen_by` makes no difference: it says in
+    errors how a user chooses the slots. ConfigError for slots that cannot be.
     """
 
     name: str = ""
     slots: int | None = None
     slot_bytes: int | None = None
     tier: str | None = None
+    chosen_by: str = field(default="", eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         check_slots(

@@ -12,21 +12,30 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dispatch import state_of
-from kernbench_core.errors import KernelError, TcmOverflowError
+from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.hazard import RECYCLED_SLOT, Hazard, HazardUse
 from kernbench_core.naming import pe_unit
 from kernbench_core.peers import TIERS, Channel, check_slots, nearest_in
 from kernbench_core.regions import Region
 from kernbench_core.tcm import Birth, TcmBlock
-from kernbench_core.units import format_bytes
+from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:
+    from kernbench_core.allocator import FirstFit
     from kernbench_core.commands import KernelCommand
     from kernbench_core.context import RunContext
     from kernbench_core.hazards import Hazards
     from kernbench_core.queue_commands import QueueCommand, SendCmd
 
 __all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues", "SlotBlock"]
+
+Key = tuple[int, int, Channel]
+"""Which queue: the sender, the receiver and the channel."""
+
+CHOSEN_BY: Final = "slots, slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it"
+"""How the slots are chosen of a channel that does not say it."""
+
+_MOST_ROWS: Final = 6
 
 UNIT: Final = "pe_ipcq"
 """The kind of unit that keeps a PE's queues."""
@@ -169,11 +178,13 @@ class SlotBlock(TcmBlock):
 class Queues:
     """All queues of one run, made when they are first asked for."""
 
-    def __init__(self, ctx: RunContext) -> None:
+    def __init__(self, ctx: RunContext, launch_on: Callable[[int], str] = lambda pe: "") -> None:
+        """Make no queue yet. `launch_on(pe)` says, for errors, which launch runs on a PE."""
         self._ctx = ctx
-        self._queues: dict[tuple[int, int, Channel], Queue] = {}
+        self._launch_on = launch_on
+        self._queues: dict[Key, Queue] = {}
         #: What keeps the slots of each queue: a block of a scratchpad, or their address in SRAM or HBM.
-        self._slots: dict[tuple[int, int, Channel], TcmBlock | int] = {}
+        self._slots: dict[Key, TcmBlock | int] = {}
         self._neighbours: dict[tuple[int, str], int | None] = {}
         #: Payload bytes that have been put on the fabric, and those that have got into their slots.
         self.pushed_bytes = self.landed_bytes = 0
@@ -184,7 +195,7 @@ class Queues:
     def between(self, source: int, destination: int, command: QueueCommand) -> Queue:
         """Return the queue of the command's channel; the first that asks reserves its slots at the receiver.
 
-        KernelError where the slots do not fit or the PE keeps no queues.
+        KernelError where the PE keeps no queues, QueueOverflowError where the slots do not fit, which must end the run.
         """
         key = (source, destination, command.channel)
         found = self._queues.get(key)
@@ -262,19 +273,51 @@ class Queues:
     ) -> int:
         """Reserve the slots and return their first physical address."""
         ctx = self._ctx
-        site = ctx.design.pes[destination]
-        what = f"the queue from {ctx.design.pes[source].prefix}"
+        site, nbytes = ctx.design.pes[destination], slots * slot_bytes
         key = (source, destination, command.channel)
-        if tier != "tcm":
-            address = self._slots[key] = ctx.memory.reserve(site, tier, slots * slot_bytes, what)
-            return address
-        table = state_of(ctx, site).tcm
-        try:
-            block = table.allocate(what, (slots, slot_bytes), "int8", slots * slot_bytes, command.site)
-        except TcmOverflowError as error:
-            raise TcmOverflowError(
-                f"{error}\n{what[0].upper()}{what[1:]} has {slots} slots of {format_bytes(slot_bytes)}: take fewer or "
-                "smaller ones, or put them elsewhere, by slots, slot_bytes and tier of pe_ipcq or of the channel."
-            ) from None
+        what = f"queue from {ctx.design.pes[source].prefix}"
+        block: TcmBlock | int | None
+        if tier == "tcm":
+            table = state_of(ctx, site).tcm
+            fit, block = table.fit, table.find(what, (slots, slot_bytes), "int8", nbytes, command.site)
+        else:
+            fit = ctx.memory.unit_of(site, tier)
+            block = fit.alloc(nbytes, what)
+        if block is None:
+            raise QueueOverflowError(self._overflow(key, tier, slots, slot_bytes, fit, command))
         self._slots[key] = block
-        return block.address
+        return block if isinstance(block, int) else block.address
+
+    def _overflow(
+        self, key: Key, tier: str, slots: int, slot_bytes: int, fit: FirstFit, command: QueueCommand
+    ) -> str:
+        source, destination = (self._ctx.design.pes[pe].prefix for pe in key[:2])
+        launch = self._launch_on(command.pe)
+        need = format_bytes(slots * slot_bytes)
+        fewer = "fewer slots, " if slots > 1 else ""
+        others = " or ".join(other for other in TIERS if other != tier)
+        return (
+            f"the queue from {source} to {destination}{launch and ', for '}{launch}, must find {need} for its slots "
+            f"({slots} x {format_bytes(slot_bytes)}) in the {tier} there, of which {format_bytes(fit.free_bytes)} of "
+            f"{format_bytes(fit.size)} are free (largest hole {format_bytes(fit.largest_hole)}); take {fewer}a smaller "
+            f"slot_bytes or another tier ({others}): {command.channel.chosen_by or CHOSEN_BY}.\n  It is first used by "
+            f"{command.call} at {describe_site(command.site)}, at {format_time(self._ctx.env.now)}."
+            + "".join(_held(fit))
+        )
+
+
+def _held(fit: FirstFit) -> Iterator[str]:
+    """Sum up what a memory holds, in a few lines: the most bytes first, all queues as one."""
+    counts: dict[str, list[int]] = {}
+    for block in fit.table():
+        owner = str(block.owner.op if isinstance(block.owner, Birth) else block.owner)
+        name = "queues" if owner.startswith("queue from ") else str(block.owner)
+        counts.setdefault(name, []).append(block.nbytes)
+    listed = sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
+    if listed:
+        yield " What is there:"
+    for name, sizes in listed[:_MOST_ROWS]:
+        yield f"\n  {format_bytes(sum(sizes)):>9}  {f'{len(sizes)} x ' if len(sizes) > 1 else ''}{name}"
+    rest = [nbytes for _, sizes in listed[_MOST_ROWS:] for nbytes in sizes]
+    if rest:
+        yield f"\n  {format_bytes(sum(rest)):>9}  {len(rest)} more"

@@ -118,14 +118,21 @@ class TcmTable:
 
     def allocate(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
         """Reserve space for a tensor; TcmOverflowError, with the whole table, when no hole fits."""
+        block = self.find(op, shape, dtype, nbytes, site)
+        if block is None:
+            raise TcmOverflowError(self._overflow(Birth(op, shape, dtype, site), nbytes))
+        return block
+
+    def find(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock | None:
+        """Reserve space as `allocate` does; give None when no hole fits."""
         birth = Birth(op, shape, dtype, site)
         address = self.fit.alloc(nbytes, birth)
-        if address is None:
+        if address is None and nbytes <= self.fit.size:
             # handles in reference cycles: collected here, since automatic collection is off while a run lasts
             gc.collect()
             address = self.fit.alloc(nbytes, birth)
         if address is None:
-            raise TcmOverflowError(self._overflow(birth, nbytes))
+            return None
         block = TcmBlock(self, address, nbytes, birth)
         for watcher in self._watchers:
             watcher(block)

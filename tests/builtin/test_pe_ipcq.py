@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.engine import GraphEngine
-from kernbench_core.errors import ConfigError, KernelError, TcmOverflowError
+from kernbench_core.errors import ConfigError, KernelError, QueueOverflowError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
@@ -39,6 +39,10 @@ def simulate(kernel: Callable[..., Any], *given: str, topology: str = "tiny") ->
     engine = GraphEngine(graph, plugins.components)
     engine.run(lambda rt: rt.launch(kernel))
     return engine
+
+
+LAUNCH = f"{__file__}:{run.__code__.co_firstlineno + 2}"
+"""The line that launches the kernel of `run`."""
 
 
 # Against a naive reference -------------------------------------------------------------------------------
@@ -374,21 +378,47 @@ def test_slots_that_cannot_be_are_told() -> None:
     )
 
 
-def test_slots_that_do_not_fit_name_their_queue() -> None:
-    """The receiver's scratchpad overflows at the line that first uses the queue; SRAM and HBM are told alike."""
+@pytest.mark.parametrize(
+    ("tier", "memory", "others"),
+    [("tcm", "2 MiB", "sram or hbm"), ("sram", "4 MiB", "tcm or hbm"), ("hbm", "2 GiB", "tcm or sram")],
+)
+def test_slots_that_do_not_fit_name_their_queue(tier: str, memory: str, others: str) -> None:
+    """First of all: between whom, in which launch, how many and how large, where, and what to do about it."""
     kernel = pass_on(1)
-    with pytest.raises(TcmOverflowError) as caught:
-        run(kernel, *slots(slot_bytes="1 MiB"))
-    first, *_, last, where = str(caught.value).splitlines()
-    assert ": the queue from sip0.cube0.pe0 must find 4 MiB of TCM on sip0.cube0.pe1 for int8 [4, 1048576]" in first
-    assert last == (
-        "The queue from sip0.cube0.pe0 has 4 slots of 1 MiB: take fewer or smaller ones, or put them elsewhere, by "
-        "slots, slot_bytes and tier of pe_ipcq or of the channel."
+    with pytest.raises(QueueOverflowError) as caught:
+        run(kernel, *slots(slots=1000000, slot_bytes="1 MiB", tier=tier))
+    first, second, *_ = str(caught.value).splitlines()
+    assert first == (
+        f"the queue from sip0.cube0.pe0 to sip0.cube0.pe1, for the launch of 'kernel', called at {LAUNCH}, must find "
+        f"976.6 GiB for its slots (1000000 x 1 MiB) in the {tier} there, of which {memory} of {memory} are free "
+        f"(largest hole {memory}); take fewer slots, a smaller slot_bytes or another tier ({others}): slots, "
+        "slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it."
     )
-    assert "in kernel 'kernel', program (1, 0, 0), on sip0.cube0.pe1" in where
-    with pytest.raises(KernelError) as caught_too:
-        run(kernel, *slots(slot_bytes="2 MiB", tier="sram"))
-    assert str(caught_too.value).startswith(
-        "the SRAM of sip0.cube0 must have 8 MiB free for the queue from sip0.cube0.pe0, and has 4 MiB of 4 MiB; use "
-        "fewer or smaller slots."
+    line = f"{__file__}:{kernel.__code__.co_firstlineno + 4}"
+    assert second.startswith(f"  It is first used by tl.recv at {line}, at ")
+
+
+def test_a_run_ends_with_the_first_slots_that_do_not_fit() -> None:
+    """Nobody can do without them: no kernel goes on, and no other queue is asked for."""
+    failed: list[int] = []
+
+    def kernel(tl: Any) -> None:
+        tile = tl.full((16,), 1.0, "f32")
+        for other in range(1, 4):
+            try:
+                tl.send(tile, (tl.program_id(0) + other) % 4)
+            except KernelError:
+                failed.append(other)
+
+    with pytest.raises(QueueOverflowError) as caught:
+        run(kernel, *slots(slots=3, slot_bytes="512 KiB"))
+    assert failed == []
+    first, _, *held = str(caught.value).splitlines()
+    assert first == (
+        f"the queue from sip0.cube0.pe0 to sip0.cube0.pe2, for the launch of 'kernel', called at {LAUNCH}, must find "
+        "1.5 MiB for its slots (3 x 512 KiB) in the tcm there, of which 511.9 KiB of 2 MiB are free (largest hole "
+        "511.9 KiB); take fewer slots, a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier of "
+        "pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it."
     )
+    line = f"{__file__}:{kernel.__code__.co_firstlineno + 1}"
+    assert held == ["    1.5 MiB  queues", f"       64 B  tl.full f32 [16], born at {line}"]

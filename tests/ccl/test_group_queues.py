@@ -9,7 +9,7 @@ import pytest
 
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import QueueOverflowError, UsageError
 from tests.ccl.ranks import PLUGINS, run, started
 
 
@@ -99,4 +99,22 @@ def test_a_destroyed_group_stays_refused() -> None:
         run(program, verify=False)
     assert str(caught.value).splitlines()[0] == (
         "dist.all_reduce: group 'group 1' must not be used any more: it was destroyed here."
+    )
+
+
+def test_slots_of_a_collective_that_do_not_fit_name_the_call_and_its_settings() -> None:
+    """The call with its number, group and line, and the keys of ccl.yaml by which the slots are chosen."""
+
+    def program(rank: int, rt: Any) -> None:
+        dist.init_process_group(pes=[0], set=["defaults.slots=5", "defaults.slot_bytes=1 MiB"])
+        dist.all_reduce(rt.zeros((64,)))
+
+    with pytest.raises(QueueOverflowError) as caught:
+        run(program, 2, verify=False)
+    line = f"{__file__}:{program.__code__.co_firstlineno + 2}"
+    assert str(caught.value).splitlines()[0] == (
+        f"the queue from sip0.cube0.pe0 to sip1.cube0.pe0, for all_reduce #0 of world, called at {line}, must find 5 "
+        "MiB for its slots (5 x 1 MiB) in the tcm there, of which 2 MiB of 2 MiB are free (largest hole 2 MiB); take "
+        "fewer slots, a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier in ccl.yaml, as "
+        'dist.init_process_group(set=["defaults.slots=2"]) or kernbench ccl --config FILE has it.'
     )
