@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from kernbench_core import compute, dtypes
 from kernbench_core.errors import KernbenchError
@@ -16,6 +16,10 @@ from kernbench_core.values import Array, OpId, Part, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.executor import DataExecutor
+
+
+#: Stretches of wrong elements that are spelled; of more, the others are counted.
+_MOST_STRETCHES = 6
 
 
 @frozen(eq=False)
@@ -33,14 +37,35 @@ class Expected:
     value: Value | None = None
 
 
+@frozen(eq=False)
+class Failure:
+    """One thing that is wrong: its name, and what is wrong with it, in words that follow the name.
+
+    Where elements differ, `value` is what holds them, `worst` the index of the worst; `maker` says which op made it.
+    """
+
+    name: str
+    words: str
+    maker: str = ""
+    value: Value | None = None
+    worst: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.words}{self.maker}"
+
+
 @frozen
 class Verification:
-    """The verdict: `ok` when nothing differs, how many things were `checked`, the largest error, failures in words."""
+    """The verdict: `ok` when nothing differs, how many things were `checked`, the largest error, failures in words.
+
+    `found` are the failures taken apart.
+    """
 
     ok: bool
     checked: int
     max_abs_error: float
     failures: tuple[str, ...]
+    found: tuple[Failure, ...] = field(default=(), eq=False, repr=False)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -50,10 +75,11 @@ class Verification:
 class _Tally:
     checked: int = 0
     worst: float = 0.0
-    failures: list[str] = field(factory=list)
+    failures: list[Failure] = field(factory=list)
 
     def verdict(self) -> Verification:
-        return Verification(not self.failures, self.checked, self.worst, tuple(self.failures))
+        found = tuple(self.failures)
+        return Verification(not found, self.checked, self.worst, tuple(map(str, found)), found)
 
 
 def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
@@ -71,12 +97,12 @@ def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Seq
                 value = executor.store.value(each.access.space, where, each.array.shape, dtype)
             got = executor.materialize(value)
         except KernbenchError as error:
-            tally.failures.append(f"{name} must be there to be compared: {error}")
+            tally.failures.append(Failure(name, f"must be there to be compared: {error}"))
             continue
-        problem = _compare(tally, name, got, each)
-        if problem is not None:
-            text, index = problem
-            tally.failures.append(text + _made_by(executor, value, index))
+        failure = _compare(tally, name, got, each)
+        if failure is not None:
+            maker = "" if failure.worst is None else _made_by(executor, value, failure.worst)
+            tally.failures.append(evolve(failure, value=value, maker=maker))
     return tally.verdict()
 
 
@@ -88,9 +114,9 @@ def verify_ops(executor: DataExecutor, expected: Mapping[OpId, Array] | None) ->
             continue
         tally.checked += 1
         wanted = expected[result.op_id] if expected is not None else _alone(executor, record)
-        problem = _compare(tally, "the result", result.array(), Expected(Access("", ()), wanted))
-        if problem is not None:
-            tally.failures.append(f"{problem[0]} It was made by {record}.")
+        failure = _compare(tally, "the result", result.array(), Expected(Access("", ()), wanted))
+        if failure is not None:
+            tally.failures.append(evolve(failure, maker=f" It was made by {record}."))
     return tally.verdict()
 
 
@@ -112,11 +138,11 @@ def _expected(wanted: Sequence[Any]) -> Expected:
     return Expected(where, np.asarray(array), *tolerances)
 
 
-def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> tuple[str, tuple[int, ...]] | None:
-    """Return a sentence and the worst element's index when an array differs from what was expected."""
+def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | None:
+    """Say how an array differs from what was expected, None when it does not."""
     want = np.asarray(each.array)
     if got.shape != want.shape:
-        return f"{name} must have shape {want.shape}, not {got.shape}.", ()
+        return Failure(name, f"must have shape {want.shape}, not {got.shape}.")
     if not got.size:
         return None
     dtype = each.dtype or dtypes.dtype_name(got.dtype)
@@ -138,11 +164,28 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> tuple[str,
     ranked = np.where(wrong, np.where(np.isnan(error), np.inf, error), -1.0)
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(ranked)), got.shape))
     within = "exactly" if exact else f"within rtol={rtol:g}, atol={atol:g}"
-    text = (
-        f"{name} must equal what is expected {within}, but {count} of {got.size} elements differ; the worst is "
+    where = f": {_stretches(wrong)}" if count > 1 else ""
+    words = (
+        f"must equal what is expected {within}, but {count} of {got.size} elements differ{where}; the worst is "
         f"{list(worst)}: got {left[worst]!s}, expected {right[worst]!s}."
     )
-    return text, worst
+    return Failure(name, words, worst=worst)
+
+
+def _stretches(wrong: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
+    """Spell which elements are true: 519-521 in a vector, [3, 17] to [3, 20], row by row, in more dimensions."""
+    at = np.flatnonzero(wrong)
+    breaks = np.flatnonzero(np.diff(at) > 1)
+    firsts, lasts = at[np.concatenate(([0], breaks + 1))], at[np.concatenate((breaks, [len(at) - 1]))]
+
+    def index(number: int) -> str:
+        return str(number) if wrong.ndim < 2 else str([int(i) for i in np.unravel_index(number, wrong.shape)])
+
+    to = "-" if wrong.ndim < 2 else " to "
+    pairs = zip(firsts[:_MOST_STRETCHES].tolist(), lasts.tolist(), strict=False)
+    told = [index(first) if first == last else f"{index(first)}{to}{index(last)}" for first, last in pairs]
+    more = len(firsts) - len(told)
+    return ", ".join(told) + (f" and {more} more stretch{'es' if more > 1 else ''}" if more else "")
 
 
 def _made_by(executor: DataExecutor, value: Value, index: tuple[int, ...]) -> str:

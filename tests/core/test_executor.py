@@ -417,8 +417,8 @@ def test_verify_says_where_how_many_and_who() -> None:
     bad = executor.verify({"y": Expected(Access("hbm", (Region(0, 32),)), wrong), "z": (("hbm", 512), right)})
     assert not bad and bad.max_abs_error == 3.0
     assert bad.failures == (
-        "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ; the worst is [7]: "
-        "got 1.0, expected 4.0. It was made by log (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
+        "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ: 2, 7; the worst is "
+        "[7]: got 1.0, expected 4.0. It was made by log (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
         "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 bytes "
         "nobody wrote from 0x200 to 0x220; store to them first.",
     )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernbench_core.executor import DataExecutor
 from kernbench_core.oplog import Access, OpLog
@@ -38,3 +42,38 @@ def test_an_infinity_is_near_nothing_else(got: float, want: float) -> None:
         "x must equal what is expected within rtol=1e-05, atol=1e-05, but 1 of 1 elements differ; the worst is [0]: "
         f"got {got}, expected {want}. No op made it: it was written by the host.",
     )
+
+
+def differing(wrong: np.ndarray[Any, Any]) -> str:
+    """Return what a failure says between the number of elements that differ and the worst of them."""
+    store = MemoryStore()
+    store.write("hbm", 0, wrong.astype(np.int32))
+    access = Access("hbm", (Region(0, 4 * wrong.size),))
+    (failure,) = DataExecutor(OpLog(), store).verify({"x": (access, np.zeros(wrong.shape, np.int32))}).failures
+    return failure.partition(" elements differ")[2].partition("; the worst is ")[0]
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=16).filter(lambda wrong: sum(wrong) > 1))
+def test_stretches_of_elements_are_spelled(wrong: list[bool]) -> None:
+    """All of them, ascending: what is said is read back."""
+    told = differing(np.array(wrong))
+    first, _, more = told.removeprefix(": ").partition(" and ")
+    read: set[int] = set()
+    for stretch in first.split(", "):
+        start, _, end = stretch.partition("-")
+        read.update(range(int(start), int(end or start) + 1))
+    right = {i for i, element in enumerate(wrong) if element}
+    if not more:
+        assert read == right
+    else:
+        left = right - read
+        number = sum(i - 1 not in left for i in left)
+        assert read < right and max(read) < min(left)
+        assert more == f"{number} more stretch{'es' if number > 1 else ''}"
+
+
+def test_stretches_of_a_matrix_go_row_by_row() -> None:
+    """They are told by their first and last index; one element by its own."""
+    wrong = np.zeros((3, 4), np.bool_)
+    wrong[0, 1] = wrong[1, 2:] = wrong[2, 0] = True
+    assert differing(wrong) == ": [0, 1], [1, 2] to [2, 0]"
