@@ -7,6 +7,7 @@ of the PEs it is placed on. Physical addresses are global, so they are also the 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +16,7 @@ from attrs import field, frozen
 
 from kernbench_core.address import OFFSET_BITS
 from kernbench_core.allocator import FirstFit
-from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.callsite import call_site, describe_site, site_of_frame
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError
 from kernbench_core.graph import Design, PeSite
@@ -264,7 +265,8 @@ class DeviceMemory:
     def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[Segment, ...]:
         """Reserve every PE's cell; nothing is kept when one does not fit."""
         copies = f" in {layout.replicas} copies" if layout.replicas > 1 else ""
-        owner = f"{name}{copies}, made at {describe_site(call_site())}"
+        site = site_of_frame(sys._getframe(1))
+        owner = f"{name}{copies}" if site is None else f"{name}{copies}, made at {describe_site(site)}"
         first = [layout.regions(cell)[0].base if layout.size(cell) else 0 for cell in range(layout.cells)]
         segments: list[Segment] = []
         try:
