@@ -4,6 +4,8 @@ The run itself has the integers: in whatever order they are reduced the result i
 is wrong. Then the same ops are computed again on reals (no second simulation). These are right within n x eps of the
 dtype times the sum of the magnitudes of what was added (of a product: of the product), n being the number of
 contributions; what is only moved, and a least or greatest element, must be exact. All of it goes block by block.
+
+What of an input is no output must hold in the end what the rank brought.
 """
 
 from __future__ import annotations
@@ -121,21 +123,32 @@ class Verdict:
     failures: tuple[str, ...] = ()
 
 
+@frozen
+class Kept:
+    """What stands after the launch in elements of a vector's input, from number `start` on, that must be left."""
+
+    vector: int
+    start: int
+    after: Value
+
+
 def check(
     data: Data,
     executor: Callable[..., DataExecutor],
     inputs: Mapping[int, Value],
     outputs: Mapping[int, Value],
     integers: Sequence[Array | None],
+    kept: Sequence[Kept] = (),
 ) -> Verdict:
     """Compare what each rank's output holds with what is right, on the integers of the run and on reals.
 
     `executor(inputs=…)` makes an executor of the run; `inputs` and `outputs` are, by rank, what the tensors held before
-    the launch and hold after it.
+    the launch and hold after it, `kept` what of inputs was written to and must hold what it held.
     """
     plain = executor()
     plain.run()
     exact = compare(data, plain, outputs, data.right(integers), None, "integers")
+    exact = _both(exact, _changed(data, plain, kept, integers, "integers"))
     if not is_float(data.dtype):
         return exact
     reals = data.reals()
@@ -143,6 +156,7 @@ def check(
     other = executor(inputs=replace_data(held))
     other.run()
     loose = compare(data, other, outputs, data.right(reals), data.tolerance(reals), "reals")
+    loose = _both(loose, _changed(data, other, kept, reals, "reals"))
     return Verdict(max(exact.wrong, loose.wrong), exact.failures or loose.failures)
 
 
@@ -175,6 +189,36 @@ def compare(
     return Verdict(wrong, tuple(failures))
 
 
+def _changed(
+    data: Data, executor: DataExecutor, kept: Sequence[Kept], brought: Sequence[Array | None], what: str
+) -> Verdict:
+    """Count the elements of inputs that do not hold what was brought, and say which."""
+    wrong, told = 0, list[str]()
+    for part in kept:
+        whole = brought[part.vector]
+        assert whole is not None, "a rank without an input keeps nothing"
+        got = executor.materialize(part.after).reshape(-1)
+        must_be = whole[part.start : part.start + len(got)]
+        at = np.flatnonzero(_differs(got, must_be, None))
+        wrong += len(at)
+        if len(at):
+            first = int(at[0])
+            told.append(
+                f"{data.name_of(part.vector)}, {what}: {_where(at + part.start)} of its input of {len(whole)} "
+                f"{'was' if len(at) == 1 else 'were'} changed; element {first + part.start} must be "
+                f"{_number(must_be[first])}, not {_number(got[first])}."
+            )
+    if not told:
+        return Verdict(0)
+    more = [f"and {len(told) - _SHOWN} more stretches of inputs."] if len(told) > _SHOWN else []
+    advice = "an input must be left as it is; kernbench ccl check says which line stores there."
+    return Verdict(wrong, (*told[:_SHOWN], *more, advice))
+
+
+def _both(one: Verdict, other: Verdict) -> Verdict:
+    return Verdict(one.wrong + other.wrong, (*one.failures, *other.failures))
+
+
 def _differs(got: Array, right: Array, allowed: Array | None) -> NDArray[np.bool_]:
     out = np.empty(right.shape, np.bool_)
     for start in range(0, len(out), _BLOCK):
@@ -191,15 +235,20 @@ def _failure(
     who: str, got: Array, right: Array, differs: NDArray[np.bool_], allowed: Array | None, what: str
 ) -> str:
     at = np.flatnonzero(differs)
-    first, last, count = int(at[0]), int(at[-1]), len(at)
-    where = f"element {first}" if count == 1 else f"{count} of the elements {first} to {last}"
-    if count > 1 and count == last - first + 1:
-        where = f"elements {first} to {last}"
+    first = int(at[0])
     within = "" if allowed is None else f" within {float(allowed[first]):.3g}"
     return (
-        f"{who}, {what}: {where} of {len(got)} {'is' if count == 1 else 'are'} wrong; element {first} must be "
+        f"{who}, {what}: {_where(at)} of {len(got)} {'is' if len(at) == 1 else 'are'} wrong; element {first} must be "
         f"{_number(right[first])}{within}, not {_number(got[first])}."
     )
+
+
+def _where(at: NDArray[np.intp]) -> str:
+    """Name elements by their numbers: one, a stretch, or so many of a stretch."""
+    first, last, count = int(at[0]), int(at[-1]), len(at)
+    if count == 1:
+        return f"element {first}"
+    return f"elements {first} to {last}" if count == last - first + 1 else f"{count} of the elements {first} to {last}"
 
 
 def _number(element: Any) -> str:

@@ -21,7 +21,7 @@ from kernbench_ccl.bounds import Bound, Fabric, fabric_of, lower_bound
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import Settings
 from kernbench_ccl.contract import Algorithm, Cost, Network, load_algorithm
-from kernbench_ccl.data_check import Data, Verdict, check
+from kernbench_ccl.data_check import Data, Kept, Verdict, check
 from kernbench_ccl.expected import right_payload
 from kernbench_ccl.groups import CHOSEN_BY, make_group
 from kernbench_ccl.idealised import OVERLAY
@@ -252,6 +252,7 @@ class _Run:
         self._before: dict[int, Value] = {}
         self._after: dict[int, Value] = {}
         self._unwritten: dict[int, int] = {}
+        self._changed: list[Kept] = []
 
     def bench(self, rt: Runtime) -> None:
         """Place the tensors, launch the collective over all ranks, and keep what its tensors held and hold."""
@@ -272,6 +273,7 @@ class _Run:
         self.handle = planned.launch(rt)
         if rt.data:
             self._look(made)
+            self._look_back(given)
 
     def _look(self, made: dict[int, Place]) -> None:
         """Keep what every rank's output holds, and note those that were not written as a whole."""
@@ -282,6 +284,23 @@ class _Run:
                 self._after[rank] = self._held(made[rank], count)
             except UninitializedReadError:
                 self._unwritten[rank] = count
+
+    def _look_back(self, given: dict[int, Place]) -> None:
+        """Note what was written to of the inputs, but for what is output in place."""
+        outputs = self._out_counts()
+        for rank, before in self._before.items():
+            count, n_out = before.shape[0], outputs[rank]
+            left = [(0, count)]
+            if self.case.in_place and n_out:
+                left = [(0, rank * n_out), ((rank + 1) * n_out, count)] if n_out < count else []
+            after = self._held(given[rank], count) if left else before
+            if _pieces(after) == _pieces(before):
+                continue
+            for start, end in left:
+                each = count // self._each
+                for at in range(start, end, each):
+                    vector, first = rank * self._each + at // each, at % each
+                    self._changed.append(Kept(vector, first, self._cut(after, at, min(each, end - at))))
 
     def _places(self, rt: Runtime) -> tuple[dict[int, Place], dict[int, Place]]:
         """Make the tensors of every rank; in place they share memory as nccl-tests has it."""
@@ -396,7 +415,13 @@ class _Run:
             advice = "kernbench ccl check says which elements nobody stores."
             return Verdict(sum(self._unwritten.values()), (*told[:_SHOWN_RANKS], *more, advice))
         executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions)
-        return check(self._data, executor, self._vectors(self._before), self._vectors(self._after), self._integers)
+        return check(self._data, executor, self._vectors(self._before), self._vectors(self._after), self._integers,
+                     self._changed)  # fmt: skip
+
+
+def _pieces(value: Value) -> list[tuple[Region, int, Region]]:
+    """Return what a value is put together from, as far as it is the same while nobody writes."""
+    return [(part.dst, id(part.source), part.src) for part in value.parts()]
 
 
 def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:

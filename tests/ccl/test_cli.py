@@ -170,6 +170,42 @@ def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):
     ) in out
 
 
+def test_an_input_that_is_changed_is_wrong_data(call, tmp_path):
+    """Out of place every rank must find its input as it was; which rank and elements changed is said."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    store = "tl.store(out_ptr + mine, total)\n"
+    spoil = f"{store}            if rank == 1 and pe == 0:\n                tl.store(in_ptr + mine, total)\n"
+    assert file.read_text().count(store) == 1
+    file.write_text(file.read_text().replace(store, spoil))
+    code, out, err = call("all_reduce", *SMALL, "-b", "1200", "-e", "1200", "--pes", "1", "--algo", str(file), "--json")
+    (row,) = json.loads(out)["rows"]
+    first, *more = row["out_of_place"]["failures"]
+    assert (code, err) == (1, "")
+    assert (row["out_of_place"]["wrong"], row["in_place"]["wrong"]) == (200, 0)
+    assert first.partition(" must be ")[0] == (
+        "rank 1, integers: elements 200 to 399 of its input of 600 were changed; element 200"
+    )
+    assert more == ["an input must be left as it is; kernbench ccl check says which line stores there."]
+
+
+def test_in_place_what_is_not_output_must_be_left(call, tmp_path):
+    """The output of a reduce_scatter is a part of its input: the other parts are to stay."""
+    assert call("new", "mine", "--collective", "reduce_scatter", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    last = "tl.store(out_ptr + at, c.finish(tl, total))"
+    spoil = "if rank == 2:\n            tl.store(in_ptr + at, total)\n        "
+    assert file.read_text().count(last) == 1
+    file.write_text(file.read_text().replace(last, spoil + last))
+    common = ("reduce_scatter", *SMALL, "-b", "600", "-e", "600", "--pes", "1", "--algo", str(file), "--json")
+    (row,) = json.loads(call(*common)[1])["rows"]
+    for half in ("out_of_place", "in_place"):
+        assert row[half]["wrong"] == 100
+        assert row[half]["failures"][0].startswith(
+            "rank 2, integers: elements 0 to 99 of its input of 300 were changed; element 0 must be "
+        )
+
+
 def test_races_are_failures(call):
     """PEs that store to one place unordered: both lines are told, and the command exits with 1."""
     args = ("all_reduce", *SMALL, "--algo", "racing", "--pes", "2", "-b", "1K", "-e", "1K")

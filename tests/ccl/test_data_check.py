@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.data_check import Data, check, compare
+from kernbench_ccl.data_check import Data, Kept, check, compare
 from kernbench_core.dtypes import cast, numpy_dtype
 from kernbench_core.executor import DataExecutor
 from kernbench_core.oplog import Access, OpDescription, OpLog
@@ -43,11 +43,11 @@ class Collective:
             made = self.op(name, made, self.inputs[rank])
         return made
 
-    def verdict(self, outputs):
+    def verdict(self, outputs, kept=()):
         def executor(**options):
             return DataExecutor(self.log, self.store, **options)
 
-        return check(self.data, executor, self.inputs, outputs, self.integers)
+        return check(self.data, executor, self.inputs, outputs, self.integers, kept)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f8e4m3", "f8e5m2"])
@@ -151,6 +151,23 @@ def test_many_wrong_ranks_are_summed_up():
     assert len(found.failures) == 5
     assert found.failures[1].startswith("rank 1, integers: elements 0 to 3 of 4 are wrong; element 0 must be ")
     assert found.failures[4] == "and 3 more ranks."
+
+
+def test_inputs_that_are_not_left_as_they_were_are_counted():
+    """What stands in a part of an input is compared with what the rank brought, on integers and on reals."""
+    made = Collective(Data("all_reduce", "f32", "sum", 0, 10, WORLD))
+    total = made.chain([0, 1, 2, 3])
+    right = float(sum(array[4] for array in made.integers))
+    part = AssemblyValue((3,), "f32", (Part(Region(0, 12), total, Region(16, 12)),))
+    same = AssemblyValue((3,), "f32", (Part(Region(0, 12), made.inputs[2], Region(16, 12)),))
+    kept = [Kept(1, 4, part), Kept(2, 4, same)]
+    verdict = made.verdict(dict.fromkeys(range(WORLD), total), kept)
+    assert verdict.wrong == 3
+    assert verdict.failures == (
+        f"rank 1, integers: elements 4 to 6 of its input of 10 were changed; element 4 must be "
+        f"{float(made.integers[1][4]):g}, not {right:g}.",
+        "an input must be left as it is; kernbench ccl check says which line stores there.",
+    )
 
 
 def test_an_output_in_pieces_is_put_together():
