@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from attrs import define, field
 
-from kernbench_ccl.backend import Place, plan_collective
+from kernbench_ccl.backend import plan_collective
 from kernbench_ccl.checks import (
+    AnyTensor,
+    apart,
     elements,
+    overlap,
     own_tensor,
+    part_of,
     place_in_group,
     reduction,
     same_dtype,
@@ -55,13 +59,31 @@ class ReduceOp(metaclass=_OpNames):
 class Work:
     """A call that may still be under way; `async_op=True` gives one. `wait` makes the rank's program wait for it.
 
-    The forms that take lists copy their results out in `wait`, so that one of these has to be waited for.
+    The forms that take lists copy their results out of scratch memory at the end of `wait`. That happens at the latest
+    when one of `results` is used next, or when the rank's program ends; `function` is what was called.
     """
 
     _here: Here
     _handle: LaunchHandle | None
     _scratch: list[DeviceTensor] = field(factory=list)
     _after: Callable[[], None] | None = None
+    _function: str = ""
+    _results: tuple[DeviceTensor, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        for tensor in self._results:
+            tensor.before_use(lambda name=tensor.name: self._finish(name))  # type: ignore[misc]
+        if self._results:
+            self._here.world.at_end.setdefault(self._here.rank, {})[self] = self.wait
+
+    def _finish(self, name: str) -> None:
+        """Wait, as a result is used; UsageError where that is not done by the program whose call it is."""
+        if self._handle is not None and not self._here.rt.bridge.inside:
+            raise UsageError(
+                f"tensor {name!r} must be waited for by rank {self._here.rank} before others use it, as "
+                f"{self._function} has still to copy its result there; call wait() of its Work first."
+            )
+        self.wait()
 
     def wait(self, timeout: object = None) -> bool:
         """Wait, in simulated time, until the rank's part is over and its tensors may be used; give True."""
@@ -78,6 +100,8 @@ class Work:
             for tensor in self._scratch:
                 self._here.give_back(tensor)
             self._scratch.clear()
+            if self._results:
+                del self._here.world.at_end[self._here.rank][self]
         return True
 
     def is_completed(self) -> bool:
@@ -102,8 +126,8 @@ class Call:
     name: str
     count: int
     dtype: str
-    given: Place
-    got: Place
+    given: AnyTensor | None
+    got: AnyTensor | None
     redop: str | None = None
     root: int = 0
     counts: tuple[tuple[int, ...], ...] | None = None
@@ -111,6 +135,8 @@ class Call:
     details: Mapping[str, str] = field(factory=dict)
     scratch: list[DeviceTensor] = field(factory=list)
     after: Callable[[], None] | None = None
+    #: What `after` writes.
+    results: Sequence[AnyTensor] = ()
     pes: int | None = None
 
     @property
@@ -141,26 +167,27 @@ class Call:
         need = algorithm.scratch(self.count, group.size())
         if need:
             self.scratch.append(here.take(need, self.dtype))
-        for place in (self.given, self.got):
-            if isinstance(place, DeviceTensor):
-                rt.settle(place)
+        given, got = (None if tensor is None else part_of(tensor) for tensor in (self.given, self.got))
+        for place in (given, got):
+            if place is not None:
+                rt.settle(place.tensor)
         planned = plan_collective(
-            rt, with_queues, collective, algorithm, {own: self.given}, {own: self.got}, self.count,
+            rt, with_queues, collective, algorithm, {own: given}, {own: got}, self.count,
             pes=settings.pes if self.pes is None else self.pes,
             scratch={own: self.scratch[-1]} if need else None,
         )  # fmt: skip
         handle = planned.launch(rt, wait=False, label=f"{function} #{number} of {group.name()}")
-        work = Work(here, handle, self.scratch, self.after)
         if async_op:
-            return work
-        work.wait()
+            results = tuple(dict.fromkeys(part_of(tensor).tensor for tensor in self.results))
+            return Work(here, handle, self.scratch, self.after, self.function, results)
+        Work(here, handle, self.scratch, self.after).wait()
         return None
 
 
 # Collectives --------------------------------------------------------------------------------------------
 
 
-def all_reduce(tensor: DeviceTensor, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
+def all_reduce(tensor: AnyTensor, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Reduce the tensors of all ranks, element by element; each rank's tensor becomes the result."""
     call = "dist.all_reduce"
     own = here(call)
@@ -173,7 +200,7 @@ def all_reduce(tensor: DeviceTensor, op: str = ReduceOp.SUM, group: Any = None, 
 
 
 def reduce(
-    tensor: DeviceTensor,
+    tensor: AnyTensor,
     dst: int | None = None,
     op: str = ReduceOp.SUM,
     group: Any = None,
@@ -195,7 +222,7 @@ def reduce(
 
 
 def broadcast(
-    tensor: DeviceTensor,
+    tensor: AnyTensor,
     src: int | None = None,
     group: Any = None,
     async_op: bool = False,
@@ -214,7 +241,7 @@ def broadcast(
 
 
 def all_gather_into_tensor(
-    output_tensor: DeviceTensor, input_tensor: DeviceTensor, group: Any = None, async_op: bool = False
+    output_tensor: AnyTensor, input_tensor: AnyTensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Put the inputs of all ranks together, in rank order, in the output of each."""
     call = "dist.all_gather_into_tensor"
@@ -225,11 +252,12 @@ def all_gather_into_tensor(
     same_dtype(call, ("output_tensor", output_tensor), ("input_tensor", input_tensor))
     count = elements(input_tensor)
     sized(call, "output_tensor", output_tensor, count * found.size(), f"{count} for each of {found.size()} ranks")
+    apart(call, ("input_tensor", input_tensor), ("output_tensor", output_tensor), found.ranks.index(own.rank) * count)
     return Call(own, found, call, "all_gather", count, input_tensor.dtype, input_tensor, output_tensor).run(async_op)
 
 
 def reduce_scatter_tensor(
-    output: DeviceTensor, input: DeviceTensor, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    output: AnyTensor, input: AnyTensor, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Reduce the inputs of all ranks, and give each rank its part of the result, in rank order."""
     call = "dist.reduce_scatter_tensor"
@@ -241,14 +269,15 @@ def reduce_scatter_tensor(
     redop = reduction(call, op, input.dtype)
     count = elements(output)
     sized(call, "input", input, count * found.size(), f"{count} for each of {found.size()} ranks")
+    apart(call, ("output", output), ("input", input), found.ranks.index(own.rank) * count)
     return Call(
         own, found, call, "reduce_scatter", count, input.dtype, input, output, redop, details={"op": redop}
     ).run(async_op)
 
 
 def all_to_all_single(
-    output: DeviceTensor,
-    input: DeviceTensor,
+    output: AnyTensor,
+    input: AnyTensor,
     output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None,
     group: Any = None,
@@ -264,7 +293,7 @@ def all_to_all_single(
     found = own.group(group, call)
     own_tensor(own, call, "input", input)
     own_tensor(own, call, "output", output)
-    if output is input:
+    if overlap(output, input):
         raise UsageError(
             f"{call}: output must be another tensor than input {input.name!r}, whose parts would be overwritten before "
             "they are sent; make one with rt.empty."
@@ -293,8 +322,8 @@ def _uneven(
     own: Here,
     group: ProcessGroup,
     call: str,
-    output: DeviceTensor,
-    input: DeviceTensor,
+    output: AnyTensor,
+    input: AnyTensor,
     sent: tuple[int, ...],
     received: tuple[int, ...],
     async_op: bool,

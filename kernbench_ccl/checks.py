@@ -77,6 +77,24 @@ def sized(call: str, what: str, tensor: AnyTensor, count: int, why: str) -> None
         )
 
 
+def overlap(one: AnyTensor, other: AnyTensor) -> bool:
+    """Tell whether two tensors, or parts of them, share memory."""
+    first, second = part_of(one), part_of(other)
+    return first.tensor is second.tensor and (
+        first.start < second.start + elements(other) and second.start < first.start + elements(one)
+    )
+
+
+def apart(call: str, own: tuple[str, AnyTensor], whole: tuple[str, AnyTensor], start: int) -> None:
+    """Raise a sentence when a rank's part shares memory with the tensor of all parts, but is not `start` behind it."""
+    (what, part), (other, tensor) = own, whole
+    if overlap(part, tensor) and part_of(part).start != part_of(tensor).start + start:
+        raise UsageError(
+            f"{call}: {what} {part.name!r} must not share memory with {other} {tensor.name!r}, or be this rank's own "
+            f"part of it, the {elements(part)} elements from number {start} on; give that part, or another tensor."
+        )
+
+
 def reduction(call: str, op: object, dtype: str) -> str:
     """Return a reduction that goes with the dtype; raise a sentence for anything else."""
     problem = refuse_redop(op if isinstance(op, str) else repr(op), dtype)

@@ -61,7 +61,14 @@ def spawn(fn: Callable[..., Any], nprocs: int | None = None, args: Sequence[obje
     if not callable(fn):
         raise UsageError(f"{call}: fn must be a function fn(rank, rt, …), not {fn!r}.")
     world = start_world(rt, sips[:ranks])
-    values = rt.side_by_side(fn, sips[:ranks], tuple(args), name="rank")
+
+    def program(rank: int, *given: Any) -> Any:
+        value = fn(rank, *given)
+        for finish in list(world.at_end.get(rank, {}).values()):
+            finish()
+        return value
+
+    values = rt.side_by_side(program, sips[:ranks], tuple(args), name="rank")
     left = world.open_calls()
     if left:
         raise DeadlockError(

@@ -6,18 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernbench_ccl.calls import Call, ReduceOp, Work
-from kernbench_ccl.checks import elements, own_tensor, place_in_group, reduction, same_dtype, sized
+from kernbench_ccl.checks import (
+    AnyTensor,
+    elements,
+    own_tensor,
+    part_of,
+    place_in_group,
+    reduction,
+    same_dtype,
+    sized,
+)
 from kernbench_ccl.transfers import join_parts, part_whole
 from kernbench_ccl.world import Here, ProcessGroup, here
 from kernbench_core.device_tensor import DeviceTensor
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
+from kernbench_core.pointers import Pointer
 
 __tracebackhide__ = True
 
 
 def all_gather(
-    tensor_list: Sequence[DeviceTensor], tensor: DeviceTensor, group: Any = None, async_op: bool = False
+    tensor_list: Sequence[AnyTensor], tensor: AnyTensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Give every rank the tensors of all, one in each of its `tensor_list`.
 
@@ -32,13 +42,13 @@ def all_gather(
     whole = own.take(count * found.size(), tensor.dtype)
     return Call(
         own, found, call, "all_gather", count, tensor.dtype, tensor, whole,
-        scratch=[whole], after=lambda: _part(own, whole, parts),
+        scratch=[whole], after=lambda: _part(own, whole, parts), results=parts,
     ).run(async_op)  # fmt: skip
 
 
 def gather(
-    tensor: DeviceTensor,
-    gather_list: Sequence[DeviceTensor] | None = None,
+    tensor: AnyTensor,
+    gather_list: Sequence[AnyTensor] | None = None,
     dst: int | None = None,
     group: Any = None,
     async_op: bool = False,
@@ -56,13 +66,13 @@ def gather(
     return Call(
         own, found, call, "gather", count, tensor.dtype, tensor, whole, root=root,
         details={"root": f"dst {found.ranks[root]}"}, scratch=[] if whole is None else [whole],
-        after=None if parts is None or whole is None else lambda: _part(own, whole, parts),
+        after=None if parts is None or whole is None else lambda: _part(own, whole, parts), results=parts or (),
     ).run(async_op)  # fmt: skip
 
 
 def scatter(
-    tensor: DeviceTensor,
-    scatter_list: Sequence[DeviceTensor] | None = None,
+    tensor: AnyTensor,
+    scatter_list: Sequence[AnyTensor] | None = None,
     src: int | None = None,
     group: Any = None,
     async_op: bool = False,
@@ -86,8 +96,8 @@ def scatter(
 
 
 def reduce_scatter(
-    output: DeviceTensor,
-    input_list: Sequence[DeviceTensor],
+    output: AnyTensor,
+    input_list: Sequence[AnyTensor],
     op: str = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
@@ -112,8 +122,8 @@ def reduce_scatter(
 
 
 def all_to_all(
-    output_tensor_list: Sequence[DeviceTensor],
-    input_tensor_list: Sequence[DeviceTensor],
+    output_tensor_list: Sequence[AnyTensor],
+    input_tensor_list: Sequence[AnyTensor],
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
@@ -133,13 +143,13 @@ def all_to_all(
     _join(own, parts, source)
     return Call(
         own, found, call, "all_to_all", count, one.dtype, source, target,
-        scratch=[source, target], after=lambda: _part(own, target, results),
+        scratch=[source, target], after=lambda: _part(own, target, results), results=results,
     ).run(async_op)  # fmt: skip
 
 
 def _listed(
-    own: Here, group: ProcessGroup, call: str, what: str, tensors: object, like: DeviceTensor
-) -> list[DeviceTensor]:
+    own: Here, group: ProcessGroup, call: str, what: str, tensors: object, like: AnyTensor
+) -> list[AnyTensor]:
     """Return a list of one tensor for each rank, all like `like`; a sentence when it is not that."""
     if not isinstance(tensors, list | tuple) or len(tensors) != group.size():
         shown = f"{len(tensors)}" if isinstance(tensors, list | tuple) else repr(tensors)
@@ -155,8 +165,8 @@ def _listed(
 
 
 def _of_root(
-    own: Here, group: ProcessGroup, call: str, what: str, tensors: object, like: DeviceTensor, root: int
-) -> list[DeviceTensor] | None:
+    own: Here, group: ProcessGroup, call: str, what: str, tensors: object, like: AnyTensor, root: int
+) -> list[AnyTensor] | None:
     """Return the list that only the root has to give; a sentence when another rank gives one, or the root none."""
     if own.rank == root:
         return _listed(own, group, call, what, tensors, like)
@@ -167,16 +177,22 @@ def _of_root(
     return None
 
 
-def _join(own: Here, parts: list[DeviceTensor], whole: DeviceTensor) -> None:
+def _join(own: Here, parts: list[AnyTensor], whole: DeviceTensor) -> None:
     """Copy tensors, one behind the other, into a scratch tensor, and wait."""
-    for part in parts:
-        own.rt.settle(part)
-    own.rt.launch(join_parts, parts, whole, elements(parts[0]), _tile(own, whole))
+    own.rt.launch(join_parts, _pointers(own, parts), whole, elements(parts[0]), _tile(own, whole))
 
 
-def _part(own: Here, whole: DeviceTensor, parts: list[DeviceTensor]) -> None:
+def _part(own: Here, whole: DeviceTensor, parts: list[AnyTensor]) -> None:
     """Copy a scratch tensor out into tensors, and wait."""
-    own.rt.launch(part_whole, whole, parts, elements(parts[0]), _tile(own, whole))
+    own.rt.launch(part_whole, whole, _pointers(own, parts), elements(parts[0]), _tile(own, whole))
+
+
+def _pointers(own: Here, parts: list[AnyTensor]) -> list[Pointer]:
+    """Wait for the launches in flight that use tensors, and return what a kernel gets for each, also for a part."""
+    places = [part_of(part) for part in parts]
+    for place in places:
+        own.rt.settle(place.tensor)
+    return [place.pointer for place in places]
 
 
 def _tile(own: Here, tensor: DeviceTensor) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from attrs import define, evolve, field
@@ -81,6 +81,8 @@ class World:
     #: By rank, what a barrier reduces where no algorithm of its own is registered.
     tokens: dict[int, DeviceTensor] = field(factory=dict)
     spare: dict[tuple[int, str], list[DeviceTensor]] = field(factory=dict)
+    #: By rank, what its program must still do, by what for, when its function has returned.
+    at_end: dict[int, dict[object, Callable[[], object]]] = field(factory=dict)
     _config: CclConfig | None = None
 
     @made_groups.default

@@ -52,8 +52,14 @@ class DeviceTensor:
     @property
     def allocation(self) -> TensorAllocation:
         """Where it lies. Everything that uses the tensor asks for it; what has to be finished first is finished now."""
-        while self._unfinished:
-            self._unfinished.pop(0)()
+        if self._unfinished:
+            pending, self._unfinished = self._unfinished, []
+            try:
+                for finish in pending:
+                    finish()
+            except BaseException:
+                self._unfinished = pending
+                raise
         return self._allocation
 
     def before_use(self, finish: Callable[[], object]) -> None:
