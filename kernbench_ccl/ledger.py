@@ -31,13 +31,20 @@ class Call:
 
 @define(eq=False)
 class Ledger:
-    """The calls of one group of ranks; `name` is the group's. Calls that all ranks have made are forgotten."""
+    """The calls of one group of ranks; `name` is the group's, "" for calls that make groups.
+
+    Calls that all ranks have made are forgotten.
+    """
 
     name: str
     ranks: tuple[int, ...]
     _first: dict[int, Call] = field(factory=dict)
     _made: dict[int, int] = field(factory=dict)
     _counts: dict[int, int] = field(factory=dict)
+
+    def spell(self, call: Call) -> str:
+        """Write a call with whose it is, as "barrier #2 of world"."""
+        return f"{call} of {self.name}" if self.name else str(call)
 
     def next_number(self, rank: int) -> int:
         """Return the number that the next call of a rank has, from 0."""
@@ -58,7 +65,7 @@ class Ledger:
         for number, ranks in self.missing.items():
             who = f"rank {ranks[0]} has" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))} have"
             first = self._first[number]
-            lines.append(f"{who} not made {first} of {self.name}, which rank {first.rank} made at {first.line}")
+            lines.append(f"{who} not made {self.spell(first)}, which rank {first.rank} made at {first.line}")
         return lines
 
     @property

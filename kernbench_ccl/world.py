@@ -87,7 +87,7 @@ class World:
 
     @made_groups.default
     def _no_groups(self) -> Ledger:
-        return Ledger("the groups", tuple(range(len(self.sips))))
+        return Ledger("", tuple(range(len(self.sips))))
 
     @property
     def config(self) -> CclConfig:
@@ -181,7 +181,10 @@ class Here:
         call = Call(self.rank, name, ledger.next_number(self.rank), details, describe_site(call_site()))
         other = ledger.enter(call)
         if other is not None:
-            self.stall(f"{call} of {ledger.name}", f"rank {other.rank} called {other} at {other.line}")
+            made = "call was not launched, as it" if ledger.name else "group was not made, as the call"
+            self.rt.stall(
+                ledger.spell(call), f"this {made} does not fit: rank {other.rank} called {other} at {other.line}"
+            )
         return call.number
 
     def stall(self, call: str, other: str) -> None:

@@ -204,8 +204,28 @@ def test_different_groups_are_made() -> None:
     here = line(program, "new_group")
     assert found == [
         "  rank 0 has ended",
-        f"  rank 1 at {here} waits for new_group #0 (ranks [0, 1]) of the groups: this call was not launched, as it "
-        f"does not fit: rank 0 called new_group #0 (ranks [1, 0]) at {here}",
+        f"  rank 1 at {here} waits for new_group #0 (ranks [0, 1]): this group was not made, as the call does not fit: "
+        f"rank 0 called new_group #0 (ranks [1, 0]) at {here}",
+    ]
+
+
+def test_a_rank_that_did_not_make_a_group() -> None:
+    """Before the calls that only some have made too, which are what comes of it."""
+
+    @started
+    def program(rank: int, rt: Any) -> None:
+        x, group = vector(rt), None
+        if rank == 0:
+            group = dist.new_group([0, 1])
+        dist.all_reduce(x, group=group)
+
+    found = report(program, 2)
+    here = line(program, "dist.all_reduce")
+    assert found[-5:-1] == [
+        "  calls that only some ranks have made:",
+        f"    rank 1 has not made new_group #0 (ranks [0, 1]), which rank 0 made at {line(program, 'dist.new_group')}",
+        f"    rank 0 has not made all_reduce #0 (100 x f32, sum) of world, which rank 1 made at {here}",
+        f"    rank 1 has not made all_reduce #0 (100 x f32, sum) of group 1, which rank 0 made at {here}",
     ]
 
 
