@@ -16,11 +16,12 @@ from kernbench_ccl.able import first_sentence
 from kernbench_ccl.cli import ROOTED
 from kernbench_ccl.config import AUTO
 from kernbench_ccl.sweep import Failed, counts_of, size_of
-from kernbench_ccl.table import Comparison, Row, crossovers, fastest, footer, layout
+from kernbench_ccl.table import Comparison, Row, crossovers, fastest, footer, layout, message_bytes
 from kernbench_core.progress import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
+    from kernbench_ccl.config import Settings
     from kernbench_ccl.measure import Machine
     from kernbench_ccl.sweep import Choice, Chooser, Question, Sweep
     from kernbench_core.cli.shell import Shell
@@ -145,11 +146,21 @@ class Table:
         return size_of(count, self.question.collective, self.question.dtype, self.machine.world)
 
     def how(self, choice: Choice) -> str:
-        """Say how an algorithm runs."""
-        settings = choice.settings
-        pes = "" if settings.pes is None else f", {settings.pes} PE{'s' if settings.pes > 1 else ''} a rank"
-        steps = "pipelined" if settings.pipeline else "step by step"
-        return f"{choice.algorithm.name}, {steps}, messages of {format_bytes(settings.chunk)}{pes}"
+        """Say how an algorithm runs: what is not the default, and as what is sent."""
+        settings, name = choice.settings, choice.algorithm.name
+        entry = "" if settings.name == name else f"{settings.name}: "
+        told = [
+            f"{entry}{name}", "pipelined" if settings.pipeline else "step by step",
+            f"messages of {format_bytes(message_bytes(settings, self.question.dtype))}",
+        ]  # fmt: skip
+        queues = _queues(settings)
+        if queues:
+            told.append(queues)
+        if settings.topology is not None:
+            told.append(f"laid over a {settings.topology}")
+        if settings.pes is not None:
+            told.append(f"{settings.pes} PE{'s' if settings.pes > 1 else ''} a rank")
+        return ", ".join(told)
 
     def faults(self) -> list[str]:
         """Say what is wrong with the data, and which uses of memory race: of the first run in full, then which others.
@@ -184,6 +195,9 @@ class Table:
             "ranks": self.vectors,
             "contributors": question.contributors,
             "topology": self.options["topology"],
+            "components": self.options["components"],
+            "sets": list(self.sweep.setup.sets),
+            "config": self.options["config"],
             "idealised": self.options["idealised"],
             "network": {
                 "topology": machine.network.name, "width": machine.network.width, "height": machine.network.height,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve, field, frozen
 
-from kernbench_ccl.backend import Part, Place, elapsed_ns, plan_collective
+from kernbench_ccl.backend import Part, Place, Planned, elapsed_ns, plan_collective
 from kernbench_ccl.bounds import Bound, Fabric, fabric_of, lower_bound
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import Settings
@@ -27,7 +27,7 @@ from kernbench_ccl.groups import CHOSEN_BY, make_group
 from kernbench_ccl.idealised import OVERLAY
 from kernbench_ccl.selection import machine_network, make_collective
 from kernbench_ccl.symbolic import PayloadError, Symbols
-from kernbench_ccl.table import LINK, Busy, Measured
+from kernbench_ccl.table import LINK, Busy, Measured, Used
 from kernbench_ccl.wrong_step import WrongStep, first_wrong_step
 from kernbench_core.callsite import describe_site
 from kernbench_core.dtypes import itemsize, numpy_dtype
@@ -35,8 +35,10 @@ from kernbench_core.engine import GraphEngine
 from kernbench_core.errors import ConfigError, SanityError, UninitializedReadError
 from kernbench_core.executor import DataExecutor
 from kernbench_core.mesh import is_mesh
+from kernbench_core.naming import pe_unit
 from kernbench_core.peers import Channel
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.queues import UNIT
 from kernbench_core.regions import Region
 from kernbench_core.runs import configure
 from kernbench_core.timing import resource_uses
@@ -208,6 +210,7 @@ def measure(
 def _simulated(
     case: Case, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
 ) -> tuple[GraphEngine, _Run]:
+        ran.used,
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
     functions = {name: entry.target for name, entry in plugins.ops.items()}
     engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
@@ -251,6 +254,7 @@ class _Run:
         self._integers: list[Any] = []
         self._before: dict[int, Value] = {}
         self._after: dict[int, Value] = {}
+        self.used: Used | None = None
         self._unwritten: dict[int, int] = {}
         self._changed: list[Kept] = []
 
@@ -274,6 +278,7 @@ class _Run:
         if rt.data:
             self._look(made)
             self._look_back(given)
+        self.used = _used(rt, planned)
 
     def _look(self, made: dict[int, Place]) -> None:
         """Keep what every rank's output holds, and note those that were not written as a whole."""

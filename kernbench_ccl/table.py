@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from kernbench_core.dtypes import itemsize
 from kernbench_core.units import format_bytes
 
 OUT_OF_PLACE = "out-of-place"
@@ -70,6 +71,7 @@ class Row:
     root: int
     algorithm: str
     out_of_place: Measured
+    used: Used | None = None
     in_place: Measured | None
     bound_ns: float
     bound_reason: str = ""
@@ -90,6 +92,8 @@ class Row:
         """Wrong elements in and out of place."""
         return sum(m.wrong or 0 for m in self.measured)
 
+    settings: Settings | None = None
+    network: str | None = None
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types: times in ns, bandwidths in GB/s, utilisation from 0 to 1."""
         return {

@@ -275,7 +275,7 @@ def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
     for extra in ((), ("--algo", "mine")):
         code, out, _ = call("all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", *extra)
         assert code == 0
-        assert out.splitlines()[3] == "# acme.passing_all_reduce, step by step, messages of 4 KiB, 2 PEs a rank"
+        assert out.splitlines()[3] == "# mine: acme.passing_all_reduce, step by step, messages of 4 KiB, 2 PEs a rank"
     _, out, _ = call(
         "all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", "--pipeline", "on", "--pes", "1"
     )
