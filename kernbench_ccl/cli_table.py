@@ -307,6 +307,20 @@ class AllAlgorithms(Table):
         }  # fmt: skip
 
 
+def _queues(settings: Settings) -> str:
+    """Say how queues differ from what the machine's PEs have; "" where they do not."""
+    told = []
+    if settings.slots is not None:
+        told.append(f"of {settings.slots} slot{'s' if settings.slots > 1 else ''}")
+    elif settings.slot_bytes is not None:
+        told.append("of slots")
+    if settings.slot_bytes is not None:
+        told.append(f"of {format_bytes(settings.slot_bytes)}")
+    if settings.tier is not None:
+        told.append(f"in {settings.tier}")
+    return " ".join(["queues", *told]) if told else ""
+
+
 def _range(values: Collection[float], told: Callable[[float], str]) -> str:
     """Tell one value, or the least and the largest of several."""
     least, largest = told(min(values, default=0.0)), told(max(values, default=0.0))

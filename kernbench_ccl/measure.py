@@ -204,13 +204,13 @@ def measure(
         time.perf_counter() - began,
         () if verdict is None else verdict.failures,
         tuple(_hazard_lines(engine)),
+        ran.used,
     )
 
 
 def _simulated(
     case: Case, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
 ) -> tuple[GraphEngine, _Run]:
-        ran.used,
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
     functions = {name: entry.target for name, entry in plugins.ops.items()}
     engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
@@ -248,13 +248,13 @@ class _Run:
     def __init__(self, case: Case, machine: Machine, algorithm: Algorithm) -> None:
         self.case, self.machine, self.algorithm = case, machine, algorithm
         self.handle: LaunchHandle | None = None
+        self.used: Used | None = None
         vectors = machine.vectors(case.contributors)
         self._each = vectors // machine.world
         self._data = Data(case.collective, case.dtype, case.redop, case.root, case.count, vectors, self._each)
         self._integers: list[Any] = []
         self._before: dict[int, Value] = {}
         self._after: dict[int, Value] = {}
-        self.used: Used | None = None
         self._unwritten: dict[int, int] = {}
         self._changed: list[Kept] = []
 
@@ -272,13 +272,13 @@ class _Run:
         given, made = self._places(rt)
         pes = "auto" if settings.pes is None else settings.pes
         planned = plan_collective(rt, group, collective, self.algorithm, given, made, case.count, pes=pes)
+        self.used = _used(rt, planned)
         if rt.data:
             self._before = {rank: self._held(given[rank], n) for rank, n in enumerate(self._in_counts()) if n}
         self.handle = planned.launch(rt)
         if rt.data:
             self._look(made)
             self._look_back(given)
-        self.used = _used(rt, planned)
 
     def _look(self, made: dict[int, Place]) -> None:
         """Keep what every rank's output holds, and note those that were not written as a whole."""
@@ -422,6 +422,17 @@ class _Run:
         executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions)
         return check(self._data, executor, self._vectors(self._before), self._vectors(self._after), self._integers,
                      self._changed)  # fmt: skip
+
+
+def _used(rt: Runtime, planned: Planned) -> Used:
+    """Return the queues and PEs of a planned collective; what the channel leaves open is what the PEs have."""
+    channel = planned.peers.channel
+    keeper = rt.components.get(pe_unit(rt.design.pes[planned.peers.ranks[0][0]].prefix, UNIT))
+    own = {} if keeper is None else keeper.params
+    return Used(
+        channel.slots or own.get("slots"), channel.slot_bytes or own.get("slot_bytes"), channel.tier or own.get("tier"),
+        planned.n_pe,
+    )  # fmt: skip
 
 
 def _pieces(value: Value) -> list[tuple[Region, int, Region]]:

@@ -17,6 +17,9 @@ from attrs import evolve, field, frozen
 from kernbench_core.dtypes import itemsize
 from kernbench_core.units import format_bytes
 
+if TYPE_CHECKING:
+    from kernbench_ccl.config import Settings
+
 OUT_OF_PLACE = "out-of-place"
 IN_PLACE = "in-place"
 LINK = "scale_up wire"
@@ -41,6 +44,16 @@ class Busy:
 
 
 @frozen
+class Used:
+    """What a run had where settings may leave it open: slots of a queue, bytes of one, their tier, PEs of a rank."""
+
+    slots: int | None
+    slot_bytes: int | None
+    tier: str | None
+    pes: int
+
+
+@frozen
 class Measured:
     """One collective that ran: its time, bandwidths (GB/s), wrong elements (None: not checked), and why it took that.
 
@@ -58,6 +71,7 @@ class Measured:
     wall_s: float = 0.0
     failures: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
+    used: Used | None = None
 
 
 @frozen
@@ -71,11 +85,12 @@ class Row:
     root: int
     algorithm: str
     out_of_place: Measured
-    used: Used | None = None
     in_place: Measured | None
     bound_ns: float
     bound_reason: str = ""
     formula_ns: float | None = None
+    settings: Settings | None = None
+    network: str | None = None
 
     @property
     def measured(self) -> tuple[Measured, ...]:
@@ -92,8 +107,6 @@ class Row:
         """Wrong elements in and out of place."""
         return sum(m.wrong or 0 for m in self.measured)
 
-    settings: Settings | None = None
-    network: str | None = None
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types: times in ns, bandwidths in GB/s, utilisation from 0 to 1."""
         return {
@@ -109,7 +122,27 @@ class Row:
             "bound_reason": self.bound_reason,
             "formula_ns": self.formula_ns,
             "efficiency": self.efficiency,
+            "settings": None if self.settings is None else self._settings_json(self.settings),
         }
+
+    def _settings_json(self, settings: Settings) -> dict[str, Any]:
+        used = self.out_of_place.used
+        return {
+            "entry": None if settings.name == self.algorithm else settings.name,
+            "chunk_bytes": settings.chunk,
+            "message_bytes": message_bytes(settings, self.dtype),
+            "pipeline": settings.pipeline,
+            "slots": settings.slots if used is None else used.slots,
+            "slot_bytes": settings.slot_bytes if used is None else used.slot_bytes,
+            "tier": settings.tier if used is None else used.tier,
+            "pes": settings.pes if used is None else used.pes,
+            "topology": self.network,
+        }
+
+
+def message_bytes(settings: Settings, dtype: str) -> int:
+    """Return the bytes of a full message: whole elements, at least one."""
+    return settings.tile(itemsize(dtype)) * itemsize(dtype)
 
 
 def _measured_json(measured: Measured) -> dict[str, Any]:

@@ -279,7 +279,47 @@ def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
     _, out, _ = call(
         "all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", "--pipeline", "on", "--pes", "1"
     )
-    assert out.splitlines()[3] == "# acme.passing_all_reduce, pipelined, messages of 4 KiB, 1 PE a rank"
+    assert out.splitlines()[3] == "# mine: acme.passing_all_reduce, pipelined, messages of 4 KiB, 1 PE a rank"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("slots: 1, slot_bytes: 64 B, tier: sram", ", messages of 16 KiB, queues of 1 slot of 64 B in sram"),
+        ("slots: 2", ", messages of 16 KiB, queues of 2 slots"),
+        ("slot_bytes: 4 KiB", ", messages of 16 KiB, queues of slots of 4 KiB"),
+        ("tier: hbm", ", messages of 16 KiB, queues in hbm"),
+        ("chunk: 3 B", ", messages of 2 B"),
+        ("chunk: 1 B", ", messages of 2 B"),
+        ("topology: switch, pes: 1", ", messages of 16 KiB, laid over a switch, 1 PE a rank"),
+        ("pipeline: on", ", messages of 16 KiB"),
+    ],
+)
+def test_the_header_names_every_setting_that_is_not_the_default(call, tmp_path, settings, told):
+    """What is left to the machine is not named; a message is told as it is sent, in whole elements."""
+    (tmp_path / "ccl.yaml").write_text(f"defaults: {{{settings}}}\n")
+    words = ("all_reduce", *SMALL, "--config", "ccl.yaml", "-b", "6", "-e", "6", "--algo", "passing", "--no-check")
+    code, out, _ = call(*words, folder=tmp_path)
+    assert (code, out.splitlines()[3]) == (0, f"# acme.passing_all_reduce, pipelined{told}")
+
+
+def test_json_has_the_settings_of_every_row(call, tmp_path):
+    """What was used: what ccl.yaml says, and what was left to the machine and the message."""
+    entries = "mine: {algorithm: passing, slots: 1, slot_bytes: 2 KiB, tier: sram, chunk: 3 B, pipeline: off, pes: 2}"
+    (tmp_path / "ccl.yaml").write_text(f"algorithms: {{{entries}}}\n")
+    words = ("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--no-check", "--json")
+    own = json.loads(call(*words, "--config", "ccl.yaml", "--algo", "mine", folder=tmp_path)[1])
+    assert (own["config"], own["components"], own["sets"]) == ("ccl.yaml", None, ["system.sips=3"])
+    assert own["rows"][0]["settings"] == {
+        "entry": "mine", "chunk_bytes": 3, "message_bytes": 2, "pipeline": False, "slots": 1, "slot_bytes": 2048,
+        "tier": "sram", "pes": 2, "topology": "ring",
+    }  # fmt: skip
+    plain = json.loads(call(*words, "--algo", "passing", "--set", "components.pe_ipcq.params.slots=3")[1])
+    assert (plain["config"], plain["sets"]) == (None, ["system.sips=3", "components.pe_ipcq.params.slots=3"])
+    assert plain["rows"][0]["settings"] == {
+        "entry": None, "chunk_bytes": 16384, "message_bytes": 16384, "pipeline": True, "slots": 3, "slot_bytes": 16384,
+        "tier": "tcm", "pes": 4, "topology": "ring",
+    }  # fmt: skip
 
 
 def test_the_ideal_machine_reaches_the_closed_form(call):
