@@ -238,14 +238,14 @@ class Sweep:
             bound_ns=bound.ns,
             bound_reason=bound.reason,
             formula_ns=formula,
+            settings=choice.settings,
+            network=choice.settings.topology or self.machine.network.name,
         )
 
     def _ended(self, groups: Sequence[Sequence[Case]], keep: bool = False) -> Iterator[list[End]]:
         """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
         weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
         progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
-            settings=choice.settings,
-            network=choice.settings.topology or self.machine.network.name,
         if self.workers > 1 and len(weights) > 1 and (len(weights) > 4 or max(weights.values()) >= _SMALL):
             yield from self._in_processes(groups, weights, progress, keep)
             return
