@@ -29,11 +29,15 @@ from kernbench_ccl.world import Here, ProcessGroup, here
 from kernbench_core.device_tensor import DeviceTensor
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UnsupportedError, UsageError
+from kernbench_core.params import did_you_mean
 
 if TYPE_CHECKING:
     from kernbench_core.runtime import LaunchHandle
 
 __tracebackhide__ = True
+
+
+_OPS: Final = ("SUM", "AVG", "PRODUCT", "MIN", "MAX")
 
 
 class _OpNames(type):
@@ -42,7 +46,7 @@ class _OpNames(type):
     def __getattr__(cls, name: str) -> NoReturn:
         if name in REFUSED_OPS:
             raise UnsupportedError(f"ReduceOp.{name} is not there in kernbench; {REFUSED_OPS[name]}.")
-        raise AttributeError(f"type object 'ReduceOp' has no attribute {name!r}")
+        raise AttributeError(f"type object 'ReduceOp' has no attribute {name!r}.{did_you_mean(name, _OPS)}")
 
 
 class ReduceOp(metaclass=_OpNames):

@@ -7,10 +7,10 @@ import reprlib
 from collections.abc import Sequence
 
 from kernbench_ccl.backend import Part
-from kernbench_ccl.collectives import refuse_redop
+from kernbench_ccl.collectives import REDOPS, refuse_redop
 from kernbench_ccl.world import Here, ProcessGroup
 from kernbench_core.device_tensor import DeviceTensor, TensorPart
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import UnsupportedError, UsageError
 
 __tracebackhide__ = True
 
@@ -96,10 +96,11 @@ def apart(call: str, own: tuple[str, AnyTensor], whole: tuple[str, AnyTensor], s
 
 
 def reduction(call: str, op: object, dtype: str) -> str:
-    """Return a reduction that goes with the dtype; raise a sentence for anything else."""
+    """Return a reduction that goes with the dtype; UnsupportedError for another dtype, UsageError for what is none."""
     problem = refuse_redop(op if isinstance(op, str) else repr(op), dtype)
     if problem is not None:
-        raise UsageError(f"{call}: op: {problem}")
+        kind = UnsupportedError if op in REDOPS else UsageError
+        raise kind(f"{call}: op: {problem}")
     return str(op)
 
 
@@ -125,6 +126,7 @@ def place_in_group(
 
 
 def is_index(value: object) -> bool:
+    """Tell whether a value can count things: an integer of any kind, and no bool."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 

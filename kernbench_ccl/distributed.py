@@ -22,12 +22,15 @@ from kernbench_ccl.calls import (
     reduce,
     reduce_scatter_tensor,
 )
+from kernbench_ccl.checks import is_index
 from kernbench_ccl.contract import methods_of
 from kernbench_ccl.list_calls import all_gather, all_to_all, gather, reduce_scatter, scatter
 from kernbench_ccl.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from kernbench_ccl.torch_names import REFUSED
 from kernbench_ccl.world import Here, ProcessGroup, bench_runtime, here, start_world
 from kernbench_core.errors import DeadlockError, UnsupportedError, UsageError
+from kernbench_core.launching import pick_pes
+from kernbench_core.params import did_you_mean
 
 __all__ = [
     "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all",
@@ -111,13 +114,13 @@ def init_process_group(
         if value is not None:
             raise UnsupportedError(f"{call}: {name} must be left out: dist.spawn has started the ranks already.")
     if backend not in (None, _BACKEND):
-        raise UsageError(f"{call}: backend must be left out or {_BACKEND!r}, not {backend!r}; there is no other.")
+        raise UnsupportedError(f"{call}: backend must be left out or {_BACKEND!r}, not {backend!r}; there is no other.")
     for name, value, right in (("world_size", world_size, len(own.world.sips)), ("rank", rank, own.rank)):
         if value not in (-1, right):
             raise UsageError(f"{call}: {name} must be left out or {right}, as dist.spawn has it, not {value!r}.")
     if own.rank in own.world.joined:
         raise UsageError(f"{call} must be called once by each rank, and rank {own.rank} has called it before.")
-    _configure(own, call, config, tuple(set), None if pes is None else tuple(pes))
+    _configure(own, call, config, tuple(set), _positions(own, call, pes))
     own.world.joined.add(own.rank)
 
 
@@ -137,6 +140,15 @@ def _configure(
             f"{call}: config, set and pes must be the same on all ranks, and rank {own.rank} gives others than the "
             "first."
         )
+
+
+def _positions(own: Here, call: str, pes: Iterable[int] | None) -> tuple[int, ...] | None:
+    """Return positions among the PEs of a SIP, or one, gone through once; UsageError for others."""
+    if pes is None:
+        return None
+    given: Any = tuple(pes) if isinstance(pes, Iterable) and not isinstance(pes, str) else (pes,)
+    pick_pes(own.rt.pes, given, call)
+    return tuple(int(position) for position in given)
 
 
 def is_initialized() -> bool:
@@ -175,14 +187,16 @@ def new_group(
     for name, value in (("timeout", timeout), ("backend", backend), ("pg_options", pg_options)):
         if value is not None:
             raise UnsupportedError(f"{call}: {name} must be left out; settings are in ccl.yaml.")
-    chosen = everyone.ranks if ranks is None else tuple(ranks)
-    if not chosen or len(frozenset(chosen)) < len(chosen) or not frozenset(chosen) <= frozenset(everyone.ranks):
+    listed: Any = list(everyone.ranks) if ranks is None else ranks
+    if isinstance(ranks, Iterable) and not isinstance(ranks, str):
+        listed = list(ranks)
+    right = isinstance(listed, list) and all(is_index(rank) and 0 <= rank < everyone.size() for rank in listed)
+    if not right or not listed or len({int(rank) for rank in listed}) < len(listed):
         raise UsageError(
-            f"{call}: ranks must be different ranks from 0 to {everyone.size() - 1}, not {list(chosen)!r}; name at "
-            "least one."
+            f"{call}: ranks must be different ranks from 0 to {everyone.size() - 1}, not {listed!r}; name at least one."
         )
-    chosen = tuple(sorted(chosen)) if sort_ranks else chosen
-    positions = None if pes is None else tuple(pes)
+    chosen = tuple(int(rank) for rank in (sorted(listed) if sort_ranks else listed))
+    positions = _positions(own, call, pes)
     details = {"ranks": f"ranks {list(chosen)}", "pes": "" if positions is None else f"pes {list(positions)}"}
     number = own.enter(own.world.made_groups, "new_group", {name: words for name, words in details.items() if words})
     if len(own.world.groups) > number + 1:
@@ -192,45 +206,47 @@ def new_group(
 
 def get_rank(group: ProcessGroup | None = None) -> int:
     """Return the place of the calling rank in a group, -1 when it is not in it."""
-    own = here("dist.get_rank")
-    if group is not None:
-        return group.rank()
-    own.group(None, "dist.get_rank")
-    return own.rank
+    own, found = _asked("dist.get_rank", group)
+    return found.ranks.index(own.rank) if own.rank in found.ranks else -1
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return the number of ranks of a group, -1 when the calling rank is not in it."""
-    own = here("dist.get_world_size")
-    if group is not None:
-        return group.size() if own.rank in group.ranks else -1
-    return own.group(None, "dist.get_world_size").size()
+    own, found = _asked("dist.get_world_size", group)
+    return found.size() if own.rank in found.ranks else -1
 
 
 def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     """Return the ranks of a group, in its order."""
-    own = here("dist.get_process_group_ranks")
-    return list(own.group(None, "dist.get_process_group_ranks").ranks if group is None else group.ranks)
+    return list(_asked("dist.get_process_group_ranks", group)[1].ranks)
 
 
-def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
     """Return the rank that is at a place of a group."""
-    if not 0 <= group_rank < group.size():
+    found = _asked("dist.get_global_rank", group)[1]
+    if not is_index(group_rank) or not 0 <= group_rank < found.size():
         raise UsageError(
-            f"dist.get_global_rank: group_rank must be a place in the group {group.name()!r}, from 0 to "
-            f"{group.size() - 1}, not {group_rank!r}."
+            f"dist.get_global_rank: group_rank must be a place in the group {found.name()!r}, from 0 to "
+            f"{found.size() - 1}, not {group_rank!r}."
         )
-    return group.ranks[group_rank]
+    return found.ranks[group_rank]
 
 
-def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
     """Return the place of a rank in a group."""
-    if global_rank not in group.ranks:
+    found = _asked("dist.get_group_rank", group)[1]
+    if global_rank not in found.ranks:
         raise UsageError(
-            f"dist.get_group_rank: global_rank must be a rank of the group {group.name()!r}, one of "
-            f"{list(group.ranks)}, not {global_rank!r}."
+            f"dist.get_group_rank: global_rank must be a rank of the group {found.name()!r}, one of "
+            f"{list(found.ranks)}, not {global_rank!r}."
         )
-    return group.ranks.index(global_rank)
+    return found.ranks.index(global_rank)
+
+
+def _asked(call: str, group: ProcessGroup | None) -> tuple[Here, ProcessGroup]:
+    """Return who asks about a group, and the group, all ranks where it is None; who asks need not be in it."""
+    own = here(call)
+    return own, own.group(None, call) if group is None else own.known(group, call)
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
@@ -262,4 +278,5 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
 def __getattr__(name: str) -> NoReturn:
     if name in REFUSED:
         raise UnsupportedError(f"torch.distributed.{name} is not there in kernbench; {REFUSED[name]}.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = "" if name.startswith("_") else f".{did_you_mean(name, __all__)}"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

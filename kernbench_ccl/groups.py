@@ -14,6 +14,8 @@ from kernbench_core.peers import Channel
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
 
+__tracebackhide__ = True
+
 CHOSEN_BY: Final = (
     'slots, slot_bytes and tier in ccl.yaml, as dist.init_process_group(set=["defaults.slots=2"]) or kernbench ccl '
     "--config FILE has it"

@@ -16,7 +16,10 @@ _BACKEND = "there is one backend, the simulated PEs; name an algorithm in ccl.ya
 REFUSED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "all_gather_coalesced": _COALESCED,
+        "all_gather_into_tensor_coalesced": _COALESCED,
         "all_reduce_coalesced": _COALESCED,
+        "reduce_scatter_coalesced": _COALESCED,
+        "reduce_scatter_tensor_coalesced": _COALESCED,
         "all_gather_object": _OBJECTS,
         "broadcast_object_list": _OBJECTS,
         "gather_object": _OBJECTS,

@@ -27,7 +27,7 @@ __tracebackhide__ = True
 _KEPT: Final = "kernbench_ccl.world"
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class ProcessGroup:
     """Ranks that call collectives together, in this order; `group` has their SIPs, PEs and queues.
 
@@ -36,12 +36,15 @@ class ProcessGroup:
 
     group: Group
     ranks: tuple[int, ...]
-    world: World = field(repr=False)
-    ledger: Ledger = field(repr=False)
+    world: World
+    ledger: Ledger
     #: Ranks that have destroyed it.
-    left: set[int] = field(factory=set, repr=False)
+    left: set[int] = field(factory=set)
     #: The names of the channels that it has used.
-    channels: dict[str, None] = field(factory=dict, repr=False)
+    channels: dict[str, None] = field(factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup {self.name()!r} of ranks {list(self.ranks)}>"
 
     def size(self) -> int:
         """Return the number of ranks."""
@@ -145,11 +148,7 @@ class Here:
                 f"{call} must come after dist.init_process_group, and rank {self.rank} has not called that; call it "
                 "first."
             )
-        found = self.world.groups[0] if given is None else given
-        if not isinstance(found, ProcessGroup) or found.world is not self.world:
-            raise UsageError(
-                f"{call}: group must be None or what dist.new_group returned in this dist.spawn, not {given!r}."
-            )
+        found = self.world.groups[0] if given is None else self.known(given, call)
         if self.rank in found.left:
             raise UsageError(f"{call}: group {found.name()!r} must not be used any more: it was destroyed here.")
         if self.rank not in found.ranks:
@@ -158,6 +157,15 @@ class Here:
                 f"{list(found.ranks)}; have only these call it."
             )
         return found
+
+    def known(self, given: object, call: str) -> ProcessGroup:
+        """Return a group of this world, whether this rank is in it or not; UsageError for anything else."""
+        if not isinstance(given, ProcessGroup) or given.world is not self.world:
+            other = ", of another one" if isinstance(given, ProcessGroup) else ""
+            raise UsageError(
+                f"{call}: group must be None or what dist.new_group returned in this dist.spawn, not {given!r}{other}."
+            )
+        return given
 
     def take(self, count: int, dtype: str) -> DeviceTensor:
         """Return scratch memory of this rank for at least `count` elements; what was given back is used again."""

@@ -9,8 +9,8 @@ import pytest
 
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
-from kernbench_core.errors import KernelError, UsageError
-from tests.ccl.ranks import PLUGINS, started
+from kernbench_core.errors import KernelError, UnsupportedError, UsageError
+from tests.ccl.ranks import PLUGINS, run, started
 
 X = "rt.tensor(np.ones(8, np.float32), name='x')"
 
@@ -79,6 +79,21 @@ X = "rt.tensor(np.ones(8, np.float32), name='x')"
          "dist.init_process_group must be called once by each rank, and rank 0 has called it before."),
         ("dist.new_group([0, 2])",
          "dist.new_group: ranks must be different ranks from 0 to 1, not [0, 2]; name at least one."),
+        ("dist.new_group([1, 1])",
+         "dist.new_group: ranks must be different ranks from 0 to 1, not [1, 1]; name at least one."),
+        ("dist.new_group(1)", "dist.new_group: ranks must be different ranks from 0 to 1, not 1; name at least one."),
+        ("dist.new_group([[0]])",
+         "dist.new_group: ranks must be different ranks from 0 to 1, not [[0]]; name at least one."),
+        ("dist.new_group([0, 1], pes=[9])",
+         "dist.new_group: pes must be different positions among the 4 PEs, from 0 to 3, not (9,); name at least one."),
+        ("dist.get_rank(3)",
+         "dist.get_rank: group must be None or what dist.new_group returned in this dist.spawn, not 3."),
+        ("dist.get_global_rank(None, 2)",
+         "dist.get_global_rank: group_rank must be a place in the group 'world', from 0 to 1, not 2."),
+        ("dist.get_global_rank(None, 'a')",
+         "dist.get_global_rank: group_rank must be a place in the group 'world', from 0 to 1, not 'a'."),
+        ("dist.get_group_rank(None, 2)",
+         "dist.get_group_rank: global_rank must be a rank of the group 'world', one of [0, 1], not 2."),
         ("dist.new_group(timeout=3)", "dist.new_group: timeout must be left out; settings are in ccl.yaml."),
         ("dist.barrier(device_ids=[0])", "dist.barrier: device_ids must be left out: every rank is one SIP."),
         ("dist.spawn(print)",
@@ -123,3 +138,49 @@ def test_a_tensor_of_another_rank_is_refused() -> None:
         "dist.all_reduce: tensor 'x' must lie on SIP 0, which is rank 0, not on SIP 1; make it with the rt of this "
         "rank."
     )
+
+
+def test_a_group_of_another_spawn_is_refused_in_short() -> None:
+    """It is named, with its ranks."""
+    kept: list[Any] = []
+
+    def bench(rt: Any) -> None:
+        dist.spawn(started(lambda rank, rt: kept.append(dist.new_group([0, 1]))))
+        dist.spawn(started(lambda rank, rt: dist.all_reduce(rt.zeros((8,)), group=kept[0])))
+
+    with pytest.raises(UsageError) as caught:
+        kb.run(bench, "tiny", set=["system.sips=2"], plugins=PLUGINS)
+    assert str(caught.value).splitlines()[0] == (
+        "dist.all_reduce: group must be None or what dist.new_group returned in this dist.spawn, not <ProcessGroup "
+        "'group 1' of ranks [0, 1]>, of another one."
+    )
+
+
+def test_none_is_the_group_of_all_ranks() -> None:
+    """As in torch, for every question."""
+
+    @started
+    def program(rank: int, rt: Any) -> list[Any]:
+        dist.new_group([1])
+        rt.zeros((8,))
+        return [
+            dist.get_rank(None), dist.get_world_size(None), dist.get_process_group_ranks(None),
+            dist.get_global_rank(None, 1), dist.get_group_rank(None, 1),
+        ]  # fmt: skip
+
+    assert run(program, 2)[1] == [[rank, 2, [0, 1], 1, 1] for rank in range(2)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "dist.all_reduce(rt.zeros((4,), 'int32'), dist.ReduceOp.AVG)", "dist.all_reduce(x, dist.ReduceOp.BAND)",
+        "dist.all_reduce_coalesced([x])", "dist.isend(x, 1 - rank, tag=1)", "dist.barrier(device_ids=[0])",
+        "dist.all_reduce(x, async_op=True).wait(3)", "dist.new_group(timeout=3)",
+    ],
+)  # fmt: skip
+def test_what_is_refused_by_name_has_one_exit_code(call: str) -> None:
+    """What torch has and kernbench has not, whatever it is."""
+    with pytest.raises(UnsupportedError) as caught:
+        run(started(lambda rank, rt: eval(call, {"dist": dist, "x": rt.zeros((8,)), "rank": rank, "rt": rt})), 2)
+    assert caught.value.exit_code == 6

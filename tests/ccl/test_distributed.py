@@ -193,7 +193,11 @@ def test_same_program_same_log() -> None:
         ({"world_size": 8},
          "dist.init_process_group: world_size must be left out or 2, as dist.spawn has it, not 8."),
         ({"pes": [9]},
-         "group 'world': pes must be different positions among the 4 PEs, from 0 to 3, not (9,); name at least one."),
+         "dist.init_process_group: pes must be different positions among the 4 PEs, from 0 to 3, not (9,); name at "
+         "least one."),
+        ({"pes": 4},
+         "dist.init_process_group: pes must be different positions among the 4 PEs, from 0 to 3, not (4,); name at "
+         "least one."),
     ],
 )  # fmt: skip
 def test_wrong_initialisation(given: dict[str, Any], said: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 import kernbench_ccl.distributed as dist
 from kernbench_core.errors import UnsupportedError
 
-#: torch.distributed's public names (2.x: distributed_c10d, and those that the package adds).
+#: torch.distributed's public names (2.x: distributed_c10d, and those that the package adds), and coalesced forms.
 TORCH = tuple("""
 Backend BackendConfig GroupMember P2POp all_gather all_gather_coalesced all_gather_object all_reduce
 all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast send_object_list recv_object_list
@@ -20,6 +20,7 @@ ProcessGroup ReduceOp ReduceOptions ReduceScatterOptions ScatterOptions Store De
 default_pg_timeout get_group_rank get_global_rank get_process_group_ranks reduce_op all_gather_into_tensor
 reduce_scatter_tensor get_node_local_rank split_group FileStore HashStore TCPStore is_available set_debug_level
 set_debug_level_from_env init_device_mesh DeviceMesh breakpoint rendezvous register_rendezvous_handler
+all_gather_into_tensor_coalesced reduce_scatter_coalesced reduce_scatter_tensor_coalesced
 """.split())  # noqa: SIM905 - a table, not a list of literals
 
 
@@ -35,7 +36,12 @@ def test_every_name_of_torch_is_there_or_refused() -> None:
     assert set(dist.REFUSED) | (set(dist.__all__) - {"spawn"}) == set(TORCH)
     with pytest.raises(AttributeError) as unknown:
         dist.all_redcue  # noqa: B018 - looking is what is tested
-    assert str(unknown.value) == "module 'kernbench_ccl.distributed' has no attribute 'all_redcue'"
+    assert str(unknown.value) == (
+        "module 'kernbench_ccl.distributed' has no attribute 'all_redcue'. Did you mean 'all_reduce'?"
+    )
+    with pytest.raises(AttributeError) as unknown:
+        dist.ReduceOp.PROD  # noqa: B018 - looking is what is tested
+    assert str(unknown.value) == "type object 'ReduceOp' has no attribute 'PROD'. Did you mean 'PRODUCT'?"
 
 
 def test_other_reductions_are_refused_by_name() -> None:
