@@ -96,6 +96,7 @@ class KernelCommand(Command):
         if self.uses and self.store.hazards is not None:
             self.store.hazards.landed(self, self.tail)
         self._give_up_blocks()
+        self.store.latest[self.op_id[0]] = self.call, self.site, self.tail
         super().answered()
 
     def _give_up_blocks(self) -> None:

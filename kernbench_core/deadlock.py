@@ -6,15 +6,17 @@ that is in words, its units say (`open_waits`); who launched it, and where, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from kernbench_core.callsite import describe_site
+from kernbench_core.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
+from kernbench_core.launch_names import called
 from kernbench_core.naming import pe_prefix
 from kernbench_core.units import format_time
-from kernbench_core.wait_graph import shortest_cycle, spell, wait_graph, waits, way_out
+from kernbench_core.wait_graph import shortest_cycle, spell, stuck, wait_graph, waits, way_out
 
 if TYPE_CHECKING:
     from kernbench_core.component import Waiting
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
 _MOST_LINES = 20
 #: Lines about kernels: three for each rank of a node, and a heading.
 _MOST_KERNEL_LINES = 64
+#: Lines about calls of which some ranks have made theirs.
+_MOST_CALL_LINES = 8
 #: Ranks that wait in one call at the same lines and are told in full; the others are named.
 _MOST_ALIKE = 3
-#: Records of the op log that are looked through, from the end, for what PEs did last.
-_MOST_RECORDS = 100_000
 
 
 @frozen(eq=False)
@@ -40,11 +42,12 @@ class KernelWait:
     handle: LaunchHandle | None
     #: What its units say of the commands that it waits for.
     details: tuple[str, ...] = ()
-    awaits: tuple[int, ...] = field(init=False)
+    #: PEs for each command that waits for one, of which any may do.
+    awaits: tuple[tuple[int, ...], ...] = field(init=False)
 
     @awaits.default
-    def _collect(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(pe for command in self.waiting.commands for pe in command.awaits))
+    def _collect(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(dict.fromkeys(command.awaits for command in self.waiting.commands if command.awaits))
 
 
 def deadlock_report(ctx: RunContext, shared: Shared) -> str:
@@ -54,14 +57,15 @@ def deadlock_report(ctx: RunContext, shared: Shared) -> str:
     lines += [f"  {line}" for line in _programs(shared, now)]
     found = waiting_kernels(ctx, shared)
     lines += _section("kernels that wait", _kernels(ctx, shared, found), _MOST_KERNEL_LINES)
-    lines += _section("PEs that were launched but never started", _never_started(ctx))
+    lines += _section("PEs that were launched but never started", _never_started(ctx, shared))
+    lines += _section("calls that only some ranks have made", _open_calls(shared), _MOST_CALL_LINES)
     if any(kernel.awaits for kernel in found):
-        graph, words = wait_graph(ctx, shared, found)
-        cycle = shortest_cycle(graph)
-        if cycle:
-            lines.append("  wait-for cycle: " + spell([words[node] for node in (*cycle, cycle[0])]))
-        else:
-            lines.append("  no wait-for cycle: " + spell([words[node] for node in way_out(graph, words)]))
+        graph = wait_graph(ctx, shared, found)
+        idle = (*idle_pes(ctx, shared, graph.idle), *(ended_program(shared, program) for program in graph.ended))
+        lines += _section("waited for, and idle", idle)
+        cycle = shortest_cycle(stuck(graph.waits))
+        told = (*cycle, cycle[0]) if cycle else way_out(graph.waits, graph.words)
+        lines.append(f"  {'' if cycle else 'no '}wait-for cycle: " + spell([graph.words[node] for node in told]))
         return "\n".join(lines)
     if any(program.waits_because for program in shared.programs):
         return "\n".join(lines)
@@ -93,7 +97,7 @@ def waiting_kernels(ctx: RunContext, shared: Shared) -> list[KernelWait]:
         waiting = component.waits_in_words()
         if waiting is not None:
             index = indices.get(component.id)
-            words = tuple(details.get(pe_prefix(component.id), ()))
+            words = tuple(dict.fromkeys(details.get(pe_prefix(component.id), ())))
             found.append(KernelWait(component.id, index, waiting, None if index is None else running.get(index), words))
     return sorted(found, key=lambda kernel: (kernel.pe is None, kernel.pe))  # sip2 before sip10
 
@@ -154,17 +158,15 @@ def _names(names: list[str]) -> str:
 
 def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterable[str]:
     """Yield the lines about kernels: a heading for each launch that has a label, then those that wait alike as one."""
-    last = _last_ops(ctx, [kernel.pe for kernel in found if kernel.pe is not None])
-    launches: dict[tuple[str, str], dict[tuple[str, str], list[KernelWait]]] = {}
+    launches: dict[tuple[str, str], dict[str, list[KernelWait]]] = {}
     for kernel in found:
         names = (owner(shared, kernel), _heading(kernel))
-        did = last.get(kernel.pe, ("", 0.0))[0] if kernel.pe is not None else ""
-        launches.setdefault(names, {}).setdefault((kernel.waiting.sentence, did), []).append(kernel)
-    now = ctx.env.now
-    told: dict[tuple[str, frozenset[str]], int] = {}
-    more: dict[tuple[str, frozenset[str]], list[str]] = {}
+        launches.setdefault(names, {}).setdefault(kernel.waiting.sentence, []).append(kernel)
+    told: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+    more: dict[tuple[str, frozenset[tuple[str, str]]], list[str]] = {}
     for (who, heading), groups in launches.items():
-        alike = heading, frozenset(_where(kernel) for kernels in groups.values() for kernel in kernels)
+        lines = ((_where(kernel), _did(ctx, kernel)) for kernels in groups.values() for kernel in kernels)
+        alike = heading, frozenset(lines)
         told[alike] = told.get(alike, 0) + 1
         if who and heading and told[alike] > _MOST_ALIKE:
             more.setdefault(alike, []).append(who)
@@ -172,7 +174,7 @@ def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterab
         if heading:
             yield ", ".join(part for part in (who, heading) if part) + ":"
         for kernels in groups.values():
-            yield from (("  " if heading else "") + line for line in _alike(kernels, last, now))
+            yield from (("  " if heading else "") + line for line in _alike(ctx, kernels))
     for (heading, _), ranks in more.items():
         yield f"{_names(ranks)}, {heading}: {'wait' if len(ranks) > 1 else 'waits'} at the same lines"
 
@@ -182,10 +184,16 @@ def _where(kernel: KernelWait) -> str:
     return "; ".join(detail.partition(" waits for ")[0] for detail in kernel.details) or kernel.waiting.sentence
 
 
-def _alike(kernels: list[KernelWait], last: Mapping[int, tuple[str, float]], now: float) -> Iterable[str]:
-    """Yield the lines about kernels that wait alike, told of the one that has waited longest."""
+def _did(ctx: RunContext, kernel: KernelWait) -> str:
+    """Return what a kernel that waits for other PEs did last, without when."""
+    found = last_call(ctx, kernel.pe) if kernel.awaits and kernel.pe is not None else None
+    return "" if found is None else found[0]
+
+
+def _alike(ctx: RunContext, kernels: list[KernelWait]) -> Iterable[str]:
+    """Yield the lines about kernels that wait alike: of the one that has waited longest, and what all did last."""
     first = min(kernels, key=lambda kernel: kernel.waiting.since_ns)
-    age = format_time(now - first.waiting.since_ns)
+    age = format_time(ctx.env.now - first.waiting.since_ns)
     more = f" ({len(kernels)} PEs wait so)" if len(kernels) > 1 else ""
     if not first.details or first.handle is None:
         yield f"{first.component} {first.waiting.sentence}, for {age}{more}"
@@ -193,52 +201,45 @@ def _alike(kernels: list[KernelWait], last: Mapping[int, tuple[str, float]], now
         name = getattr(first.handle.launch.kernel, "__name__", repr(first.handle.launch.kernel))
         yield f"{first.component} waits in kernel {name!r}, for {age}{more}:"
     yield from (f"  {detail}" for detail in first.details)
-    if first.awaits and first.pe is not None and first.pe in last:
-        name, ended = last[first.pe]
-        yield f"  before that it did {name}, until {format_time(ended)}"
+    pes = [kernel.pe for kernel in kernels if kernel.pe is not None and kernel.awaits]
+    yield from (f"  {line}" for line in before_that(ctx, pes))
 
 
 def _heading(kernel: KernelWait) -> str:
     handle = kernel.handle
-    if handle is None or not handle.label:
-        return ""
-    return handle.label + ("" if handle.site is None else f", called at {describe_site(handle.site)}")
+    return "" if handle is None or not handle.label else called(handle)
 
 
 def owner(shared: Shared, kernel: KernelWait) -> str:
     """Return whose kernel it is: a host program other than the bench, else its rank where it is of a collective."""
-    if kernel.handle is None:
-        return ""
-    if kernel.handle.program.number:
-        return kernel.handle.program.name
-    launch = kernel.handle.launch
-    if launch.collective is None or kernel.pe is None:
-        return ""
-    return f"rank {launch.peers.place_of(kernel.pe)[0]}"
+    return "" if kernel.handle is None else _owner(kernel.handle, kernel.pe)
 
 
-def _last_ops(ctx: RunContext, pes: list[int]) -> dict[int, tuple[str, float]]:
-    """Return what each of some PEs did last, as far as the op log tells: the op, and when it ended in ns."""
-    if ctx.op_logger is None:
-        return {}
-    log, missing = ctx.op_logger.log, set(pes)
-    found: dict[int, tuple[str, float]] = {}
-    for row in range(len(log) - 1, max(-1, len(log) - 1 - _MOST_RECORDS), -1):
-        if not missing:
-            break
-        record = log.at_row(row, dependencies=False)
-        if record.op_id is not None and record.op_id[0] in missing:
-            missing.remove(record.op_id[0])
-            found[record.op_id[0]] = record.op_name, record.t_end
-    return found
+def _owner(handle: LaunchHandle, pe: int | None) -> str:
+    if handle.program.number:
+        return handle.program.name
+    launch = handle.launch
+    return "" if launch.collective is None or pe is None else f"rank {launch.peers.place_of(pe)[0]}"
 
 
-def _never_started(ctx: RunContext) -> Iterable[str]:
-    if ctx.graph.design is None:
-        return
-    for launch in ctx.launches:
-        for pe in sorted(set(launch.programs) - set(launch.started_ns)):
-            yield ctx.graph.design.pes[pe].prefix
+def _never_started(ctx: RunContext, shared: Shared) -> Iterable[str]:
+    """Yield the PEs that a launch has not reached, by what called it: all ranks that call alike as one."""
+    groups: dict[str, tuple[dict[str, None], list[int]]] = {}
+    for handle in shared.launches:
+        missing = sorted(set(handle.launch.programs) - set(handle.launch.started_ns))
+        if missing:
+            owners, pes = groups.setdefault(called(handle), ({}, []))
+            owners.update(dict.fromkeys(name for name in (_owner(handle, pe) for pe in missing) if name))
+            pes += missing
+    for launch, (owners, pes) in groups.items():
+        who = f"{_names([*owners])}, " if owners else ""
+        yield f"{who}{launch}: {pe_names(ctx, pes)}"
+
+
+def _open_calls(shared: Shared) -> Iterable[str]:
+    """Yield what packages that keep calls of several programs (`open_calls`) say of those that only some have made."""
+    for kept in shared.kept.values():
+        yield from getattr(kept, "open_calls", tuple)()
 
 
 def _components(ctx: RunContext) -> Iterable[str]:

@@ -32,6 +32,7 @@ from kernbench_core.values import (
 )
 
 if TYPE_CHECKING:
+    from kernbench_core.callsite import CallSite
     from kernbench_core.hazards import Hazards
 
 __all__ = ["Entry", "MemoryStore", "Where", "Write", "WriteTicket"]
@@ -53,6 +54,8 @@ class MemoryStore:
         self.data = data
         #: Who looks for unordered uses while kernels run; None outside a simulation.
         self.hazards: Hazards | None = None
+        #: By PE the call, the line and the time (ns) of the command that was complete last.
+        self.latest: dict[int, tuple[str, CallSite, float]] = {}
         self._spaces: dict[str, SpaceIndex] = {}
         self._abstract: dict[tuple[Shape, str], AbstractValue] = {}
 

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from attrs import define, field
+
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
     from kernbench_core.deadlock import KernelWait
@@ -24,43 +26,92 @@ def waits(ctx: RunContext) -> dict[str, tuple[str, ...]]:
     }
 
 
-def wait_graph(
-    ctx: RunContext, shared: Shared, kernels: Iterable[KernelWait]
-) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return the wait-for graph of kernels and host programs, and each node in words.
+Waits = Mapping[str, tuple[tuple[str, ...], ...]]
+"""What each node waits for: all of these, of each any one."""
 
-    A kernel waits for the PEs that it awaits; a PE that runs no kernel waits for the host program that it belongs to;
-    and that program for the kernels of the launch that it waits for. The bench's own waits are left out.
+
+@define(eq=False)
+class WaitGraph:
+    """What kernels and host programs wait for, and each node in `words`.
+
+    `idle` are the PEs among them that run no kernel, `ended` the host programs that have ended.
+    """
+
+    waits: dict[str, tuple[tuple[str, ...], ...]] = field(factory=dict)
+    words: dict[str, str] = field(factory=dict)
+    idle: list[int] = field(factory=list)
+    ended: list[HostProgram] = field(factory=list)
+
+
+def wait_graph(ctx: RunContext, shared: Shared, kernels: Iterable[KernelWait]) -> WaitGraph:
+    """Return the wait-for graph of kernels and host programs.
+
+    A kernel waits for the PEs that it awaits, of which any may do; a PE that runs no kernel waits for the host program
+    that it belongs to; and that program for the kernels of the launch that it waits for. The bench's own waits are left
+    out.
     """
     sites = ctx.design.pes
     running = {kernel.pe: kernel for kernel in kernels if kernel.pe is not None}
     programs = {pe.index: program for program in shared.programs[1:] for pe in program.pes}
-    graph: dict[str, tuple[str, ...]] = {}
-    words: dict[str, str] = {}
+    found = WaitGraph()
 
     todo: deque[int | HostProgram] = deque(pe for pe, kernel in running.items() if kernel.awaits)
     while todo:
         item = todo.popleft()
         node = sites[item].prefix if isinstance(item, int) else item.name
-        if node in graph:
+        if node in found.waits:
             continue
-        followers: list[int | HostProgram] = []
+        groups: list[tuple[int | HostProgram, ...]] = []
         if not isinstance(item, int):
             launch = getattr(item.waits_for, "launch", None)
-            followers += [] if launch is None else [pe for pe in launch.programs if pe in running]
-            words[node] = f"the program of {node}" + ("" if followers else _end(item))
+            groups += [] if launch is None else [(pe,) for pe in launch.programs if pe in running]
+            found.words[node] = f"the program of {node}" + ("" if groups else _end(item))
+            if item.bridge.finished:
+                found.ended.append(item)
         else:
             kernel, program = running.get(item), programs.get(item)
-            words[node] = node if program is None else f"{node} ({program.name})"
+            found.words[node] = node if program is None else f"{node} ({program.name})"
             if kernel is not None:
-                followers += kernel.awaits
-            elif program is not None:
-                followers.append(program)
+                groups += kernel.awaits
             else:
-                words[node] += ", which runs no kernel"
-        graph[node] = tuple(sites[other].prefix if isinstance(other, int) else other.name for other in followers)
-        todo.extend(followers)
-    return graph, words
+                found.idle.append(item)
+                if program is not None:
+                    groups.append((program,))
+                else:
+                    found.words[node] += ", which runs no kernel"
+        found.waits[node] = tuple(
+            tuple(sites[other].prefix if isinstance(other, int) else other.name for other in group) for group in groups
+        )
+        todo.extend(other for group in groups for other in group)
+    return found
+
+
+def stuck(waits: Waits) -> dict[str, tuple[str, ...]]:
+    """Return the nodes that wait for ever whatever those do that wait for nothing, each with what keeps it.
+
+    A node that waits for any of several is kept only where each of them is.
+    """
+    left = {node: len(groups) for node, groups in waits.items()}
+    waiters: dict[str, list[tuple[str, int]]] = {}
+    for node, groups in waits.items():
+        for number, group in enumerate(groups):
+            for other in group:
+                waiters.setdefault(other, []).append((node, number))
+    free = dict.fromkeys(node for node, count in left.items() if not count)
+    todo, served = deque(free), set()
+    while todo:
+        for node, number in waiters.get(todo.popleft(), ()):
+            if (node, number) not in served:
+                served.add((node, number))
+                left[node] -= 1
+                if not left[node]:
+                    free[node] = None
+                    todo.append(node)
+    return {
+        node: tuple(dict.fromkeys(other for group in groups if free.keys().isdisjoint(group) for other in group))
+        for node, groups in waits.items()
+        if node not in free
+    }
 
 
 def _end(program: HostProgram) -> str:
@@ -94,17 +145,17 @@ def shortest_cycle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     return best
 
 
-def way_out(graph: Mapping[str, tuple[str, ...]], order: Iterable[str]) -> tuple[str, ...]:
+def way_out(waits: Waits, order: Iterable[str]) -> tuple[str, ...]:
     """Return the shortest way from the first node, in `order`, to one that waits for no other; without cycles."""
     start = next(iter(order))
     ways: deque[tuple[str, ...]] = deque([(start,)])
     seen = {start}
     while ways:
         way = ways.popleft()
-        followers = graph[way[-1]]
-        if not followers:
+        groups = waits[way[-1]]
+        if not groups:
             return way
-        for follower in followers:
+        for follower in (other for group in groups for other in group):
             if follower not in seen:
                 seen.add(follower)
                 ways.append((*way, follower))

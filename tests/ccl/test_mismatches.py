@@ -73,8 +73,12 @@ def test_a_whole_report() -> None:
     assert found[6].startswith("      sip0.cube0.pe0.pe_cpu waits in kernel 'algorithm', for ")
     assert found[6].endswith(" (2 PEs wait so):")
     assert found[7] == f"        tl.recv at {recv} waits for a message from sip1.cube0.pe0, 1 received before"
-    assert found[8].startswith("        before that it did ipcq_send, until ")
-    assert found[9:] == [
+    load = line(naive.exchange, "tl.send")
+    assert found[8].startswith(f"        before that they did tl.send at {load}, until ")
+    assert found[9] == "  waited for, and idle:"
+    assert found[10].startswith("    sip1.cube0.pe0 ended its part of barrier #0 of world, called at ")
+    assert found[11].startswith("    sip1.cube0.pe1 ended its part of barrier #0 of world, called at ")
+    assert found[12:] == [
         "  no wait-for cycle: sip0.cube0.pe0 (rank 0) -> sip1.cube0.pe0 (rank 1) -> the program of rank 1, which waits "
         "for broadcast #1 (8192 x f32, src 0) of world"
     ]
