@@ -41,3 +41,14 @@ def test_a_call_in_words() -> None:
     """The name, the number and what must be the same on all ranks."""
     assert str(call(1, 4)) == "all_reduce #4 (8 x f32)"
     assert str(Call(0, "barrier", 0, {}, "b.py:1")) == "barrier #0"
+
+
+def test_calls_that_some_have_not_made_in_words() -> None:
+    """With the group; calls that make groups are in none."""
+    world, groups = Ledger("world", (0, 1, 2)), Ledger("", (0, 1))
+    world.enter(call(1, 0))
+    groups.enter(Call(0, "new_group", 0, {"ranks": "ranks [0, 1]"}, "b.py:1"))
+    assert world.told() == [
+        f"ranks 0, 2 have not made all_reduce #0 (8 x f32) of world, which rank 1 made at {call(1, 0).line}"
+    ]
+    assert groups.told() == ["rank 1 has not made new_group #0 (ranks [0, 1]), which rank 0 made at b.py:1"]
