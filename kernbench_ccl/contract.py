@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
@@ -237,7 +239,7 @@ class Algorithm:
     refuses: Callable[[int, Network], str | None] = _no_refusal
     scratch_count: Callable[[int, int], int] = _no_scratch
     peers: Callable[[int], int] = _few_peers
-    formula: Callable[[Cost], float] | None = None
+    formula: Callable[[Cost], float | None] | None = None
 
     @property
     def file(self) -> str:
@@ -300,6 +302,20 @@ class Algorithm:
                 "all nine on."
             )
         return tuple(given)
+
+    def closed_form(self, cost: Cost) -> float | None:
+        """Return the closed form in ns, None where there is none; KernelError where the module says nonsense."""
+        if self.formula is None:
+            return None
+        found = self._asked("formula", cost)
+        if found is None:
+            return None
+        if not isinstance(found, Real) or isinstance(found, bool) or not 0 <= float(found) < math.inf:
+            raise KernelError(
+                f"{line_of(self.formula)}: formula must return a finite time in ns from 0, or None where it has no "
+                f"closed form, not {found!r}."
+            )
+        return float(found)
 
     def _asked(self, name: str, *arguments: Any) -> Any:
         """Call a function of the module; KernelError with its line for whatever it raises."""

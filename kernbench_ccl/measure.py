@@ -145,12 +145,18 @@ def machine_of(setup: Setup, plugins: Plugins) -> Machine:
 
 
 def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | None:
-    """Return the algorithm's own closed form in ns; None where it has none."""
-    if algorithm.formula is None or machine.world < 2:
+    """Return the algorithm's own closed form in ns; None where it has none.
+
+    It has none for links that differ, for another network laid over the ranks than theirs, and for fewer PEs than ways.
+    """
+    design, settings = machine.graph.checked_design, case.settings
+    alike = len({(link.bandwidth, link.latency) for link in machine.fabric.links}) == 1
+    network = machine_network(design, settings.topology)
+    most = design.cubes_per_sip * design.pes_per_cube
+    if not alike or network != machine.network or min(settings.pes or most, most) < algorithm.ways:
         return None
-    network = machine_network(machine.graph.checked_design, case.settings.topology)
-    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network, case.settings.pipeline)
-    return float(algorithm.formula(cost))
+    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network, settings.pipeline)
+    return algorithm.closed_form(cost)
 
 
 @lru_cache(maxsize=2)

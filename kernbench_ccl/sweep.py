@@ -33,7 +33,7 @@ from kernbench_ccl.selection import machine_network
 from kernbench_ccl.table import Measured, Row
 from kernbench_ccl.tuning import Tuning, load_tuning
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, SanityError, UsageError
+from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.typenames import dtype_of
 from kernbench_core.watchdog import Limits, Progress
@@ -190,15 +190,17 @@ class Sweep:
     setup: Setup
     machine: Machine
     plugins: Plugins
-    limits: Limits | None = None
-    """When each simulation is to be stopped."""
     workers: int = 2
     report: Report | None = None
+    limits: Limits | None = None
+    """When each simulation is to be stopped."""
 
     def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[Row]:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
         both = (False, True) if self.question.collective in IN_PLACE else (False,)
         cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
+        for (_, choice), asked in zip(planned, cases, strict=True):
+            formula_ns(asked[0], self.machine, choice.algorithm)  # what is wrong with it is told before anything runs
         for (_, choice), asked, found in zip(planned, cases, self._ended(cases), strict=True):
             yield self._row(choice, asked[0], [end for end in found if isinstance(end, Measured)])
 
@@ -207,11 +209,17 @@ class Sweep:
         cases = [[self.case(count, choice, False) for choice in choices.values()] for count in counts]
         for asked, found in zip(cases, self._ended(cases, keep=True), strict=True):
             yield [
-                self._row(choice, case, [end])
-                if isinstance(end, Measured)
-                else Failed(case.nbytes(self.machine.world), case.algorithm, end)
+                self._row_or_failure(choice, case, end)
                 for choice, case, end in zip(choices.values(), asked, found, strict=True)
             ]
+
+    def _row_or_failure(self, choice: Choice, case: Case, end: End) -> Row | Failed:
+        if isinstance(end, Measured):
+            try:
+                return self._row(choice, case, [end])
+            except KernelError as error:
+                end = error
+        return Failed(case.nbytes(self.machine.world), case.algorithm, end)
 
     def case(self, count: int, choice: Choice, in_place: bool) -> Case:
         """Return the run of one size by one algorithm."""
@@ -320,6 +328,8 @@ class _Progress:
             wall = time.perf_counter() - self._began
             found = Progress(self._sim_ns + sim_ns, self._events + events, wall, self._done / self._whole)
             self._report(f"{self._ended} of {self._runs} runs", found)
+
+
 def _end_of(future: Future[Measured], keep: bool) -> End:
     """Return what another process measured, or with `keep` the error that ended it."""
     try:
@@ -328,8 +338,6 @@ def _end_of(future: Future[Measured], keep: bool) -> End:
         if not keep:
             raise
         return error
-
-
 
 
 def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]:

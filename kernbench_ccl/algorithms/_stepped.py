@@ -1,8 +1,8 @@
 """The time of whole messages that wait for each other: closed forms of trees, step by step.
 
 A message leaves when those that it waits for are there. On a switch all messages of a rank share its link up and its
-link down; elsewhere every pair of ranks is taken to have a link for itself. A message of s bytes that meets nobody
-takes a + s/b. First ready is first served.
+link down; elsewhere every pair of ranks that has a message must have a link for itself. A message of s bytes that meets
+nobody takes a + s/b. First ready is first served.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
 
+from kernbench_ccl.algorithms import _links
 from kernbench_ccl.algorithms._tree import Tree
 from kernbench_ccl.contract import Cost
 
@@ -30,11 +31,16 @@ class Message:
     turn: int = 0
 
 
-def tree_time(cost: Cost, trees: Sequence[Place], ways: Sequence[str]) -> float:
-    """Return the time in ns of equal parts of a vector that go up trees, or down, or `UP` and then `DOWN`."""
+def tree_time(cost: Cost, trees: Sequence[Place], ways: Sequence[str]) -> float | None:
+    """Return the time in ns of equal parts of a vector that go up trees, or down, or `UP` and then `DOWN`.
+
+    None where messages share links, or would with another root.
+    """
     messages: list[Message] = []
     for place in trees:
         messages += _along(place, cost.world, ways, len(messages))
+    if not _links.around(cost) or not _links.linked(cost, ((m.source, m.target) for m in messages)):
+        return None
     return time_of(cost, messages, cost.nbytes / len(trees))
 
 

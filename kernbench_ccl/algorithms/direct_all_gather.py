@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms import _direct, _links
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, copy
 from kernbench_ccl.contract import Cost, share
@@ -49,7 +49,9 @@ def peers(world: int) -> int:
     return world - 1
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns."""
-    links = cost.world - 1 if cost.network.name == "fully_connected" else 1
+    links = _links.links_of_a_rank(cost)
+    if links is None:
+        return None
     return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)

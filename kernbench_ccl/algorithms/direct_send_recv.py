@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _direct
+from kernbench_ccl.algorithms import _direct, _links
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, copy, exchange, tiles
 from kernbench_ccl.contract import Cost, share
@@ -47,6 +47,8 @@ def direct_send_recv(
 kernel = direct_send_recv
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return a + S/b in ns."""
+    if not _links.around(cost):
+        return None
     return cost.hop + cost.nbytes / cost.bandwidth

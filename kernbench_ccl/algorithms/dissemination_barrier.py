@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from kernbench_ccl.algorithms import _links
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost
@@ -49,6 +50,9 @@ def dissemination_barrier(
 kernel = dissemination_barrier
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return ceil(log2 N) a in ns."""
-    return math.ceil(math.log2(cost.world)) * cost.hop
+    rounds = math.ceil(math.log2(cost.world))
+    if not _links.linked(cost, ((a, (a + (1 << i)) % cost.world) for i in range(rounds) for a in range(cost.world))):
+        return None
+    return rounds * cost.hop

@@ -47,11 +47,12 @@ def double_binary_tree_all_reduce(
 kernel = double_binary_tree_all_reduce
 
 
-def formula(cost: Cost) -> float:
-    """Return 2 log2(N) a + 2 S/b in ns, or step by step the time of the messages of both trees (`_stepped`)."""
-    if cost.pipeline:
-        return 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth
-    return _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP, _stepped.DOWN])
+def formula(cost: Cost) -> float | None:
+    """Return 2 log2(N) a + 2 S/b in ns; step by step, and at most, the time of all messages of both trees."""
+    stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP, _stepped.DOWN])
+    if stepped is None or not cost.pipeline:
+        return stepped
+    return min(stepped, 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth)
 
 
 def _place(cost: Cost, which: int) -> _stepped.Place:

@@ -51,11 +51,12 @@ def scratch_count(count: int, world: int) -> int:
     return count
 
 
-def formula(cost: Cost) -> float:
-    """Return log2(N) a + S/b in ns, or step by step the time of the messages of both trees (`_stepped`)."""
-    if cost.pipeline:
-        return math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth
-    return _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP])
+def formula(cost: Cost) -> float | None:
+    """Return log2(N) a + S/b in ns; step by step, and at most, the time of all messages of both trees (`_stepped`)."""
+    stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP])
+    if stepped is None or not cost.pipeline:
+        return stepped
+    return min(stepped, math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth)
 
 
 def _place(cost: Cost, which: int) -> _stepped.Place:

@@ -11,9 +11,10 @@ other N: 2 log2(n) a + 2 (n - 1)/n S/b and two more steps of a + S/b.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from kernbench_ccl.algorithms import _halving
+from kernbench_ccl.algorithms import _halving, _links
 from kernbench_ccl.algorithms._halving import Cube
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Message, Segment, Tile, ahead, cut, exchange, meet, tiles
@@ -42,7 +43,7 @@ def halving_doubling_all_reduce(
     extra = world - members
     folded = rank < 2 * extra
     member = rank // 2 if folded else rank - extra
-    cube = Cube(member, members, lambda other: 2 * other + 1 if other < extra else other + extra)
+    cube = Cube(member, members, partial(_rank_of, extra))
     segments = cut(start, end, members)
     partner = rank ^ 1 if folded else None
     if not tl.collective.pipeline:
@@ -62,6 +63,11 @@ def halving_doubling_all_reduce(
 
 
 kernel = halving_doubling_all_reduce
+
+
+def _rank_of(extra: int, member: int) -> int:
+    """Return the rank of a member, where `extra` members stand for two ranks each."""
+    return 2 * member + 1 if member < extra else member + extra
 
 
 def _with_partner(
@@ -128,7 +134,7 @@ def _stepped(
             pass
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return 2 log2(n) a + 2 (n - 1)/n S/b in ns, and 2(a + S/b) more where N is no power of two.
 
     On a switch S/(2 b) more still: the first half that a member sends which has nobody to wait for shares the last link
@@ -136,5 +142,10 @@ def formula(cost: Cost) -> float:
     """
     steps = cost.world.bit_length() - 1
     members, wire = 1 << steps, cost.nbytes / cost.bandwidth
+    extra = cost.world - members
+    rank_of = partial(_rank_of, extra)
+    pairs = [(rank_of(member), rank_of(member ^ 1 << i)) for i in range(steps) for member in range(members)]
+    if not _links.linked(cost, [*pairs, *((rank, rank ^ 1) for rank in range(2 * extra))]):
+        return None
     folding = 2 * (cost.hop + wire) + (wire / 2 if cost.network.name == "switch" else 0.0)
     return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + (0.0 if members == cost.world else folding)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _grid, _ring
+from kernbench_ccl.algorithms import _grid, _links, _ring
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import run
 from kernbench_ccl.contract import Cost
@@ -63,6 +63,8 @@ def rings_of(cubes: tuple[int, int], rank: int, world: int, pe: int, n_pe: int) 
     ]
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return 2(N - 1)(a + S/(N b)) in ns; S is one vector."""
+    if not _links.around(cost):
+        return None
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms import _links, _ring
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, run
 from kernbench_ccl.contract import Cost, share
@@ -42,6 +42,8 @@ def ring_all_gather(
 kernel = ring_all_gather
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return (N - 1)(a + S/(N b)) in ns; S is the size of all parts."""
+    if not _links.around(cost):
+        return None
     return (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

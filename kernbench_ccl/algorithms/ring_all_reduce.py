@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms import _links, _ring
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import cut, run
 from kernbench_ccl.contract import Cost, share
@@ -43,6 +43,8 @@ def ring_all_reduce(
 kernel = ring_all_reduce
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return 2(N - 1)(a + S/(N b)) in ns."""
+    if not _links.around(cost):
+        return None
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

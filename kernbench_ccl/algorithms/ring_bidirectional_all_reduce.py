@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms import _links, _ring
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import cut, run
 from kernbench_ccl.contract import Cost, share
@@ -46,7 +46,9 @@ def ring_bidirectional_all_reduce(
 kernel = ring_bidirectional_all_reduce
 
 
-def formula(cost: Cost) -> float:
-    """Return 2(N - 1)(a + S/(2 N b)) in ns, with two ranks S/(N b)."""
-    directions = min(2, cost.world - 1) or 1
+def formula(cost: Cost) -> float | None:
+    """Return 2(N - 1)(a + S/(2 N b)) in ns, with two ranks or on a switch S/(N b)."""
+    if not _links.around(cost):
+        return None
+    directions = 1 if cost.world == 2 or cost.network.name == "switch" else 2
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (directions * cost.world * cost.bandwidth))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kernbench_ccl.algorithms import _tree
+from kernbench_ccl.algorithms import _links, _tree
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost, share
@@ -47,9 +47,12 @@ def scratch_count(count: int, world: int) -> int:
     return count
 
 
-def formula(cost: Cost) -> float:
-    """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns, or step by step (N - 1)(a + S/b)."""
+def formula(cost: Cost) -> float | None:
+    """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns, or step by step, and at most, (N - 1)(a + S/b)."""
+    if not _links.around(cost):
+        return None
     wire = cost.nbytes / cost.bandwidth
+    stepped = (cost.world - 1) * (cost.hop + wire)
     if not cost.pipeline:
-        return (cost.world - 1) * (cost.hop + wire)
-    return (math.sqrt(max(0, cost.world - 2) * cost.hop) + math.sqrt(wire)) ** 2 + cost.hop
+        return stepped
+    return min(stepped, (math.sqrt((cost.world - 2) * cost.hop) + math.sqrt(wire)) ** 2 + cost.hop)

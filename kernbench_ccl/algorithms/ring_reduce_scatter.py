@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_ccl.algorithms import _ring
+from kernbench_ccl.algorithms import _links, _ring
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, run
 from kernbench_ccl.contract import Cost, share
@@ -48,6 +48,8 @@ def scratch_count(count: int, world: int) -> int:
     return count
 
 
-def formula(cost: Cost) -> float:
+def formula(cost: Cost) -> float | None:
     """Return (N - 1)(a + S/(N b)) in ns; S is the size of all parts."""
+    if not _links.around(cost):
+        return None
     return (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

@@ -29,10 +29,16 @@ def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind
 def refuses(world, network):
     REFUSES
 '''
+PAIR = """if pe == 0:
+        tl.send(tl.load(in_ptr, shape=(count,)), 1 - rank)
+        tl.store(out_ptr, tl.recv((count,), 'f16', 1 - rank))"""
 MODULES = {
     "acme_hanging": GOOD.replace("BODY", "tl.recv((1,), 'f16', (rank + 1) % world)").replace("REFUSES", "return None"),
     "acme_crashing": GOOD.replace("BODY", "1 / 0").replace("REFUSES", "return None"),
     "acme_asking": GOOD.replace("BODY", "pass").replace("REFUSES", "raise ValueError('no idea')"),
+    "acme_forming": GOOD.replace("BODY", PAIR).replace("refuses(world, network)", "formula(cost)").replace(
+        "REFUSES", "return 'abc'"
+    ),
     "acme_importing": "import acme_libfoo\n",
     "acme_bare": GOOD.replace('COLLECTIVE = "all_reduce"\n', "").replace("BODY", "pass").replace("REFUSES", "pass"),
 }
@@ -128,6 +134,21 @@ def test_all_lists_the_broken_one_and_marks_those_that_fail(plugins_of, capsys):
         for size in (1024, 2048)
         for name, code in (("crashing", 6), ("hanging", 4))
     ]
+
+
+def test_a_wrong_closed_form_ends_its_own_table_only(plugins_of, capsys, tmp_path):
+    """Before anything is simulated; beside others it is one that failed."""
+    plugins = plugins_of("acme_forming")
+    told = (
+        f"{tmp_path}/acme_forming.py:15: formula must return a finite time in ns from 0, or None where it has no "
+        "closed form, not 'abc'."
+    )
+    assert main(["ccl", "all_reduce", *SMALL, "--algo", "forming"], plugins) == 6
+    assert capsys.readouterr().err == f"error: {told}\n"
+    assert main(["ccl", "all_reduce", *SMALL, "--algo", "all"], plugins) == 6
+    out, err = capsys.readouterr()
+    assert err == f"error: 1 KiB by acme.forming_all_reduce: {told}\n"
+    assert " is best at every size." in out
 
 
 def test_check_all_counts_the_broken_one(plugins_of, capsys, monkeypatch):

@@ -141,7 +141,7 @@ def test_halving_alone_takes_a_power_of_two(name: str) -> None:
         ("direct_all_reduce", Network("fully_connected", 8, 8), 2 * (500 + 1e4 / 8)),
         ("direct_all_to_all", Network("fully_connected", 8, 8), 500 + 1e4 / 8),
         ("direct_all_to_all", Network("switch", 8, 8), 1000 + 1e4 * 7 / 8),
-        ("dissemination_barrier", Network("ring", 9, 9), 4 * 500),
+        ("dissemination_barrier", Network("fully_connected", 9, 9), 4 * 500),
     ],
 )
 def test_closed_forms(name: str, network: Network, right: float) -> None:

@@ -117,13 +117,87 @@ def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbyte
     Halving among a number of ranks that is no power of two is run on one PE in fine chunks: what comes early otherwise
     holds the wires to it for a chunk of a link each.
     """
-    folded = name == "halving_doubling" and world & (world - 1)
-    if folded:
-        measured, formula, bound = ideal(name, what, min(nbytes, 16384), world, network, *FINE, pes=1)
-    else:
-        measured, formula, bound = ideal(name, what, nbytes, world, network)
+    measured, formula, bound = stepped(name, what, nbytes, world, network)
     assert measured.time_ns == pytest.approx(formula, rel=0.01)
     assert bound <= measured.time_ns
+
+
+def stepped(name, what, nbytes, world, network):
+    if name == "halving_doubling" and world & (world - 1):
+        return ideal(name, what, min(nbytes, 16384), world, network, *FINE, pes=1)
+    return ideal(name, what, nbytes, world, network)
+
+
+METHODS = sorted({(name, what) for name, what, _ in EVERY})
+NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
+
+
+def forms(name, what, nbytes, world, network):
+    """Return the closed forms pipelined and step by step, None where there is none; nothing where it refuses."""
+    on = machine(world, f"system.network.topology={network}", idealised=True)
+    algorithm = load_algorithm(PLUGINS.algorithms, f"ccl.{name}_{what}", what)
+    if algorithm.refusal(on.network) is not None:
+        return ()
+    asked = [case(name, what, nbytes, world, pipeline=pipeline) for pipeline in (True, False)]
+    return tuple(formula_ns(one, on, algorithm) for one in asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("name", "what"), METHODS)
+def test_a_closed_form_holds_on_every_network_or_there_is_none(name, what, network):
+    """Of 2 to 6 ranks: what a network has no links for, a form that counts the messages of a step alone leaves out."""
+    for world in range(2, 7):
+        both = forms(name, what, 24576, world, network)
+        if both and both[1] is not None:
+            measured, formula, _ = stepped(name, what, 24576, world, network)
+            assert measured.time_ns == pytest.approx(formula, rel=0.01), world
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("name", "what"), METHODS)
+def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, network):
+    """Also where messages share links."""
+    for world in range(2, 7):
+        if forms(name, what, 24576, world, network):
+            measured, _, bound = ideal(name, what, 24576, world, network, pipeline=True)
+            assert bound <= measured.time_ns, world
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_pipelined_form_is_at_most_that_of_whole_steps(network):
+    """Of every algorithm, of few bytes and of many; one has a form where the other has."""
+    for world in (2, 3, 4, 5, 6, 8):
+        for name, what in METHODS:
+            for nbytes in (1024, 1 << 22):
+                if found := forms(name, what, nbytes, world, network):
+                    assert found[0] == found[1] or 0 < found[0] <= found[1], (name, what, world)
+
+
+@pytest.mark.parametrize("what", ["all_gather", "all_reduce", "broadcast", "reduce"])
+def test_three_ranks_of_a_ring_are_fully_connected(what):
+    """Messages to all others have links of their own; with four ranks they share some, and there is no form."""
+    measured, formula, _ = ideal("direct", what, 24576, 3, "ring")
+    assert measured.time_ns == pytest.approx(formula, rel=0.01)
+    assert forms("direct", what, 24576, 3, "ring") == forms("direct", what, 24576, 3, "fully_connected")
+    assert forms("direct", what, 24576, 4, "ring") == (None, None)
+
+
+def test_other_links_have_no_closed_form():
+    """Another network laid over the ranks, links that differ, fewer PEs than ways."""
+    algorithm = load_algorithm(PLUGINS.algorithms, "ccl.ring_all_reduce", "all_reduce")
+    on = machine(4, "system.network.topology=ring", idealised=True)
+    asked = case("ring", "all_reduce", 24576, 4)
+    assert formula_ns(asked, on, algorithm) == pytest.approx(ring(4, 24576))
+    laid = evolve(asked, settings=evolve(asked.settings, topology="fully_connected"))
+    assert formula_ns(laid, on, algorithm) is None
+    slow = "system.network.links=[{match: sip0-sip1, bandwidth: 10 GB/s}]"
+    assert formula_ns(asked, machine(4, slow, idealised=True), algorithm) is None
+    torus = machine(4, "system.network.topology=torus_2d", idealised=True)
+    four_ways = load_algorithm(PLUGINS.algorithms, "ccl.torus_all_reduce", "all_reduce")
+    assert formula_ns(case("torus", "all_reduce", 24576, 4), torus, four_ways) is not None
+    assert formula_ns(case("torus", "all_reduce", 24576, 4, pes=2), torus, four_ways) is None
 
 
 @pytest.mark.parametrize(("network", "hop"), [("fully_connected", 500), ("switch", 1000)])
@@ -317,12 +391,9 @@ def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, w
     assert bound <= streamed.time_ns <= stepped.time_ns
 
 
-METHODS = sorted({(name, what) for name, what, _ in EVERY})
-
-
 @given(
     st.sampled_from(METHODS),
-    st.sampled_from(("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")),
+    st.sampled_from(NETWORKS),
     st.integers(2, 6),
     st.integers(1, 12_000),
     st.booleans(),

@@ -6,6 +6,7 @@ import itertools
 import types
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +191,42 @@ def test_what_functions_of_a_module_raise_or_return_wrongly_is_told_with_their_l
     assert said(found.arguments, KernelContext(1, 2, 3, 4, 5, 6, 7, 8, 9, call())) == (
         f"{__file__}:{raising.__code__.co_firstlineno + 1}: kernel_args of acme.mine raised AttributeError: "
         "'KernelContext' object has no attribute 'nothing'.",
+        6,
+    )
+
+
+def always(value: object) -> Any:
+    """Return a formula that gives one value."""
+    return lambda cost: value
+
+
+COST = Cost(4, 1e6, 100.0, 500.0, RING)
+
+
+@pytest.mark.parametrize("nonsense", ["abc", float("nan"), float("inf"), -5, True, [1.0]])
+def test_a_closed_form_is_a_time_or_none(nonsense: object) -> None:
+    """Whatever else a formula returns is told with its line; numbers of numpy are numbers."""
+    formula = always(nonsense)
+    assert said(read_algorithm(module(formula=formula), "acme.mine").closed_form, COST) == (
+        f"{__file__}:{formula.__code__.co_firstlineno}: formula must return a finite time in ns from 0, or None where "
+        f"it has no closed form, not {nonsense!r}.",
+        6,
+    )
+    for right in (np.float64(5.5), np.int64(5), 0, 5):
+        assert read_algorithm(module(formula=always(right)), "acme.mine").closed_form(COST) == right
+    assert read_algorithm(module(formula=always(None)), "acme.mine").closed_form(COST) is None
+    assert read_algorithm(module(), "acme.mine").closed_form(COST) is None
+
+
+def test_what_a_closed_form_raises_is_told_with_its_line() -> None:
+    """As what the other functions of a module raise."""
+
+    def formula(cost: Cost) -> float:
+        return cost.nbytes / 0
+
+    assert said(read_algorithm(module(formula=formula), "acme.mine").closed_form, COST) == (
+        f"{__file__}:{formula.__code__.co_firstlineno + 1}: formula of acme.mine raised ZeroDivisionError: float "
+        "division by zero.",
         6,
     )
 

@@ -1,0 +1,34 @@
+"""Which ranks have links of their own to each other: where closed forms hold, which count the messages of a step alone.
+
+A switch joins everyone: each rank has one link to it, which its messages share. On other networks a message that takes
+several links shares them with others, and no closed form here says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kernbench_ccl.contract import Cost
+from kernbench_core.networks import NETWORKS, Extent
+
+
+def linked(cost: Cost, pairs: Iterable[tuple[int, int]]) -> bool:
+    """Whether these pairs of ranks have a link each, or a switch joins all ranks."""
+    if cost.network.name == "switch":
+        return True
+    extent = Extent(cost.network.world, cost.network.width, cost.network.height)
+    links = {(link.sip, link.other_sip) for link in NETWORKS[cost.network.name].links(extent)}
+    return all((a, b) in links or (b, a) in links for a, b in pairs)
+
+
+def around(cost: Cost) -> bool:
+    """Whether each rank has a link to the next one, the last to the first: then whoever is the root sees the same."""
+    return linked(cost, ((rank, (rank + 1) % cost.world) for rank in range(cost.world)))
+
+
+def links_of_a_rank(cost: Cost) -> int | None:
+    """Return over how many links a rank sends to all others: one to each, or one to a switch; None elsewhere."""
+    if cost.network.name == "switch":
+        return 1
+    everyone = ((a, b) for a in range(cost.world) for b in range(a))
+    return cost.world - 1 if linked(cost, everyone) else None
