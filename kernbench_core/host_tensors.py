@@ -5,6 +5,7 @@ Copies take the time of the copy, allocations that of telling the MMUs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_core.callsite import CallSite, site_of_frame
 from kernbench_core.device_tensor import Array, DeviceTensor, cell_of
 from kernbench_core.dtypes import dtype_name, numpy_dtype
 from kernbench_core.errors import ShapeError
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 class Expectation:
     """Keep what a tensor must be: the value it held when checked, and the array or its maker.
 
-    `rtol` and `atol` None mean the dtype's own tolerance.
+    `rtol` and `atol` None mean the dtype's own tolerance. `program` checked it, at the line `site`.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Expectation:
     expected: Array | Callable[[], Array]
     rtol: float | None
     atol: float | None
+    program: HostProgram | None = None
+    site: CallSite | None = None
 
     def array(self) -> Array:
         """Return the expected array, computing it when it was given as a function."""
@@ -173,9 +177,10 @@ class HostTensors(HostProgram):
                 f"not {np.shape(expected)}."
             )
         made = expected if callable(expected) else np.array(expected)
+        site = site_of_frame(sys._getframe())
         for replica, value in tensor.distinct().items():
             name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
-            self.shared.expectations.append(Expectation(name, value, made, rtol, atol))
+            self.shared.expectations.append(Expectation(name, value, made, rtol, atol, self, site))
 
     # Inside -----------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ def _verdict(result: RunResult) -> Text:
     error = f", largest error {found.max_abs_error:.3g}"
     if found.ok:
         return Text.assemble(("data verified", "bold green"), f": {tensors}{error}")
-    return Text.assemble(("DATA IS WRONG", "bold red"), f": {len(found.failures)} of {tensors}{error}")
+    return Text.assemble(("DATA IS WRONG", "bold red"), f": {found.wrong} of {tensors}{error}")
 
 
 def _headline(result: RunResult) -> Text:
@@ -169,7 +169,9 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
     lines: list[RenderableType] = [verdict(result)]
     if result.verification is not None:
         lines.extend(
-            Text(f"  {line}", "red") for failure in result.verification.failures for line in failure.splitlines()
+            Padding(Text(line.lstrip(), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))
+            for failure in result.verification.failures
+            for line in failure.splitlines()
         )
     lines.extend(_hazards(result, verbose))
     lines.append(_counts(result))

@@ -112,6 +112,7 @@ class RunResult:
             "verified": self.verified,
             "max_abs_error": finite(self.max_abs_error),
             "checked": 0 if self.verification is None else self.verification.checked,
+            "wrong": 0 if self.verification is None else self.verification.wrong,
             "failures": [] if self.verification is None else list(self.verification.failures),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],

@@ -214,6 +214,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
         tcm_map=request.tcm_map,
         plugins=request.plugins,
     )
+    if request.verify_data and engine.ctx.op_logger is not None:
+        engine.ctx.op_logger.sites = {}  # for what is said of wrong data
     try:
         engine.run(request.bench.function, request.values, name=request.bench.name)
         verification = _verify(engine) if request.verify_data else None
@@ -240,16 +242,19 @@ def _verify(engine: GraphEngine) -> Verification:
     from kernbench_core.executor import DataExecutor
     from kernbench_core.oplog import Access
     from kernbench_core.verification import Expected
+    from kernbench_core.wrong_data import WrongData, check_names
 
-    expected: dict[str, Expected] = {}
-    for expectation in engine.expectations:
-        name = f"tensor {expectation.name!r}"
-        if name in expected:
-            name += f" (check {len(expected) + 1})"
-        expected[name] = Expected(
-            Access("", ()), _reference(expectation), expectation.rtol, expectation.atol, value=expectation.value
-        )
-    return DataExecutor(engine.op_log, engine.store, engine.functions).verify(expected)
+    expected, told = {}, {}
+    for number, (name, each) in enumerate(zip(check_names(engine.expectations), engine.expectations, strict=True)):
+        told[str(number)] = name, each
+        expected[str(number)] = Expected(Access("", ()), _reference(each), each.rtol, each.atol, value=each.value)
+    executor = DataExecutor(engine.op_log, engine.store, engine.functions)
+    verification = executor.verify(expected)
+    if not verification.found:
+        return verification
+    logger = engine.ctx.op_logger
+    sites = {} if logger is None or logger.sites is None else logger.sites
+    return WrongData(engine.op_log, executor, engine.shared.launches, sites).told(verification, told)
 
 
 def _reference(expectation: Expectation) -> Any:

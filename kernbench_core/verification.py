@@ -67,6 +67,11 @@ class Verification:
     failures: tuple[str, ...]
     found: tuple[Failure, ...] = field(default=(), eq=False, repr=False)
 
+    @property
+    def wrong(self) -> int:
+        """How many of the things checked are wrong; failures that are alike may be told once."""
+        return len(self.found) or len(self.failures)
+
     def __bool__(self) -> bool:
         return self.ok
 

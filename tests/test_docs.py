@@ -71,6 +71,7 @@ def test_the_index_names_every_page() -> None:
         ("```console\n$ kernbench run nothing\n```\n", "`kernbench run nothing` must succeed, and exits with 2"),
         ("```console\n$ kernbench --version\nkernbench 9.9.9\n```\n", "`kernbench --version` must print what the page"),
         ("```console\n$ kernbench --version\nerror: no\n```\n", "`kernbench --version` must fail, and exits with 0"),
+        ("```console\n$ kernbench --version\nx\nDATA IS WRONG: 1\n```\n", "`kernbench --version` must fail, and"),
         ("```console\n$ kernbench --version\n```\n", None),
     ],
 )
@@ -106,6 +107,14 @@ def test_update_writes_down_what_is_printed(
     assert docs.check("page.md", all_plugins, update=True) == []
     assert "error: something" not in page.read_text() and "\nbad\n" not in page.read_text()
     assert docs.check("page.md", all_plugins) == []
+
+
+def test_lines_about_wrong_data_may_break_elsewhere(docs: ModuleType) -> None:
+    """They are as long as paths are; the words count, and so do the lines around."""
+    shown = "a\n\nDATA IS WRONG: 1 of 1\n  tensor at\n  x.py:4\n254 ops, b\n"
+    assert docs.comparable(shown) == docs.comparable(shown.replace("at\n ", "at"))
+    assert docs.comparable(shown) != docs.comparable(shown.replace("tensor", "x"))
+    assert docs.comparable(shown) != docs.comparable(shown.replace("a\n\n", "a\n"))
 
 
 def test_real_times_are_not_compared(docs: ModuleType) -> None:

@@ -231,8 +231,9 @@ def test_a_wrong_result_says_where_and_who_made_it(folder: Any) -> None:
     text = " ".join(outcome.out.split())
     assert "DATA IS WRONG: 1 of 1 tensor, largest error 5 " in text
     assert (
-        "tensor 'x' must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 256 elements differ: 100-101; "
+        "k.py:10, must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 256 elements differ: 100-101; "
         "the worst is [101]: got "
     ) in text
+    assert "tensor 'x', checked at " in text and ": written by the host -> load at k.py:" in text
     assert "It was made by mul (op 1 of PE 1, sip0.cube0.pe1.pe_math, " in text
     assert (outcome.code, outcome.err) == (1, "")

@@ -133,7 +133,8 @@ def test_copies_that_differ_are_told() -> None:
     assert result.verified is False
     assert result.verification.checked == 2
     (failure,) = result.verification.failures
-    assert failure.startswith("tensor 'x, replica 5' must equal what is expected within rtol=1e-05, atol=1e-05, but 4 ")
+    assert failure.startswith(f"tensor 'x, replica 5', checked at {__file__}:")
+    assert " must equal what is expected within rtol=1e-05, atol=1e-05, but 4 of " in failure
 
 
 def test_hazards_are_found_between_a_shard_and_the_whole() -> None:

@@ -533,4 +533,4 @@ def test_what_is_expected_may_have_any_dtype(dtype: str) -> None:
         rt.check(x, np.arange(8) + 1.0)
 
     result = run(bench, verify_data=True)
-    assert [text.partition(" must")[0] for text in result.verification.failures] == ["tensor 'x' (check 4)"]
+    assert [text.partition(", checked")[0] for text in result.verification.failures] == ["tensor 'x' (check 4)"]

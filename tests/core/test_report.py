@@ -52,6 +52,18 @@ def test_a_failure_is_shown_where_it_is(samples: ModuleType) -> None:
     assert "DATA IS WRONG: 1 of 2 tensors, largest error 3\n  tensor 'c' differs at (0, 1): 4.0 must be 1.0.\n" in text
 
 
+def test_a_long_failure_keeps_its_indentation(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its lines goes on below its own start."""
+    monkeypatch.setenv("COLUMNS", "60")
+    failure = "tensor 'c' must equal what is expected, " + "y " * 10 + "of:\n  1.0: made by " + "x " * 40
+    wrong = attrs.evolve(samples.WRONG, failures=(failure,))
+    out = io.StringIO()
+    print_result(samples.make_result(wrong), make_console(out))
+    told = out.getvalue().partition("largest error 3\n")[2].splitlines()[:4]
+    assert told[:2] == ["  tensor 'c' must equal what is expected, y y y y y y y y y", "  y of:"]
+    assert told[2].startswith("    1.0: made by x x ") and told[3].startswith("    x x ")
+
+
 def test_not_verified_and_interrupted_are_said(samples: ModuleType) -> None:
     """Silence is never taken for a verdict."""
     assert "\ndata not verified (--verify-data does)\n" in plain(samples, verification=None)

@@ -54,6 +54,7 @@ def test_verified_has_three_states(
     assert result.verified is verified
     assert result.to_json()["verified"] is verified
     assert result.to_json()["max_abs_error"] == error
+    assert result.to_json()["wrong"] == (1 if verified is False else 0)
 
 
 def test_json_has_no_nan(samples: ModuleType) -> None:

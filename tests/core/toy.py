@@ -88,7 +88,7 @@ class FakeEngine:
         self.op_log, self.store = FakeLog(), SimpleNamespace()
         self.expectations: list[Any] = []
         self.rows: list[Any] = []
-        self.ctx = SimpleNamespace(tcm_recorder=None, hazards=SimpleNamespace(found=tuple))
+        self.ctx = SimpleNamespace(op_logger=None, tcm_recorder=None, hazards=SimpleNamespace(found=tuple))
         engines.append(self)
 
     def run(self, bench: Any, params: Any, *, name: str) -> None:

@@ -1,0 +1,188 @@
+"""What a run says of checked tensors that are wrong: whose, where, which op made the worst element, and of what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from kernbench_core.callsite import CallSite, describe_site, line_number
+from kernbench_core.dtypes import itemsize
+from kernbench_core.errors import KernbenchError
+from kernbench_core.launch_names import called
+from kernbench_core.provenance import Element, Origin, Provenance
+
+if TYPE_CHECKING:
+    from kernbench_core.executor import DataExecutor
+    from kernbench_core.host_program import HostProgram, LaunchHandle
+    from kernbench_core.host_tensors import Expectation
+    from kernbench_core.oplog import OpLog, OpRecord
+    from kernbench_core.values import OpId
+    from kernbench_core.verification import Failure, Verification
+
+#: Elements that one was made of that are told, of each failure, and failures of which that is told.
+_MOST_ORIGINS: Final = 8
+_MOST_EXPLAINED: Final = 8
+#: Ops on the way of an element that are told; of more, the first and the last.
+_MOST_STEPS: Final = 5
+_WORDS: Final = {"dma_read": "load", "dma_write": "store", "ipcq_recv": "recv"}
+
+
+def check_names(expectations: Sequence[Expectation]) -> list[str]:
+    """Return what failures call each tensor that is checked; one that its program checks again has a number."""
+    checks: Counter[HostProgram | None] = Counter()
+    seen: set[tuple[HostProgram | None, str]] = set()
+    names = []
+    for each in expectations:
+        checks[each.program] += 1
+        again = (each.program, each.name) in seen
+        seen.add((each.program, each.name))
+        names.append(f"tensor {each.name!r}" + (f" (check {checks[each.program]})" if again else ""))
+    return names
+
+
+@frozen
+class WrongData:
+    """Say of failures whose they are, and what made them.
+
+    `sites` has the kernel line of each op, `launches` are those of the run.
+    """
+
+    log: OpLog
+    executor: DataExecutor
+    launches: Sequence[LaunchHandle]
+    sites: Mapping[OpId, CallSite | None]
+    #: By PE, when launches started there, in ns.
+    _starts: dict[int, list[tuple[float, LaunchHandle]]] = field(init=False)
+
+    @_starts.default
+    def _by_pe(self) -> dict[int, list[tuple[float, LaunchHandle]]]:
+        found: dict[int, list[tuple[float, LaunchHandle]]] = {}
+        for handle in self.launches:
+            for pe, start in handle.launch.started_ns.items():
+                found.setdefault(pe, []).append((start, handle))
+        return found
+
+    def told(self, verification: Verification, expectations: Mapping[str, tuple[str, Expectation]]) -> Verification:
+        """Return a verdict whose failures are told in full; those of several programs that are alike, once.
+
+        `expectations` gives, by the name that a failure has, what to call it and what was expected.
+        """
+        alike: dict[tuple[str, str, str], list[tuple[int, str, Failure]]] = {}
+        for failure in verification.found:
+            name, expectation = expectations[failure.name]
+            line = f", checked at {describe_site(expectation.site)}," if expectation.site is not None else ""
+            program = expectation.program
+            number, whose = (0, "") if program is None else (program.number, program.name)
+            alike.setdefault((name, line, failure.words), []).append((number, whose if number else "", failure))
+        told: list[str] = []
+        for (name, line, words), found in alike.items():
+            found.sort(key=lambda each: each[0])
+            _, first, failure = found[0]
+            where = f"On {first} it" if first and len({each.maker for _, _, each in found}) > 1 else "It"
+            maker = self._maker(failure, where) if len(told) < _MOST_EXPLAINED else failure.maker
+            told.append(f"{name}{_of_programs([whose for _, whose, _ in found if whose])}{line} {words}{maker}")
+        return evolve(verification, failures=tuple(told))
+
+    def _maker(self, failure: Failure, it: str) -> str:
+        """Return the sentence that says what made the worst element, and the lines that say of what."""
+        if failure.value is None or failure.worst is None:
+            return failure.maker
+        provenance = Provenance(self.log)
+        at = int(np.ravel_multi_index(failure.worst, failure.value.shape)) if failure.worst else 0
+        element = Element(failure.value, at * itemsize(failure.value.dtype))
+        maker = provenance.maker(element)
+        if maker is None or maker.op_id is None:
+            return failure.maker
+        launch = self._launch(maker)
+        origins = list(provenance.origins(element, lambda record: _of_one_call(launch, self._launch(record))))
+        told = f" {it} was made by {maker}{self._at(maker)}{self._in(launch)}"
+        if any(origin.record is not None and origin.record.op_id == maker.op_id for origin in origins):
+            return f"{told}."
+        return "\n  ".join([f"{told}, of:", *self._lines(origins)])
+
+    def _lines(self, origins: Sequence[Origin]) -> Iterable[str]:
+        """Yield a line for each element that one was made of: first what kernels made, then what the host wrote."""
+        ordered = sorted(origins, key=lambda origin: origin.record is None)
+        for origin in ordered[:_MOST_ORIGINS]:
+            way = origin.way[:-1]  # the last is what made the worst element
+            steps = [self._step(*each) for each in zip(way, (origin.record, *way), strict=False)]
+            if len(steps) > _MOST_STEPS:
+                steps[2:-1] = [f"{len(steps) - 3} more"]
+            yield " -> ".join([f"{self._number(origin.element)}: {self._made(origin)}", *steps])
+        left = ordered[_MOST_ORIGINS:]
+        if left:
+            host = sum(origin.record is None for origin in left)
+            yield f"and {len(left)} more" + (f", {host} of which the host wrote" if host else "")
+
+    def _made(self, origin: Origin) -> str:
+        record = origin.record
+        if record is None or record.op_id is None:
+            return "written by the host"
+        op = f"{_word(record)} (op {record.op_id[1]} of PE {record.op_id[0]})"
+        return f"{op}{self._at(record)}{self._in(self._launch(record))}"
+
+    def _step(self, record: OpRecord, before: OpRecord | None) -> str:
+        """Say what one op on the way did, and who, where that is another program than before."""
+        launch, previous = self._launch(record), None if before is None else self._launch(before)
+        who = _program(launch)
+        by = f" by {who}" if who and (previous is None or _program(previous) != who) else ""
+        site = None if record.op_id is None else self.sites.get(record.op_id)
+        line = "" if site is None else f" at {Path(site[0].co_filename).name}:{line_number(site)}"
+        return f"{_word(record)}{by}{line}"
+
+    def _at(self, record: OpRecord) -> str:
+        site = None if record.op_id is None else self.sites.get(record.op_id)
+        return "" if site is None else f" at {describe_site(site)}"
+
+    def _in(self, launch: LaunchHandle | None) -> str:
+        if launch is None:
+            return ""
+        who = _program(launch)
+        return f", in {called(launch)}" + (f" by {who}" if who else "")
+
+    def _launch(self, record: OpRecord) -> LaunchHandle | None:
+        """Return the launch that an op belongs to: the last that had started on its PE."""
+        pe = -1 if record.op_id is None else record.op_id[0]
+        before = [start for start in self._starts.get(pe, ()) if start[0] <= record.t_start]
+        return max(before, key=lambda start: start[0])[1] if before else None
+
+    def _number(self, element: Element) -> str:
+        """Spell what an element is; a question mark where that cannot be computed."""
+        try:
+            array: Any = self.executor.materialize(element.value)
+        except KernbenchError:
+            return "?"
+        number = array.reshape(-1)[element.byte // element.size]
+        return str(number.astype(np.int64 if array.dtype.kind in "iub" else np.float64))
+
+
+def _of_one_call(one: LaunchHandle | None, other: LaunchHandle | None) -> bool:
+    """Whether launches are one, or those of several ranks for one call of a collective."""
+    return one is other or (one is not None and other is not None and bool(one.label) and one.label == other.label)
+
+
+def _program(launch: LaunchHandle | None) -> str:
+    return launch.program.name if launch is not None and launch.program.number else ""
+
+
+def _word(record: OpRecord) -> str:
+    return _WORDS.get(record.op_name, record.op_name)
+
+
+def _of_programs(names: Sequence[str]) -> str:
+    """Spell whose a failure is: " of rank 1", " of ranks 0-2, 5"; "" for the bench's own."""
+    if len(names) < 2:
+        return f" of {names[0]}" if names else ""
+    runs: list[list[int]] = []
+    for number in sorted({int(name.rpartition(" ")[2]) for name in names}):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    listed = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f" of {names[0].rpartition(' ')[0]}s {listed}"
