@@ -7,6 +7,7 @@ order on all ranks. What kernbench has not is refused by name. docs/distributed.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -63,6 +64,12 @@ def spawn(fn: Callable[..., Any], nprocs: int | None = None, args: Sequence[obje
         )
     if not callable(fn):
         raise UsageError(f"{call}: fn must be a function fn(rank, rt, …), not {fn!r}.")
+    if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn):
+        raise UsageError(f"{call}: fn must be a plain function, with neither yield nor async: it would never run.")
+    try:
+        inspect.signature(fn).bind(0, rt, *args)
+    except TypeError as error:
+        raise UsageError(f"{call}: fn must be one to call as fn(rank, rt, *args): {error}.") from None
     world = start_world(rt, sips[:ranks])
 
     def program(rank: int, *given: Any) -> Any:

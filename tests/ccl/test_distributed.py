@@ -254,6 +254,29 @@ def test_the_number_of_ranks_is_at_most_that_of_sips() -> None:
     )
 
 
+def _yields(rank: int, rt: Any) -> Any:
+    yield rt
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "said"),
+    [
+        (3, (), "dist.spawn: fn must be a function fn(rank, rt, …), not 3."),
+        (_yields, (),
+         "dist.spawn: fn must be a plain function, with neither yield nor async: it would never run."),
+        (lambda rank: None, (),
+         "dist.spawn: fn must be one to call as fn(rank, rt, *args): too many positional arguments."),
+        (lambda rank, rt, x, y: None, (1,),
+         "dist.spawn: fn must be one to call as fn(rank, rt, *args): missing a required argument: 'y'."),
+    ],
+)  # fmt: skip
+def test_what_ranks_cannot_run_is_refused_before_they_start(fn: Any, args: tuple[Any, ...], said: str) -> None:
+    """It is the call of the bench that is wrong."""
+    with pytest.raises(UsageError) as caught:
+        kb.run(lambda rt: dist.spawn(fn, args=args), "tiny", plugins=PLUGINS)
+    assert str(caught.value).splitlines()[0] == said
+
+
 def test_an_error_in_one_rank_names_it() -> None:
     """Other ranks are ended too, their finally blocks run."""
     ended: list[int] = []
