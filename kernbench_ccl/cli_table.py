@@ -14,9 +14,10 @@ from attrs import evolve
 
 from kernbench_ccl.able import first_sentence
 from kernbench_ccl.cli import ROOTED
+from kernbench_ccl.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.config import AUTO
 from kernbench_ccl.sweep import Failed, counts_of, size_of
-from kernbench_ccl.table import Comparison, Row, crossovers, fastest, footer, layout, message_bytes
+from kernbench_ccl.table import Row, footer, layout, message_bytes
 from kernbench_core.progress import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
@@ -227,7 +228,9 @@ class OneAlgorithm(Table):
     def header(self) -> list[str]:
         """Say what is measured and by which algorithm, then the columns."""
         self.layout = layout(self.width, largest=self._size(self.counts[-1]), wide=self.options["wide"])
-        return [*self.about(), *self._algorithms(), "#", *self.layout.header()]
+        gone = self.layout.missing
+        few = [f"# {self.width} columns are too few for {_and(gone)}; --json has them"] if gone else []
+        return [*self.about(), *self._algorithms(), *few, "#", *self.layout.header()]
 
     def _algorithms(self) -> list[str]:
         """Say which algorithm each size gets, and why."""
@@ -247,7 +250,7 @@ class OneAlgorithm(Table):
         """Yield a line for each size."""
         for row in self.sweep.rows(self.planned):
             self.rows.append(row)
-            yield [self.layout.line(row)]
+            yield self.layout.lines(row)
 
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""
@@ -267,7 +270,10 @@ class AllAlgorithms(Table):
 
     def header(self) -> list[str]:
         """Say what is measured, by which algorithms, and which refuse."""
-        self.layout = Comparison.of(list(self.choices), self.width)
+        names, largest = list(self.choices), self._size(self.counts[-1])
+        self.layout: Comparison | WideComparison = Comparison.of(names, self.width)
+        if self.options["wide"]:
+            self.layout = WideComparison.of(names, self.width, largest)
         refused = [f"# left out: {sentence}" for sentence in self.chooser.refusals.values()]
         how = [f"# {self.how(choice)}" for choice in self.choices.values()]
         return [*self.about(), *how, *refused, "#", "# time out of place; * is the least", *self.layout.header()]
@@ -282,7 +288,11 @@ class AllAlgorithms(Table):
             self.failed += failed.values()
             times = {name: row.out_of_place for name, row in rows.items()}
             self.times.append((ends[0].size, times))
-            yield [self.layout.line(ends[0].size, times, {name: end.word for name, end in failed.items()})]
+            words = {name: end.word for name, end in failed.items()}
+            if isinstance(self.layout, WideComparison):
+                yield self.layout.lines(ends[0].size, rows, words)
+            else:
+                yield [self.layout.line(ends[0].size, times, words)]
 
     def failure(self) -> int:
         """Tell, for each algorithm, with which size it failed first and how."""
@@ -319,6 +329,10 @@ def _queues(settings: Settings) -> str:
     if settings.tier is not None:
         told.append(f"in {settings.tier}")
     return " ".join(["queues", *told]) if told else ""
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _range(values: Collection[float], told: Callable[[float], str]) -> str:

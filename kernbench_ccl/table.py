@@ -1,21 +1,20 @@
 """The table as nccl-tests prints it: header, a line for each row, footer; pure text, fitted to a width.
 
 Without a width (in a pipe, in a file) the columns have nccl-tests' own widths, so that what reads it reads this.
-In a narrow terminal columns move together, and then those go that the header says anyway.
+In a narrow terminal columns move together; then root, redop and type go, which the header says, and the table says that
+they went; what still does not fit stands on a line below.
 
 Source: NVIDIA nccl-tests (columns, units, factors, footer).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from kernbench_core.dtypes import itemsize
-from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
     from kernbench_ccl.config import Settings
@@ -76,7 +75,10 @@ class Measured:
 
 @frozen
 class Row:
-    """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns), and its name."""
+    """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns), and its name.
+
+    `settings` are those of the algorithm, `network` is the one that it is laid over.
+    """
 
     size: int
     count: int
@@ -221,7 +223,7 @@ _PLAIN = (
     *_group(OUT_OF_PLACE),
     *_group(IN_PLACE),
 )
-_MORE = (
+MORE = (
     Column("bound", "(us)", 8, lambda row: fitted(row.bound_ns / 1000, 7)),
     Column("formula", "(us)", 8, lambda row: "-" if row.formula_ns is None else fitted(row.formula_ns / 1000, 7)),
     Column("eff", "(%)", 5, lambda row: f"{100 * row.efficiency:.1f}"),
@@ -230,32 +232,41 @@ _MORE = (
     Column("wall", "(s)", 6, lambda row: fitted(sum(m.wall_s for m in row.measured), 6)),
 )
 _LEAST_BINDS = 16
-_GOES = ("root", "redop", "type", "wall", "events", "count", "formula", "binds")
-"""Columns that a narrow terminal goes without, the first first."""
+_GOES = ("root", "redop", "type")
+"""Columns that a narrow terminal goes without, the first first: the lines above the table say what is in them."""
 
 
 @frozen
 class Layout:
-    """The columns that are shown, and the blanks between them."""
+    """The columns that are shown, the blanks between them, and before them in a line below another.
+
+    `below` are the lines of the same row that follow; `missing` names columns that are not shown.
+    """
 
     columns: tuple[Column, ...]
     gap: int = 2
+    indent: int = 0
+    below: tuple[Layout, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:
-        """Characters of a line."""
-        return sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
+        """Characters of the longest line."""
+        own = self.indent + sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
+        return max([own, *(line.width for line in self.below)])
 
     def header(self) -> list[str]:
-        """Return the three lines above the rows, each begins with '#'."""
+        """Return the lines above the rows, each begins with '#': names of halves where there are any, titles, units."""
         groups = self._join(self._group_cells()).rstrip()
         titles = self._join([column.place(column.title) for column in self.columns])
         units = self._join([column.place(column.unit) for column in self.columns])
-        return [f"#{line[1:]}".rstrip() for line in (groups, titles, units)]
+        own = [f"#{line[1:]}".rstrip() for line in (groups, titles, units) if line]
+        return [*own, *(line for below in self.below for line in below.header())]
 
-    def line(self, row: Row) -> str:
-        """Return the line of a row."""
-        return self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
+    def lines(self, row: Row) -> list[str]:
+        """Return the lines of a row."""
+        own = self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
+        return [own, *(line for below in self.below for line in below.lines(row))]
 
     def _group_cells(self) -> list[str]:
         """Write the name of each group in the middle of its columns."""
@@ -270,39 +281,62 @@ class Layout:
         return cells
 
     def _join(self, cells: Sequence[str]) -> str:
-        return (" " * self.gap).join(cells)
+        joined = (" " * self.gap).join(cells)
+        return f"{' ' * self.indent}{joined}" if joined.strip() else ""
 
 
-def layout(width: int | None, *, largest: int, wide: bool = False, in_place: bool = True) -> Layout:
+def layout(width: int | None, *, largest: int, wide: bool = False) -> Layout:
     """Choose the columns for a terminal of `width` characters (None: no terminal), `largest` being the largest size.
 
     `wide` adds bound, formula, efficiency, what binds, events and wall time.
     """
-    columns = [c for c in (*_PLAIN, *(_MORE if wide else ())) if in_place or c.group != IN_PLACE]
-    found = Layout(tuple(columns))
+    more = MORE if wide else ()
+    found = Layout((*_PLAIN, *more))
     if width is None or found.width <= width:
         return found
+    plain = tightened(_PLAIN, largest)
+    more = tightened(more, largest)
+    halves = [[c for c in plain if c.group != IN_PLACE], [c for c in plain if c.group == IN_PLACE]]
+    for lines in ([[*plain, *more]], [plain, more], [*halves, more]):
+        for number in range(len(_GOES) + 1):
+            missing = _GOES[:number]
+            found = _folded([[c for c in line if c.title not in missing] for line in lines if line], width)
+            if found.width <= width:
+                return evolve(found, missing=missing[::-1])
+    return evolve(found, missing=missing[::-1])
+
+
+def tightened(columns: Sequence[Column], largest: int) -> list[Column]:
+    """Make columns as narrow as what is in them."""
     digits = max(len(str(largest)), len("size"), 5)
     tight = {"size": digits, "count": max(digits, 7), "type": 5, "redop": 5, "root": 4, "bound": 7, "formula": 7}
-    columns = [evolve(c, width=tight.get(c.title, c.width)) for c in columns]
-    columns = [evolve(c, unit="(elem)") if c.title == "count" else c for c in columns]
-    found = _squeezed(columns, width)
-    for title in _GOES:
-        if found.width <= width:
-            return found
-        columns = [c for c in columns if c.title != title]
-        found = _squeezed(columns, width)
-    return found
+    narrow = [evolve(c, width=tight.get(c.title, c.width)) for c in columns]
+    return [evolve(c, unit="(elem)") if c.title == "count" else c for c in narrow]
 
 
-def _squeezed(columns: Sequence[Column], width: int) -> Layout:
-    """Set columns one blank apart, and let `binds` take what is left, up to a least width."""
-    found = Layout(tuple(columns), 1)
-    spare = width - found.width
+def _folded(lines: Sequence[Sequence[Column]], width: int) -> Layout:
+    """Put lines of columns below each other: the second half below the first, the others behind the size."""
+    first, *others = lines
+    behind = first[0].width + 1
+    below = []
+    for columns in others:
+        shared = columns[0].group
+        indent = sum(c.width + 1 for c in first if not c.group) if shared else behind
+        below.append(squeezed(columns, width, indent))
+    return evolve(squeezed(first, width), below=tuple(below))
+
+
+def squeezed(columns: Sequence[Column], width: int, indent: int = 0) -> Layout:
+    """Set columns one blank apart, and let `binds` take what is left, from a least width to its own.
+
+    What is too wide even then is indented less.
+    """
+    spare = width - Layout(tuple(columns), 1, indent).width
     shrunk = tuple(
         evolve(c, width=max(_LEAST_BINDS, min(c.width, c.width + spare))) if c.title == "binds" else c for c in columns
     )
-    return Layout(shrunk, 1)
+    found = Layout(shrunk, 1, indent)
+    return evolve(found, indent=max(min(indent, 1), indent - max(0, found.width - width)))
 
 
 def footer(rows: Sequence[Row]) -> list[str]:
@@ -313,84 +347,3 @@ def footer(rows: Sequence[Row]) -> list[str]:
     verdict = f"{wrong} {'FAILED' if wrong else 'OK'}" if checked else "not checked"
     mean = sum(m.busbw for m in measured) / len(measured) if measured else 0.0
     return [f"# Out of bounds values : {verdict}", f"# Avg bus bandwidth    : {mean:g}", "#"]
-
-
-# --algo all --------------------------------------------------------------------------------------------
-
-
-@frozen
-class Comparison:
-    """The times of several algorithms side by side; `names` are theirs, as they head the columns."""
-
-    names: tuple[str, ...]
-    width: int | None = None
-    letters: Mapping[str, str] = field(factory=dict)
-
-    @classmethod
-    def of(cls, names: Sequence[str], width: int | None) -> Comparison:
-        """Head columns by names, or by letters where those do not fit a terminal of `width`."""
-        plain = cls(tuple(names), width)
-        if width is None or len(plain.header()[-1]) <= width:
-            return plain
-        return cls(tuple(names), width, {name: chr(ord("A") + i % 26) for i, name in enumerate(names)})
-
-    def header(self) -> list[str]:
-        """Return the lines above the rows."""
-        heads = "".join(self.letters.get(name, name).rjust(self._wide(name) + 2) for name in self.names)
-        units = "".join("(us)".rjust(self._wide(name) + 2) for name in self.names)
-        legend = [f"# {letter} = {name}" for name, letter in self.letters.items()]
-        return [*legend, f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
-
-    def line(self, size: int, times: Mapping[str, Measured], failed: Mapping[str, str] = MappingProxyType({})) -> str:
-        """Return one size: the time of each algorithm, the least marked with '*', '!' where data is wrong.
-
-        `failed` has a word for each whose run ended with an error.
-        """
-        least = min((found.time_ns for found in times.values()), default=0.0)
-        cells = []
-        for name in self.names:
-            found = times.get(name)
-            mark = "" if found is None else "!" if found.wrong else "*" if found.time_ns == least else ""
-            text = failed.get(name, "-") if found is None else fitted(found.time_ns / 1000, 9)
-            cells.append(f"{text}{mark or ' '}".rjust(self._wide(name) + 2))
-        return f"{size:>12}{''.join(cells)}".rstrip()
-
-    def _wide(self, name: str) -> int:
-        return max(10, len(self.letters.get(name, name)))
-
-
-def fastest(times: Mapping[str, Measured]) -> str | None:
-    """Return the algorithm with the least time, the first of equal ones; None when there is none."""
-    return min(times, key=lambda name: times[name].time_ns) if times else None
-
-
-def crossovers(rows: Sequence[tuple[int, Mapping[str, Measured]]]) -> str:
-    """Say in a sentence which algorithm is best from which size to which."""
-    stretches: list[tuple[str, int, int]] = []
-    for size, times in rows:
-        best = fastest(times)
-        if best is None:
-            continue
-        if stretches and stretches[-1][0] == best:
-            stretches[-1] = (best, stretches[-1][1], size)
-        else:
-            stretches.append((best, size, size))
-    if not stretches:
-        return "No algorithm ran."
-    if len(stretches) == 1:
-        return f"{stretches[0][0]} is best at every size."
-    said = []
-    for number, (name, first, last) in enumerate(stretches):
-        if number == 0:
-            said.append(f"{name} is best up to {format_bytes(last)}")
-        elif number == len(stretches) - 1:
-            said.append(f"{name} from {format_bytes(first)}")
-        else:
-            said.append(f"{name} {_stretch(first, last)}")
-    return ", ".join(said) + "."
-
-
-def _stretch(first: int, last: int) -> str:
-    if first == last:
-        return f"at {format_bytes(first)}"
-    return f"from {format_bytes(first)} to {format_bytes(last)}"

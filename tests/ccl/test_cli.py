@@ -72,6 +72,16 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
     assert lines[-3] == "# Out of bounds values : 0 OK"
 
 
+def test_columns_that_are_left_out_are_named():
+    """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
+    words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "--wide", "-q"]
+    argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
+    shown = screen(run_in_terminal(argv, 80)[0], 80)
+    assert shown[4] == "# 80 columns are too few for redop and root; --json has them"
+    assert "bound formula   eff binds" in shown[9]
+    assert "%" in shown[12]
+
+
 @pytest.mark.parametrize("algo", ["ring", "all"])
 def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
     """With progress the screen holds what it holds without, at 80 columns."""
@@ -242,6 +252,23 @@ def test_all_compares_side_by_side_and_lists_who_refuses(call):
     assert found["best"][0]["algorithm"].endswith(f".{best}_all_reduce")
     assert found["refused"]["acme.passing_all_reduce"].startswith("acme.passing_all_reduce must have at most 6")
     assert found["rows"][0]["out_of_place"]["wrong"] is None
+
+
+def test_all_shows_more_with_wide(call):
+    """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
+    common = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", "-b", "1K", "-e", "1K", "--no-check")
+    words = (*common, "--algo", "all")
+    code, out, _ = call(*words, "--wide")
+    found = json.loads(call(*words, "--json")[1])["rows"]
+    lines = [line.split() for line in out.splitlines() if line.startswith(" ")]
+    assert code == 0 and len(lines) == len(found) > 2
+    for line, row in zip(([*lines[0][1:]], *lines[1:]), found, strict=True):
+        formula = "-" if row["formula_ns"] is None else f"{row['formula_ns'] / 1000:.2f}"
+        time = row["out_of_place"]["time_ns"]
+        assert line[0] == row["algorithm"].partition(".")[2].removesuffix("_all_reduce")
+        assert line[1].rstrip("*") == f"{time / 1000:.2f}"
+        assert line[2:5] == [f"{row['bound_ns'] / 1000:.2f}", formula, f"{100 * row['bound_ns'] / time:.1f}"]
+        assert line[5] == f"{row['out_of_place']['binds']['utilisation']:.0%}"
 
 
 def test_auto_says_which_algorithm_each_size_gets(call):

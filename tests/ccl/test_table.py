@@ -8,17 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.table import (
-    Busy,
-    Comparison,
-    Measured,
-    Row,
-    crossovers,
-    fastest,
-    fitted,
-    footer,
-    layout,
-)
+from kernbench_ccl.table import Busy, Measured, Row, fitted, footer, layout
 
 
 def measured(us, busbw=10.0, wrong=0, **more):
@@ -34,7 +24,7 @@ def row(size, us=12.0, in_place=True, **more):
 def test_a_row_in_a_pipe_has_the_columns_and_widths_of_nccl_tests():
     """Twelve characters of size and count, eight of type, six of redop and root, then both halves."""
     found = layout(None, largest=67108864)
-    line = found.line(row(67108864, us=1211.2))
+    (line,) = found.lines(row(67108864, us=1211.2))
     assert found.width == 118
     assert line == (
         "    67108864      33554432       f16     sum      -1"
@@ -57,25 +47,43 @@ def test_the_header_has_both_halves_titles_and_units():
     assert titles.rindex("time") < groups.index("in-place") < titles.rindex("#wrong")
 
 
-@pytest.mark.parametrize("width", [80, 100, 118, 130, 160, 200])
+@pytest.mark.parametrize("width", [60, 70, 80, 90, 100, 118, 130, 140, 160, 200])
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_line_fits_the_terminal_and_keeps_what_matters(width, wide):
-    """Size, time, bandwidths and wrong values stay at any width, and with --wide bound and efficiency too."""
+def test_a_line_fits_the_terminal_and_nothing_is_lost(width, wide):
+    """Every figure is shown at any width, in lines below where that is narrow; but for what the header says."""
     found = layout(width, largest=64 << 20, wide=wide)
-    titles = [column.title for column in found.columns]
+    columns = [column for line in (found, *found.below) for column in line.columns]
+    shown = [column.title for column in columns]
+    one = row(64 << 20, us=31415.9, formula_ns=9e6)
+    lines = [*found.header(), *found.lines(one)]
     assert found.width <= width
-    for line in [*found.header(), found.line(row(64 << 20, us=31415.9))]:
-        assert len(line) <= width
-    assert titles.count("time") == titles.count("busbw") == titles.count("#wrong") == 2
-    if wide and width >= 100:
-        assert {"bound", "eff"} <= set(titles)
-    if wide and width >= 130:
-        assert {"formula", "binds"} <= set(titles)
+    assert all(len(line) <= width for line in lines)
+    half = ["time", "algbw", "busbw", "#wrong"]
+    more = ["bound", "formula", "eff", "binds", "events", "wall"] if wide else []
+    said = [title for title in ("type", "redop", "root") if title not in found.missing]
+    assert shown == ["size", "count", *said, *half, *half, *more]
+    cells = " ".join(found.lines(one)).split()
+    assert cells.count("31415.9") == 2 and "33554432" in cells
+    if wide:
+        assert {"6.00", "9000.00", "0.0", "91%", "sip0->sip1", "1234"} <= set(cells)
+
+
+@pytest.mark.parametrize(
+    ("width", "wide", "missing", "lines"),
+    [
+        (100, False, (), 1), (80, False, ("redop", "root"), 1), (60, False, (), 2),
+        (160, True, (), 1), (140, True, ("root",), 1), (100, True, (), 2), (80, True, ("redop", "root"), 2),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_known(width, wide, missing, lines):
+    """Columns that the header says go first, the fewest that will do; a second line comes last."""
+    found = layout(width, largest=65536, wide=wide)
+    assert (found.missing, 1 + len(found.below)) == (missing, lines)
 
 
 def test_what_has_no_in_place_form_says_so():
     """As nccl-tests says N/A for what it does not report."""
-    assert layout(None, largest=1).line(row(1024, in_place=False)).split()[-4:] == ["N/A"] * 4
+    assert layout(None, largest=1).lines(row(1024, in_place=False))[0].split()[-4:] == ["N/A"] * 4
 
 
 def test_wide_names_the_bound_the_formula_and_what_binds():
@@ -123,43 +131,6 @@ def test_json_has_every_figure_of_a_row():
     assert found["out_of_place"]["binds"]["utilisation"] == 0.914
     assert found["in_place"]["binds"] is None
     assert row(8, in_place=False).to_json()["in_place"] is None
-
-
-def test_the_comparison_marks_the_best_and_what_is_wrong():
-    """A star for the least time, '!' for wrong data, '-' where an algorithm did not run."""
-    compared = Comparison.of(["ring", "double_tree", "torus"], None)
-    assert compared.header() == [
-        "#       size        ring  double_tree       torus",
-        "#        (B)        (us)         (us)        (us)",
-    ]
-    times = {"ring": measured(12.5), "double_tree": measured(11.25)}
-    assert compared.line(1024, times) == "        1024      12.50        11.25*          -"
-    assert compared.line(1024, {"ring": measured(1, wrong=3)}) == "        1024       1.00!           -           -"
-
-
-def test_a_narrow_terminal_heads_the_comparison_by_letters():
-    """Long names move to a legend."""
-    names = ["halving_doubling", "double_binary_tree", "bidirectional_ring"]
-    compared = Comparison.of(names, 60)
-    assert compared.header() == [
-        "# A = halving_doubling", "# B = double_binary_tree", "# C = bidirectional_ring",
-        "#       size           A           B           C",
-        "#        (B)        (us)        (us)        (us)",
-    ]  # fmt: skip
-    assert all(len(line) <= 60 for line in compared.header())
-
-
-def test_crossovers_are_said_in_a_sentence():
-    """From which size to which each algorithm is best."""
-    def at(size, best):
-        return size, {name: measured(1.0 if name == best else 2.0) for name in ("ring", "tree", "torus")}
-
-    assert crossovers([at(1024, "tree"), at(2048, "tree"), at(4096, "ring"), at(8192, "torus")]) == (
-        "tree is best up to 2 KiB, ring at 4 KiB, torus from 8 KiB."
-    )
-    assert crossovers([at(1024, "ring"), at(2048, "ring")]) == "ring is best at every size."
-    assert crossovers([]) == "No algorithm ran."
-    assert fastest({"b": measured(1.0), "a": measured(1.0)}) == "b"
 
 
 def test_every_key_of_a_row_is_documented():
