@@ -346,9 +346,9 @@ def test_sizes_that_differ_are_told_with_both_lines() -> None:
 
     for params in ([], slots(slots=1, slot_bytes="64 B")):
         assert told(kernel, *params) == (
-            f"tl.recv at {line_of(kernel, 4)} must be given the shape and dtype of what PE 0 sent at "
-            f"{line_of(kernel, 2)}, 400 B of f32 (100,), not 200 B of f32 (50,); messages of a queue are received "
-            "whole and in order."
+            f"tl.recv at {line_of(kernel, 4)} must receive as many bytes as PE 0 sent at "
+            f"{line_of(kernel, 2)}, 400 B of f32 (100,), not 200 B of f32 (50,); give a shape and dtype of that many "
+            "bytes: messages of a queue are received whole and in order, and their bits are taken as they are."
         )
 
 

@@ -186,9 +186,9 @@ def test_what_a_kernel_raises_ends_the_run() -> None:
     assert isinstance(raised.error, KernelError)
     line = kernel.__code__.co_firstlineno
     assert str(raised.error) == (
-        f"tl.recv at {__file__}:{line + 4} must be given the shape and dtype of what PE 0 sent at "
-        f"{__file__}:{line + 2}, 8 B of int32 (2,), not 12 B of int32 (3,); messages of a queue are received whole and "
-        "in order."
+        f"tl.recv at {__file__}:{line + 4} must receive as many bytes as PE 0 sent at {__file__}:{line + 2}, 8 B of "
+        "int32 (2,), not 12 B of int32 (3,); give a shape and dtype of that many bytes: messages of a queue are "
+        "received whole and in order, and their bits are taken as they are."
     )
     assert raised.line == f"{__file__}:{line + 4}"
 
