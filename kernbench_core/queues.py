@@ -247,7 +247,9 @@ class Queues:
             at = "" if last is None else f" (the last receipt there was at {describe_site(last)})"
             yield (
                 f"a message of {first.total} B, sent by {names[queue.source].prefix} at {describe_site(first.site)}, "
-                f"was never received by {names[queue.destination].prefix}{at}{others}; each must be received once."
+                f"was never received by {names[queue.destination].prefix}{at}{others}; each must be received once. "
+                "Receive it there, or do not send it: a queue outlives its launch, so what one launch leaves in it the "
+                "next takes for its own, and the message left at last may be of a later launch than the fault."
             )
 
     def _make(self, source: int, destination: int, command: QueueCommand) -> Queue:

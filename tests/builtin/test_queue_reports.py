@@ -18,6 +18,7 @@ from kernbench_core.cli import main
 from kernbench_core.errors import SanityError
 from kernbench_core.oplog_file import save_run
 from kernbench_core.plugins import load_plugins
+from tests.core.test_queues import REMEDY
 
 BENCH = '''
 
@@ -106,7 +107,7 @@ def test_a_message_left_behind(ends: Callable[..., tuple[int, list[str]]]) -> No
     assert code == 7
     assert told == [
         "error: do not use this result: a message of 256 B, sent by sip0.cube0.pe0 at ring.py:5, was never received by "
-        "sip0.cube0.pe1 (the last receipt there was at ring.py:7), and 1 more after it; each must be received once."
+        f"sip0.cube0.pe1 (the last receipt there was at ring.py:7), and 1 more after it; {REMEDY}"
     ]
 
 
@@ -121,7 +122,32 @@ def test_a_message_to_a_pe_that_never_receives() -> None:
         kb.run(lambda rt: rt.launch(kernel), "tiny")
     assert str(caught.value) == (
         f"do not use this result: a message of 256 B, sent by sip0.cube0.pe0 at {__file__}:"
-        f"{kernel.__code__.co_firstlineno + 2}, was never received by sip0.cube0.pe1; each must be received once."
+        f"{kernel.__code__.co_firstlineno + 2}, was never received by sip0.cube0.pe1; {REMEDY}"
+    )
+
+
+def test_what_one_launch_leaves_the_next_takes() -> None:
+    """A queue outlives its launch: receipts are shifted from there on, and what is left at last is another message."""
+
+    def kernel(y: Any, number: int, sends: int, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            for more in range(sends):
+                tl.send(tl.full((64,), float(number + more), "f32"), 1)
+        elif tl.program_id(0) == 1:
+            tl.store(y, tl.recv((64,), "f32", 0))
+
+    def bench(rt: Any) -> None:
+        y = rt.zeros((64,), "f32")
+        rt.launch(kernel, y, 1, 2)
+        rt.launch(kernel, y, 7, 1)
+        rt.check(y, np.full(64, 2.0, np.float32))  # the second message of the first launch
+
+    with pytest.raises(SanityError) as caught:
+        kb.run(bench, "tiny", verify_data=True)
+    first = kernel.__code__.co_firstlineno
+    assert str(caught.value) == (
+        f"do not use this result: a message of 256 B, sent by sip0.cube0.pe0 at {__file__}:{first + 3}, was never "
+        f"received by sip0.cube0.pe1 (the last receipt there was at {__file__}:{first + 5}); {REMEDY}"
     )
 
 

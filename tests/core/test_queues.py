@@ -20,6 +20,12 @@ from tests.core.kernel_rig import design
 HERE = (test_site := (lambda: None).__code__, 0)
 
 
+REMEDY = (
+    "each must be received once. Receive it there, or do not send it: a queue outlives its launch, so what one launch "
+    "leaves in it the next takes for its own, and the message left at last may be of a later launch than the fault."
+)
+
+
 class Machine:
     """Be the context of a run whose PEs 0 and 1 keep queues, with the parameters given, and PE 2 does not."""
 
@@ -88,12 +94,12 @@ def test_messages_that_nobody_received_are_told() -> None:
         queue.enter(command())
     line = f"{__file__}:{test_site.co_firstlineno}"
     start = f"a message of 64 B, sent by sip0.cube0.pe0 at {line}, was never received by sip0.cube0.pe1"
-    assert [*machine.queues.unreceived()] == [f"{start}, and 2 more after it; each must be received once."]
+    assert [*machine.queues.unreceived()] == [f"{start}, and 2 more after it; {REMEDY}"]
     queue.take(HERE)
     queue.take(HERE)
     assert queue.received == 2
     assert [*machine.queues.unreceived()] == [
-        f"{start} (the last receipt there was at {line}); each must be received once."
+        f"{start} (the last receipt there was at {line}); {REMEDY}"
     ]
 
 
