@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: Elements that one was made of that are told, of each failure, and failures of which that is told.
 _MOST_ORIGINS: Final = 8
 _MOST_EXPLAINED: Final = 8
+#: Elements that several ranks brought in the same way and that are told.
+_MOST_ALIKE: Final = 16
 #: Ops on the way of an element that are told; of more, the first and the last.
 _MOST_STEPS: Final = 5
 _WORDS: Final = {"dma_read": "load", "dma_write": "store", "ipcq_recv": "recv"}
@@ -106,25 +108,59 @@ class WrongData:
         return "\n  ".join([f"{told}, of:", *self._lines(origins)])
 
     def _lines(self, origins: Sequence[Origin]) -> Iterable[str]:
-        """Yield a line for each element that one was made of: first what kernels made, then what the host wrote."""
-        ordered = sorted(origins, key=lambda origin: origin.record is None)
-        for origin in ordered[:_MOST_ORIGINS]:
-            way = origin.way[:-1]  # the last is what made the worst element
-            steps = [self._step(*each) for each in zip(way, (origin.record, *way), strict=False)]
-            if len(steps) > _MOST_STEPS:
-                steps[2:-1] = [f"{len(steps) - 3} more"]
-            yield " -> ".join([f"{self._number(origin.element)}: {self._made(origin)}", *steps])
-        left = ordered[_MOST_ORIGINS:]
+        """Yield what one element was made of: first what kernels made, then what the host wrote.
+
+        What ranks brought that was made in the same way is one line; of what stands alone the way is told, too.
+        """
+        alike: dict[tuple[bool, str], list[Origin]] = {}
+        for origin in origins:
+            kind = self._kind(origin) or f"{len(alike)}"
+            alike.setdefault((origin.record is None, kind), []).append(origin)
+        ordered = sorted(alike.items(), key=lambda item: (item[0][0], len(item[1])))
+        for (_, kind), several in ordered[:_MOST_ORIGINS]:
+            if len(several) == 1:
+                yield self._line(several[0])
+                continue
+            brought = sorted(several, key=self._number_of_program)
+            told = [f"{self._number(each.element)} of {self._brought_by(each)}" for each in brought[:_MOST_ALIKE]]
+            more = f" and {len(brought) - len(told)} more" if len(brought) > len(told) else ""
+            yield f"{', '.join(told)}{more}: {kind}"
+        left = [origin for _, several in ordered[_MOST_ORIGINS:] for origin in several]
         if left:
             host = sum(origin.record is None for origin in left)
             yield f"and {len(left)} more" + (f", {host} of which the host wrote" if host else "")
 
-    def _made(self, origin: Origin) -> str:
+    def _line(self, origin: Origin) -> str:
+        """Tell one element with the way that it has come."""
+        way = origin.way[:-1]  # the last is what made the worst element
+        steps = [self._step(*each) for each in zip(way, (origin.record, *way), strict=False)]
+        if len(steps) > _MOST_STEPS:
+            steps[2:-1] = [f"{len(steps) - 3} more"]
+        record, made = origin.record, "written by the host"
+        if record is not None and record.op_id is not None:
+            op = f"{_word(record)} (op {record.op_id[1]} of PE {record.op_id[0]})"
+            made = f"{op}{self._at(record)}{self._in(self._launch(record))}"
+        return " -> ".join([f"{self._number(origin.element)}: {made}", *steps])
+
+    def _kind(self, origin: Origin) -> str:
+        """Say how an element was made that a rank brought, without which; "" for one of the bench's own."""
         record = origin.record
-        if record is None or record.op_id is None:
+        if not self._brought_by(origin):
+            return ""
+        if record is None:
             return "written by the host"
-        op = f"{_word(record)} (op {record.op_id[1]} of PE {record.op_id[0]})"
-        return f"{op}{self._at(record)}{self._in(self._launch(record))}"
+        launch = self._launch(record)
+        return f"{_word(record)}{self._at(record)}" + ("" if launch is None else f", in {called(launch)}")
+
+    def _brought_by(self, origin: Origin) -> str:
+        """Return the program whose kernel made an element or, where the host wrote it, loaded it."""
+        first = origin.way[0] if origin.record is None and origin.way else origin.record
+        return "" if first is None else _program(self._launch(first))
+
+    def _number_of_program(self, origin: Origin) -> int:
+        first = origin.way[0] if origin.record is None and origin.way else origin.record
+        launch = None if first is None else self._launch(first)
+        return 0 if launch is None else launch.program.number
 
     def _step(self, record: OpRecord, before: OpRecord | None) -> str:
         """Say what one op on the way did, and who, where that is another program than before."""
