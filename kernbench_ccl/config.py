@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from kernbench_ccl.algorithm_names import spellings
 from kernbench_ccl.collectives import COLLECTIVES
@@ -21,6 +21,7 @@ from kernbench_core.config import Config, KeyPath, load_config
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.networks import NETWORKS
 from kernbench_core.params import Param, did_you_mean, resolve_params
+from kernbench_core.peers import SLOT_ALIGNMENT
 from kernbench_core.units import parse_quantity
 
 AUTO = "auto"
@@ -59,10 +60,22 @@ class Switch(Param):
         raise ValueError(f"must be on or off, not {value!r}.")
 
 
+@frozen
+class SlotBytes(Auto):
+    """A size of slots, whose bytes are whole lines of a scratchpad."""
+
+    def convert(self, value: object) -> Any:
+        """Return bytes, None for auto; raise ValueError("must be …")."""
+        found = super().convert(value)
+        if found is not None and found % SLOT_ALIGNMENT:
+            raise ValueError(f"must be a multiple of {SLOT_ALIGNMENT} B, a line of a scratchpad, not {value!r}.")
+        return found
+
+
 SETTINGS: tuple[Param, ...] = (
     Param("algorithm", "str", AUTO, "The registered algorithm, the entry, or auto: what was measured to be best."),
     Auto("slots", "int", AUTO, "Slots of a queue between two PEs; auto: as pe_ipcq says.", minimum=1),
-    Auto("slot_bytes", "size", AUTO, "Bytes of a slot; auto: as pe_ipcq says.", positive=True),
+    SlotBytes("slot_bytes", "size", AUTO, "Bytes of a slot; auto: as pe_ipcq says.", positive=True),
     Auto("tier", "str", AUTO, "The memory that the slots lie in; auto: as pe_ipcq says.", choices=TIERS),
     Param("chunk", "size", "16 KiB", "Bytes of a message between two PEs.", positive=True),
     Switch("pipeline", "str", "on", "Whether a step may begin before the step before has ended."),
@@ -91,6 +104,13 @@ class Settings:
     pipeline: bool
     pes: int | None
     topology: str | None
+    pes_at: str = field(default="pes", eq=False)
+    """Where `pes` is written, and its name there."""
+
+    def check_pes(self, most: int) -> None:
+        """Raise ConfigError where it asks for more than the `most` PEs of a SIP."""
+        if self.pes is not None and self.pes > most:
+            raise ConfigError(f"{self.pes_at} must be at most {most}, the PEs of a SIP, not {self.pes}; give fewer.")
 
     def tile(self, itemsize: int) -> int:
         """Return the elements of a message, at least one."""
@@ -162,6 +182,8 @@ class _Reader:
     def __init__(self, config: Config, algorithms: tuple[str, ...] | None) -> None:
         self.problems: list[str] = []
         self._config, self._algorithms = config, algorithms
+        self._misspelt: set[str | int] = set()
+        """Entries that have a fault that may be why they name no algorithm."""
 
     def read(self) -> CclConfig:
         for key in self._config.data:
@@ -186,6 +208,7 @@ class _Reader:
             return {}
         if not isinstance(value, Mapping):
             self._report(path, f"must be a mapping of keys to values, not {value!r}.")
+            self._misspelt.add(path[-1])
             return {}
         return value
 
@@ -201,12 +224,13 @@ class _Reader:
         for key in own:
             if key not in _NAMES:
                 self._report((*path, key), f"must be a known key.{did_you_mean(key, _NAMES)}")
+                self._misspelt.add(name)
         values, problems = resolve_params(SETTINGS, {**inherited, **{k: own[k] for k in own if k in _NAMES}}, where)
         self.problems.extend(problems)
         if "algorithm" in values:
             values["algorithm"] = self._file(where("algorithm"), values["algorithm"])
         fallback = {setting.name: setting.default_value for setting in SETTINGS}
-        return Settings(name=name, **{**fallback, **values})
+        return Settings(name=name, pes_at=where("pes"), **{**fallback, **values})
 
     def _check_names(self, defaults: Settings, entries: Mapping[str, Settings]) -> None:
         known = (AUTO, *entries)
@@ -215,8 +239,10 @@ class _Reader:
             path: KeyPath = ("algorithms", name, "algorithm")
             if entry.algorithm == AUTO:
                 self._report(path, "must be a registered algorithm, not 'auto'; name the one that the entry is for.")
-            else:
+            elif path in self._config.places:
                 self._check_algorithm(path, entry.algorithm, ())
+            elif self._algorithms is not None and name not in self._misspelt and not self._meant(name):
+                self._report(path[:2], f"must have the key 'algorithm', as {name!r} is no registered algorithm itself.")
 
     def _file(self, place: str, given: str) -> str:
         """Return the path of a `.py` file as seen from here: in a file it is seen from that file."""
@@ -225,16 +251,25 @@ class _Reader:
         written = Path(place.partition(": ")[0].rsplit(":", 2)[0])
         return str(written.parent / given) if written.is_file() else given
 
-    def _check_algorithm(self, path: KeyPath, given: str, others: Iterable[str]) -> None:
+    def _meant(self, given: str, collective: str | None = None) -> list[str]:
+        """Return the registered algorithms that may be meant, of one collective as far as names tell."""
+        does = {name: collective_of(name) for name in self._algorithms or () if _same(name, given)}
+        return [name for name in does if collective is None or does[name] in ("", collective)]
+
+    def _check_algorithm(
+        self, path: KeyPath, given: str, others: Iterable[str], collective: str | None = None
+    ) -> None:
         if given.endswith(".py"):
             if not Path(given).is_file():
                 self._report(path, f"must be a registered algorithm or a .py file, and there is no file {given!r}.")
             return
-        if self._algorithms is None or given in others or any(_same(name, given) for name in self._algorithms):
+        if self._algorithms is None or given in others or self._meant(given):
             return
         or_entry = ", an entry of 'algorithms' or auto" if others else ""
-        hint = did_you_mean(given, (*self._algorithms, *short_names(self._algorithms), *others)).partition(" Known: ")
-        self._report(path, f"must be a registered algorithm{or_entry}, not {given!r}.{hint[0]}")
+        close = did_you_mean(given, (*self._algorithms, *short_names(self._algorithms), *others)).partition(" Known: ")
+        methods = sorted({method_of(name) for name in self._algorithms if collective in (None, collective_of(name))})
+        known = f" Known: {', '.join(methods)}." if methods else ""
+        self._report(path, f"must be a registered algorithm{or_entry}, not {given!r}.{close[0] or known}")
 
     def _collectives(self, entries: Mapping[str, Settings]) -> dict[str, str]:
         found = {}
@@ -249,8 +284,19 @@ class _Reader:
                 self._report(path, str(fault))
                 continue
             found[name] = self._file(self._config.where(path), found[name])
-            self._check_algorithm(path, found[name], (AUTO, *entries))
+            self._check_algorithm(path, found[name], (AUTO, *entries), name)
+            self._check_does(path, found[name], entries, name)
         return found
+
+    def _check_does(self, path: KeyPath, given: str, entries: Mapping[str, Settings], collective: str) -> None:
+        """Report an algorithm, or an entry of one, that does other collectives only."""
+        target = entries[given].algorithm if given in entries else given
+        meant = self._meant(target)
+        if not meant or self._meant(target, collective):
+            return
+        does = f"does {' and '.join(dict.fromkeys(collective_of(name) for name in meant))}"
+        which = does if target == given else f"runs {target} and {does}"
+        self._report(path, f"must be an algorithm that does {collective}, not {given!r}, which {which}.")
 
     def _report(self, path: KeyPath, text: str) -> None:
         self.problems.append(f"{self._config.at(path)} {text}")
@@ -263,11 +309,21 @@ def short_names(algorithms: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for name in algorithms:
-        ends = [collective for collective in COLLECTIVES if name.endswith(f"_{collective}")]
-        for spelling in spellings(name, max(ends, key=len, default="")):
+        for spelling in spellings(name, collective_of(name)):
             if spelling != name or "." not in name:
                 found[spelling] = None
     return tuple(found)
+
+
+def collective_of(name: str) -> str:
+    """Return the collective that the name of an algorithm ends with, "" for none."""
+    ends = [collective for collective in COLLECTIVES if name.endswith(f"_{collective}")]
+    return max(ends, key=len, default="")
+
+
+def method_of(name: str) -> str:
+    """Return a registered name without vendor and collective."""
+    return spellings(name, collective_of(name))[-1]
 
 
 def _same(registered: str, given: str) -> bool:

@@ -41,9 +41,10 @@ def choose_algorithm(
     `nbytes` is the size as nccl-tests counts it, by which `auto` chooses. UsageError when the algorithm will not do
     this number of ranks, or when `auto` finds none that will; of those that cannot be loaded `auto` warns.
     """
-    name = config.chosen(collective)
+    name, most = config.chosen(collective), design.cubes_per_sip * design.pes_per_cube
     if name != AUTO:
         settings = config.settings(name)
+        settings.check_pes(most)
         algorithm = load_algorithm(registry, settings.algorithm, collective)
         refusal = algorithm.refusal(machine_network(design, settings.topology), world)
         if refusal is not None:
@@ -56,6 +57,7 @@ def choose_algorithm(
     if chosen is None:
         nobody = f"no registered algorithm does {collective} of {world} ranks; register one."
         raise UsageError("\n".join([nobody, *able.refusals.values()]))
+    able.chosen[chosen][1].check_pes(most)
     return able.chosen[chosen]
 
 

@@ -64,7 +64,7 @@ class Question:
         """Return settings with what the call says itself."""
         if self.pipeline is not None:
             settings = evolve(settings, pipeline=self.pipeline)
-        return settings if self.pes is None else evolve(settings, pes=self.pes)
+        return settings if self.pes is None else evolve(settings, pes=self.pes, pes_at="pes")
 
 
 @frozen
@@ -117,7 +117,7 @@ class Chooser:
         entry = self._config.entries.get(name)
         full = full_name(registry, entry.algorithm if entry is not None else name, collective)
         algorithm = load_algorithm(registry, full, collective)
-        choice = Choice(algorithm, self._question.adjusted(entry or self._config.settings(full)))
+        choice = self._choice(algorithm, entry or self._config.settings(full))
         refusal = self._refusal(choice)
         if refusal is not None:
             raise UsageError(refusal)
@@ -130,7 +130,7 @@ class Chooser:
             network = partial(machine_network, design)
             collective, registry = asked.collective, self._plugins.algorithms
             found = find_able(registry, self._config, collective, network, contributors=asked.contributors)
-            self._able = {full: Choice(one, asked.adjusted(how)) for full, (one, how) in found.chosen.items()}
+            self._able = {full: self._choice(one, how) for full, (one, how) in found.chosen.items()}
             self.refusals = {**found.refusals, **found.broken}
             self.warnings = found.warnings
             if not self._able:

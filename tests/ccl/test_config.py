@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.config import SETTINGS, Settings, load_ccl, short_names
+from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, UsageError
 
-KNOWN = ("ccl.ring_all_reduce", "ccl.ring_all_gather", "ccl.double_tree_all_reduce", "acme.magic_all_reduce")
+KNOWN = (
+    "ccl.ring_all_reduce", "ccl.ring_all_gather", "ccl.double_tree_all_reduce", "acme.magic_all_reduce",
+    "acme.magic_broadcast",
+)  # fmt: skip
 
 
 def write(tmp_path, text):
@@ -120,15 +125,14 @@ collectives:
         "ccl.yaml:11:5: algorithms.ring.pes must be an integer of at least 1 or auto, not 'many'.",
         "ccl.yaml:12:5: algorithms.ring.topology must be one of 'auto', 'ring', 'mesh_2d', 'torus_2d', "
         "'fully_connected', 'switch', not 'circle'.",
-        "ccl.yaml:13:3: algorithms.other.algorithm must be a registered algorithm, not 'other'.",
+        "ccl.yaml:13:3: algorithms.other must have the key 'algorithm', as 'other' is no registered algorithm itself.",
         "ccl.yaml:14:11: algorithms.third.algorithm must be a registered algorithm, not 'auto'; name the one that the "
         "entry is for.",
         "ccl.yaml:15:3: algorithms.fourth must be a mapping of keys to values, not 7.",
-        "ccl.yaml:15:3: algorithms.fourth.algorithm must be a registered algorithm, not 'fourth'.",
         "ccl.yaml:17:3: collectives.all_redcue must be a collective. Did you mean 'all_reduce'?",
         "ccl.yaml:18:3: collectives.all_gather must be text, not 5.",
         "ccl.yaml:19:3: collectives.broadcast must be a registered algorithm, an entry of 'algorithms' or auto, not "
-        "'nothing'.",
+        "'nothing'. Known: magic.",
     ]
 
 
@@ -143,6 +147,75 @@ def test_files_of_algorithms_are_found_from_the_file_that_names_them(tmp_path):
         "ccl.yaml:1:20: algorithms.own.algorithm must be a registered algorithm or a .py file, and there is no file "
         f"{str(missing)!r}."
     ]
+
+
+def test_a_misspelt_key_is_one_fault(tmp_path):
+    """That its entry names no algorithm follows from it."""
+    assert problems(tmp_path, "algorithms:\n  narrow:\n    algoritm: ring\n") == [
+        "ccl.yaml:3:5: algorithms.narrow.algoritm must be a known key. Did you mean 'algorithm'?"
+    ]
+
+
+def test_slots_are_whole_lines(tmp_path):
+    """Known while the file is read."""
+    text = "defaults:\n  slot_bytes: 1 B\nalgorithms:\n  narrow:\n    algorithm: ring\n    slot_bytes: 100 B\n"
+    assert problems(tmp_path, text) == [
+        "ccl.yaml:2:3: defaults.slot_bytes must be a multiple of 64 B, a line of a scratchpad, not '1 B'.",
+        "ccl.yaml:6:5: algorithms.narrow.slot_bytes must be a multiple of 64 B, a line of a scratchpad, not '100 B'.",
+    ]
+
+
+def test_an_algorithm_serves_its_own_collective(tmp_path):
+    """An entry, or an algorithm itself, that does another one; `ring` does several."""
+    text = """\
+algorithms:
+  narrow: {algorithm: ring_all_gather}
+  wide: {algorithm: ring}
+collectives:
+  all_reduce: narrow
+  all_gather: wide
+  broadcast: ccl.ring_all_reduce
+  reduce: wide
+"""
+    assert problems(tmp_path, text) == [
+        "ccl.yaml:5:3: collectives.all_reduce must be an algorithm that does all_reduce, not 'narrow', which runs "
+        "ring_all_gather and does all_gather.",
+        "ccl.yaml:7:3: collectives.broadcast must be an algorithm that does broadcast, not 'ccl.ring_all_reduce', "
+        "which does all_reduce.",
+        "ccl.yaml:8:3: collectives.reduce must be an algorithm that does reduce, not 'wide', which runs ring and does "
+        "all_reduce and all_gather.",
+    ]
+
+
+def test_an_unknown_algorithm_lists_what_there_is(tmp_path):
+    """Of the collective, where it is known; a name that is close is told alone."""
+    text = "defaults: {algorithm: xyzzy}\ncollectives: {all_gather: xyzzy, all_reduce: rnig}\n"
+    assert problems(tmp_path, text) == [
+        "ccl.yaml:1:12: defaults.algorithm must be a registered algorithm, an entry of 'algorithms' or auto, not "
+        "'xyzzy'. Known: double_tree, magic, ring.",
+        "ccl.yaml:2:15: collectives.all_gather must be a registered algorithm, an entry of 'algorithms' or auto, not "
+        "'xyzzy'. Known: ring.",
+        "ccl.yaml:2:34: collectives.all_reduce must be a registered algorithm, an entry of 'algorithms' or auto, not "
+        "'rnig'. Did you mean 'ring'?",
+    ]
+
+
+def test_more_pes_than_there_are_have_their_place(tmp_path):
+    """That of the entry, or of the defaults that it inherits from; it counts in no comparison."""
+    text = "defaults:\n  pes: 100\nalgorithms:\n  narrow:\n    algorithm: ring\n    pes: 9\n  wide: {algorithm: ring}\n"
+    path = write(tmp_path, text)
+    config = load_ccl(path, algorithms=KNOWN)
+    for name, told in (
+        ("narrow", "6:5: algorithms.narrow.pes must be at most 8, the PEs of a SIP, not 9; give fewer."),
+        ("wide", "2:3: defaults.pes must be at most 8, the PEs of a SIP, not 100; give fewer."),
+        ("acme.magic_all_reduce", "2:3: defaults.pes must be at most 8, the PEs of a SIP, not 100; give fewer."),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            config.settings(name).check_pes(8)
+        assert caught.value.problems == (f"{path}:{told}",)
+    config.settings("narrow").check_pes(9)
+    load_ccl(None).defaults.check_pes(1)
+    assert evolve(config.settings("narrow"), pes_at="elsewhere") == config.settings("narrow")
 
 
 def test_duplicate_keys_and_wrong_sections_are_told_beside_other_faults(tmp_path):
@@ -175,3 +248,14 @@ def test_a_message_has_at_least_one_element(chunk, itemsize):
     tile = settings.tile(itemsize)
     assert tile >= 1
     assert tile == 1 or tile * itemsize <= chunk < (tile + 1) * itemsize
+
+
+@pytest.mark.parametrize("algo", [(), ("--algo", "narrow"), ("--algo", "ring"), ("--algo", "auto"), ("--algo", "all")])
+def test_a_command_refuses_too_many_pes_before_it_simulates(tmp_path, capsys, algo):
+    """Whatever chooses the entry; nothing is printed but its place."""
+    entry = "algorithms:\n  narrow:\n    algorithm: ring\n    pes: 9\n"
+    path = write(tmp_path, f"{entry}collectives: {{all_reduce: narrow}}\n")
+    args = ["ccl", "all_reduce", "--topology", "tiny", "--ranks", "2", "--config", str(path), "-e", "1K", "-j", "1"]
+    assert main([*args, *algo]) == 3
+    told = f"{path}:4:5: algorithms.narrow.pes must be at most 4, the PEs of a SIP, not 9; give fewer.\n"
+    assert capsys.readouterr() == ("", told)
