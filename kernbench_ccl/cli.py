@@ -96,6 +96,19 @@ def _at_least(least: int) -> Callable[[click.Context, click.Parameter, str | Non
     return read
 
 
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Read a time with its unit, in s; raise UsageError naming the option."""
+    from kernbench_core.units import parse_quantity
+
+    if value is None:
+        return None
+    try:
+        return float(parse_quantity(value, "time", positive=True)) * 1e-9
+    except ValueError:
+        must = "must be a positive time with its unit, as '60 s'"
+        raise UsageError(f"option {param.opts[0]} {must}, not {value!r}.") from None
+
+
 def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     if value is None:
         return None
@@ -171,6 +184,8 @@ def _options(name: str) -> list[click.Parameter]:
         option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table."),
         option("-j", "--jobs", metavar="N", default="2", show_default=True, callback=_at_least(1),
                help="Processes that simulate."),
+        option("--max-events", metavar="N", callback=_at_least(1), help="Stop a simulation after this many events."),
+        option("--timeout", metavar="T", callback=_time, help="Stop a simulation after this wall time, as '60 s'."),
         option("-q", "--quiet", is_flag=True, help="Show no progress."),
     ]  # fmt: skip
 
@@ -193,6 +208,7 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     from kernbench_ccl.config import load_ccl
     from kernbench_ccl.measure import Setup, machine_of
     from kernbench_ccl.sweep import Chooser, Sweep, chosen_name
+    from kernbench_core.watchdog import Limits
 
     question = _question(collective, options)
     sizes = _sizes(options)
@@ -205,7 +221,8 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     _check_ranks(question, machine)
     _warn(shell, setup.idealised, machine)
     chooser = Chooser(question, machine, config, plugins)
-    sweep = Sweep(question, setup, machine, plugins, options["jobs"])
+    limits = Limits(options["max_events"], None, options["timeout"])
+    sweep = Sweep(question, setup, machine, plugins, options["jobs"], limits=limits)
     name = chosen_name(config, collective, options["algo"])
     table = AllAlgorithms if name == "all" and name not in config.entries else OneAlgorithm
     return table(shell, options, question, sizes, sweep, chooser, name).run()

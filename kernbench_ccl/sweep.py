@@ -16,6 +16,7 @@ from functools import partial
 from attrs import evolve, frozen
 
 from kernbench_ccl.able import find_able
+from kernbench_ccl.algorithm_names import methods_of, named, spellings
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import AUTO, CclConfig, Settings, load_ccl
 from kernbench_ccl.contract import Algorithm, full_name, load_algorithm
@@ -82,7 +83,7 @@ class Choice:
 
 @frozen
 class Failed:
-    """A run that ended with an error, of a size in bytes and an algorithm by its full name."""
+    """A run that ended with an error, of a size in bytes and an algorithm by its full name, or an entry by its own."""
 
     size: int
     algorithm: str
@@ -134,9 +135,43 @@ class Chooser:
             self.refusals = {**found.refusals, **found.broken}
             self.warnings = found.warnings
             if not self._able:
-                nobody = f"no registered algorithm does {collective} of {self._machine.world} ranks; register one."
-                raise UsageError("\n".join([nobody, *self.refusals.values()]))
+                raise UsageError(self._nobody())
         return self._able
+
+    def compared(self) -> dict[str, Choice]:
+        """Return what `all` compares: the algorithms that do these ranks by their short names, then entries by theirs.
+
+        An algorithm has the settings of the entry of its own name, else the defaults. `refusals` then has the others.
+        """
+        asked, registry = self._question, self._plugins.algorithms
+        short = {full: method for method, full in methods_of(registry, asked.collective).items()}
+        own, others = dict[str, Settings](), dict[str, Settings]()
+        for name, entry in self._config.entries.items():
+            meant = named(registry, entry.algorithm, asked.collective)
+            if entry.algorithm.endswith(".py") or meant:
+                of_its_name = len(meant) == 1 and name in spellings(meant[0], asked.collective)
+                (own if of_its_name else others)[name] = entry
+        network = partial(machine_network, self._machine.graph.checked_design)
+        found = find_able(registry, evolve(self._config, entries=own), asked.collective, network,
+                          contributors=asked.contributors)  # fmt: skip
+        self.refusals, self.warnings = {**found.refusals, **found.broken}, found.warnings
+        columns = {
+            full if short[full] in others else short[full]: self._choice(one, how)
+            for full, (one, how) in found.chosen.items()
+        }
+        for name in others:
+            try:
+                columns[name] = self.named(name)
+            except UsageError as refusal:
+                self.refusals[name] = f"{name}: {refusal}"
+        if not columns:
+            raise UsageError(self._nobody())
+        return columns
+
+    def _nobody(self) -> str:
+        what = f"{self._question.collective} of {self._machine.world} ranks"
+        nobody = f"no registered algorithm does {what}; register one."
+        return "\n".join([nobody, *self.refusals.values()])
 
     def best(self, nbytes: int) -> Choice:
         """Return what `auto` is for a size."""
@@ -219,7 +254,7 @@ class Sweep:
                 return self._row(choice, case, [end])
             except KernelError as error:
                 end = error
-        return Failed(case.nbytes(self.machine.world), case.algorithm, end)
+        return Failed(case.nbytes(self.machine.world), case.settings.name, end)
 
     def case(self, count: int, choice: Choice, in_place: bool) -> Case:
         """Return the run of one size by one algorithm."""
@@ -378,9 +413,12 @@ def time_collective(
     contributors: str = "sip",
     check: bool = True,
     jobs: int = 1,
+    limits: Limits | None = None,
     plugins: Plugins | None = None,
 ) -> list[Row]:
     """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
+
+    `limits` are those of each simulation.
 
     Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
     """
@@ -402,4 +440,4 @@ def time_collective(
         (n, chooser.best(size_of(n, collective, dtype, machine.world)) if name == AUTO else chooser.named(name))
         for n in counts
     ]
-    return list(Sweep(question, setup, machine, found, jobs).rows(planned))
+    return list(Sweep(question, setup, machine, found, jobs, limits=limits).rows(planned))
