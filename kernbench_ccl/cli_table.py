@@ -169,7 +169,7 @@ class Table:
         --json has all of it.
         """
         faulty = [
-            (f"{format_bytes(row.size)} by {row.algorithm}, {where}", found)
+            (f"{format_bytes(row.size)} by {row.called}, {where}", found)
             for row in self.rows
             for where, found in (("out of place", row.out_of_place), ("in place", row.in_place))
             if found is not None and (found.failures or found.hazards)
@@ -241,10 +241,10 @@ class OneAlgorithm(Table):
             runs.append((choice, count))
         if len(runs) == 1 and self.name != "auto":
             return [f"# {self.how(runs[0][0])}"]
-        why = "by measurement" if self.chooser.measured else "by rule, nothing was measured here"
         spans = [f"up to {format_bytes(self._size(count))}" for _, count in runs[:-1]]
         spans.append("above" if len(runs) > 1 else "all sizes")
-        return [f"# auto ({why}):", *(f"#   {span}: {self.how(c)}" for span, (c, _) in zip(spans, runs, strict=True))]
+        chosen = (f"#   {span}: {self.how(choice)}" for span, (choice, _) in zip(spans, runs, strict=True))
+        return [f"# auto ({self.chooser.basis}):", *chosen]
 
     def body(self) -> Any:
         """Yield a line for each size."""
@@ -262,9 +262,7 @@ class AllAlgorithms(Table):
 
     def prepare(self) -> None:
         """Take every algorithm that does these ranks."""
-        self.choices = {choice.short: choice for choice in self.chooser.able().values()}
-        if len(self.choices) < len(self.chooser.able()):
-            self.choices = dict(self.chooser.able())
+        self.choices = self.chooser.compared()
         self.times: list[tuple[int, dict[str, Any]]] = []
         self.failed: list[Failed] = []
 
@@ -309,8 +307,12 @@ class AllAlgorithms(Table):
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of --json, with the best of each size and what refuses."""
-        names = {short: choice.algorithm.name for short, choice in self.choices.items()}
-        best = [{"size": size, "algorithm": names[fastest(times) or ""]} for size, times in self.times if times]
+        best = []
+        for size, times in self.times:
+            name = fastest(times)
+            if name is not None:
+                row = next(row for row in self.rows if row.size == size and row.out_of_place is times[name])
+                best.append({"size": size, "algorithm": row.algorithm, "entry": row.entry})
         return {
             **super().to_json(), "best": best, "crossovers": crossovers(self.times),
             "refused": dict(self.chooser.refusals), "failed": [failed.to_json() for failed in self.failed],

@@ -183,13 +183,17 @@ class Chooser:
         return able[name]
 
     @property
-    def measured(self) -> bool:
-        """Whether there are measurements for what `best` chooses."""
-        if self._question.contributors != "sip":
-            return False
-        tuning = self._tuning or load_tuning()
-        key = self._question.collective, self._machine.network.name
-        return any((entry.collective, entry.network) == key for entry in tuning.entries)
+    def basis(self) -> str:
+        """Say what `best` goes by: measurements, or a rule."""
+        tuning = Tuning() if self._question.contributors != "sip" else self._tuning or load_tuning()
+        network = self._machine.network
+        return tuning.basis(self._question.collective, network.name, network.world, self._machine.link())
+
+    def _choice(self, algorithm: Algorithm, settings: Settings) -> Choice:
+        """Return an algorithm as it runs here; ConfigError for more PEs than there are."""
+        design, settings = self._machine.graph.checked_design, self._question.adjusted(settings)
+        settings.check_pes(design.cubes_per_sip * design.pes_per_cube)
+        return Choice(algorithm, settings)
 
     def _refusal(self, choice: Choice) -> str | None:
         network = machine_network(self._machine.graph.checked_design, choice.settings.topology)

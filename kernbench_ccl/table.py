@@ -100,6 +100,16 @@ class Row:
         return (self.out_of_place,) if self.in_place is None else (self.out_of_place, self.in_place)
 
     @property
+    def called(self) -> str:
+        """The name of the entry of ccl.yaml, or of the algorithm where it has none."""
+        return self.algorithm if self.settings is None else self.settings.name
+
+    @property
+    def entry(self) -> str | None:
+        """The entry of ccl.yaml that it ran by; None where it ran by its own name."""
+        return None if self.called == self.algorithm else self.called
+
+    @property
     def efficiency(self) -> float:
         """The bound over the time out of place, from 0 to 1."""
         return self.bound_ns / self.out_of_place.time_ns if self.out_of_place.time_ns else 0.0
@@ -130,7 +140,7 @@ class Row:
     def _settings_json(self, settings: Settings) -> dict[str, Any]:
         used = self.out_of_place.used
         return {
-            "entry": None if settings.name == self.algorithm else settings.name,
+            "entry": self.entry,
             "chunk_bytes": settings.chunk,
             "message_bytes": message_bytes(settings, self.dtype),
             "pipeline": settings.pipeline,

@@ -254,6 +254,46 @@ def test_all_compares_side_by_side_and_lists_who_refuses(call):
     assert found["rows"][0]["out_of_place"]["wrong"] is None
 
 
+def test_all_compares_entries_too(call, tmp_path):
+    """Entries that run an algorithm of this collective have columns of their own names; the algorithm its defaults."""
+    (tmp_path / "ccl.yaml").write_text(
+        "defaults: {pes: 1}\n"
+        "algorithms:\n"
+        "  a: {algorithm: ring, chunk: 1 KiB}\n"
+        "  b: {algorithm: ccl.ring_all_reduce, pipeline: off, chunk: 2 KiB}\n"
+        "  direct: {algorithm: direct, chunk: 3 KiB}\n"
+        "  c: {algorithm: mesh}\n"
+        "  d: {algorithm: ring_all_gather}\n"
+        "  e: {algorithm: pairwise}\n"
+    )
+    words = ("all_reduce", "--topology", "tiny", "--ranks", "7", "-j", "1", "--config", "ccl.yaml", "--no-check")
+    code, out, _ = call(*words, "-b", "28K", "-e", "28K", "--algo", "all", folder=tmp_path)
+    lines = out.splitlines()
+    titles = next(line for line in lines if line.startswith("#       size")).split()[2:]
+    assert code == 0
+    assert titles == ["direct", "double_binary_tree", "halving_doubling", "ring", "ring_bidirectional", "a", "b"]
+    assert "# direct: ccl.direct_all_reduce, pipelined, messages of 3 KiB, 1 PE a rank" in lines
+    assert "# ccl.ring_all_reduce, pipelined, messages of 16 KiB, 1 PE a rank" in lines
+    assert "# a: ccl.ring_all_reduce, pipelined, messages of 1 KiB, 1 PE a rank" in lines
+    assert "# b: ccl.ring_all_reduce, step by step, messages of 2 KiB, 1 PE a rank" in lines
+    mesh = "ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another."
+    assert f"# left out: {mesh}" in lines and f"# left out: c: {mesh}" in lines
+    found = json.loads(call(*words, "-b", "28K", "-e", "28K", "--algo", "all", "--json", folder=tmp_path)[1])
+    times = {title: row["out_of_place"]["time_ns"] for title, row in zip(titles, found["rows"], strict=True)}
+    for name in ("a", "b", "ring"):
+        (alone,) = json.loads(
+            call(*words, "-b", "28K", "-e", "28K", "--algo", name if name != "ring" else "ccl.ring_all_reduce",
+                 "--json", folder=tmp_path)[1]
+        )["rows"]  # fmt: skip
+        assert times[name] == alone["out_of_place"]["time_ns"]
+    assert len({times["a"], times["b"], times["ring"]}) == 3
+    best = min(times, key=times.get)
+    assert [found["best"][0]["algorithm"], found["best"][0]["entry"]] == [
+        next(row["algorithm"] for title, row in zip(titles, found["rows"], strict=True) if title == best),
+        best if best in ("a", "b", "direct") else None,
+    ]
+
+
 def test_all_shows_more_with_wide(call):
     """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
     common = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", "-b", "1K", "-e", "1K", "--no-check")
