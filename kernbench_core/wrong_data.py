@@ -105,10 +105,10 @@ class WrongData:
         told = f" {it} was made by {maker}{self._at(maker)}{self._in(launch)}"
         if any(origin.record is not None and origin.record.op_id == maker.op_id for origin in origins):
             return f"{told}."
-        return "\n  ".join([f"{told}, of:", *self._lines(origins)])
+        return "\n  ".join([f"{told}, of:", *self._lines(origins, launch)])
 
-    def _lines(self, origins: Sequence[Origin]) -> Iterable[str]:
-        """Yield what one element was made of: first what kernels made, then what the host wrote.
+    def _lines(self, origins: Sequence[Origin], launch: LaunchHandle | None) -> Iterable[str]:
+        """Yield what an element of a launch was made of: first what kernels made, then what the host wrote.
 
         What ranks brought that was made in the same way is one line; of what stands alone the way is told, too.
         """
@@ -119,7 +119,7 @@ class WrongData:
         ordered = sorted(alike.items(), key=lambda item: (item[0][0], len(item[1])))
         for (_, kind), several in ordered[:_MOST_ORIGINS]:
             if len(several) == 1:
-                yield self._line(several[0])
+                yield self._line(several[0], launch)
                 continue
             brought = sorted(several, key=self._number_of_program)
             told = [f"{self._number(each.element)} of {self._brought_by(each)}" for each in brought[:_MOST_ALIKE]]
@@ -130,8 +130,8 @@ class WrongData:
             host = sum(origin.record is None for origin in left)
             yield f"and {len(left)} more" + (f", {host} of which the host wrote" if host else "")
 
-    def _line(self, origin: Origin) -> str:
-        """Tell one element with the way that it has come."""
+    def _line(self, origin: Origin, launch: LaunchHandle | None) -> str:
+        """Tell one element with the way that it has come, and the launch that made it, where it is another."""
         way = origin.way[:-1]  # the last is what made the worst element
         steps = [self._step(*each) for each in zip(way, (origin.record, *way), strict=False)]
         if len(steps) > _MOST_STEPS:
@@ -139,7 +139,8 @@ class WrongData:
         record, made = origin.record, "written by the host"
         if record is not None and record.op_id is not None:
             op = f"{_word(record)} (op {record.op_id[1]} of PE {record.op_id[0]})"
-            made = f"{op}{self._at(record)}{self._in(self._launch(record))}"
+            made_in = self._launch(record)
+            made = f"{op}{self._at(record)}{'' if made_in is launch else self._in(made_in)}"
         return " -> ".join([f"{self._number(origin.element)}: {made}", *steps])
 
     def _kind(self, origin: Origin) -> str:

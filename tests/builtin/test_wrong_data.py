@@ -71,7 +71,8 @@ def test_other_ops_end_the_search() -> None:
 
     first, lines = told(kernel, (1, 3))
     assert values(lines) == [A[1].sum(), B[3]]
-    assert lines[0].startswith(f"  {A[1].sum()}: sum (op ") and ": written by the host -> load at " in lines[1]
+    assert lines[0].startswith(f"  {A[1].sum()}: sum (op ") and "in the launch" not in lines[0]
+    assert ": written by the host -> load at " in lines[1]
 
     def only(a: Any, b: Any, c: Any, y: Any, tl: Any) -> None:
         x, _, _ = loads(a, b, c, tl)
@@ -91,7 +92,8 @@ def test_what_an_earlier_launch_made_is_told_with_that_launch() -> None:
 
     _, lines = told(kernel, (2, 1), launches=2)
     assert values(lines) == [A[2, 1], A[2, 1]]
-    assert lines[0].startswith("  133.0: add (op ") and " -> store at test_wrong_data.py:" in lines[0]
+    assert lines[0].startswith("  133.0: add (op ") and ", in the launch of 'kernel', called at " in lines[0]
+    assert " -> store at test_wrong_data.py:" in lines[0]
     assert lines[1].startswith("  133.0: written by the host -> load at test_wrong_data.py:")
 
 
