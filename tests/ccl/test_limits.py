@@ -32,7 +32,7 @@ def test_a_kernel_that_never_comes_back_is_stopped_with_its_line(tmp_path, capfd
     sizes = () if jobs == "1" else ("-e", "8K")
     assert main(["ccl", "all_reduce", *SMALL, *sizes, "--algo", str(file), "--timeout", "1 s", "-j", jobs]) == 5
     told = (
-        r"error: the run reached its limit of 1 s of wall time at simulated time [\d.]+ ns, after \d+ events in "
+        r"error: the run reached its limit of 1 s of wall time at simulated time [\d.]+ [nu]s, after \d+ events in "
         rf"{re.escape(str(file))}:1[01], which never returned to the simulator; raise --timeout if it is only long\.\n"
     )
     assert re.fullmatch(told, capfd.readouterr().err)
