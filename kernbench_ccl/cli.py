@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 
 if TYPE_CHECKING:
+    from kernbench_ccl.config import CclConfig
     from kernbench_ccl.measure import Machine
     from kernbench_ccl.sweep import Question
     from kernbench_core.cli.shell import Shell
@@ -49,7 +50,7 @@ class CclGroup(click.Group):
         if cmd_name in _OTHERS:
             module, _, name = _OTHERS[cmd_name].partition(":")
             return getattr(import_module(f"{__package__}.{module}"), name)  # type: ignore[no-any-return]
-        known = {_folded(name): name for name in COLLECTIVES}.get(_folded(cmd_name))
+        known = _spelt(cmd_name, COLLECTIVES)
         return None if known is None else _command(known)
 
     def resolve_command(
@@ -63,8 +64,20 @@ class CclGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _folded(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
+def _spelt(name: str, known: Iterable[str]) -> str | None:
+    """Return which of the known names somebody means who writes it otherwise: alltoall, send-recv."""
+
+    def folded(name: str) -> str:
+        return name.replace("_", "").replace("-", "").lower()
+
+    return {folded(one): one for one in known}.get(folded(name))
+
+
+def collective_named(name: str) -> str:
+    """Return the collective that is meant by any spelling; the name itself where there is none."""
+    from kernbench_ccl.collectives import COLLECTIVES as KINDS
+
+    return _spelt(name, KINDS) or name
 
 
 @click.group(cls=CclGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -174,7 +187,8 @@ def _options(name: str) -> list[click.Parameter]:
         option("--components", metavar="FILE", help="A YAML file merged over the topology."),
         option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
         option("--idealised", is_flag=True, help="Let nothing but the scale-up links take time."),
-        option("--algo", metavar="NAME|auto|all", help="The algorithm; all compares.  [default: ccl.yaml's]"),
+        option("--algo", metavar="NAME|auto|all", multiple=True,
+               help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
         option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults."),
         option("--pipeline", metavar="on|off", callback=_one_of("on", "off"),
                help="off: no step begins before all of the last one have ended."),
@@ -223,9 +237,21 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     chooser = Chooser(question, machine, config, plugins)
     limits = Limits(options["max_events"], None, options["timeout"])
     sweep = Sweep(question, setup, machine, plugins, options["jobs"], limits=limits)
-    name = chosen_name(config, collective, options["algo"])
-    table = AllAlgorithms if name == "all" and name not in config.entries else OneAlgorithm
-    return table(shell, options, question, sizes, sweep, chooser, name).run()
+    names = _algorithms(options["algo"], config)
+    name = chosen_name(config, collective, names[0] if names else None)
+    several = len(names) > 1 or (name == "all" and name not in config.entries)
+    table = AllAlgorithms if several else OneAlgorithm
+    return table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name).run()
+
+
+def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
+    """Return the algorithms to run, each once; UsageError where auto or all is not alone."""
+    names = tuple(dict.fromkeys(given))
+    for name in names:
+        if len(names) > 1 and name in ("auto", "all") and name not in config.entries:
+            others = " and ".join(repr(other) for other in names if other != name)
+            raise UsageError(f"option --algo must be {name} alone, or algorithms by their names, not also {others}.")
+    return names
 
 
 def _question(collective: str, options: dict[str, Any]) -> Question:

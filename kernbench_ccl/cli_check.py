@@ -346,8 +346,10 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
 @click.pass_obj
 def new(shell: Shell, /, name: str, collective: str) -> int:
     """Write NAME.py, an algorithm that is right and short: a place to begin. It never overwrites a file."""
+    from kernbench_ccl.cli import collective_named
     from kernbench_ccl.scaffold import next_steps, write_algorithm
 
+    collective = collective_named(collective)
     path = write_algorithm(name, collective)
     _say(f"wrote {path}: {collective}, right for any number of ranks on any network", "", *next_steps(path, collective))
     return 0

@@ -261,8 +261,10 @@ class AllAlgorithms(Table):
     """The times of all algorithms side by side, out of place."""
 
     def prepare(self) -> None:
-        """Take every algorithm that does these ranks."""
-        self.choices = self.chooser.compared()
+        """Take the algorithms that are named, or every one that does these ranks."""
+        names = self.options["algo"]
+        several = len(names) > 1
+        self.choices = {name: self.chooser.named(name) for name in names} if several else self.chooser.compared()
         self.times: list[tuple[int, dict[str, Any]]] = []
         self.failed: list[Failed] = []
 

@@ -294,6 +294,43 @@ def test_all_compares_entries_too(call, tmp_path):
     ]
 
 
+def test_algorithms_that_are_named_are_compared(call):
+    """--algo more than once compares those in that order, each once, and no others; one that refuses is an error."""
+    words = ("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--no-check", "--algo", "ring", "--algo", "direct")
+    code, out, _ = call(*words, "--algo", "ring")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[3:6] == [
+        "# ccl.ring_all_reduce, pipelined, messages of 16 KiB",
+        "# ccl.direct_all_reduce, pipelined, messages of 16 KiB",
+        "#",
+    ]
+    assert lines[7].split() == ["#", "size", "ring", "direct"]
+    code, out, err = call(*words, "--algo", "mesh")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spelt", "collective"),
+    [("alltoall", "all_to_all"), ("sendrecv", "send_recv"), ("AllReduce", "all_reduce"), ("send-recv", "send_recv")],
+)
+def test_new_takes_collectives_as_the_table_does(call, tmp_path, spelt, collective):
+    """What is written does the collective that is meant; its next steps name it so that the table takes it."""
+    code, out, err = call("new", "mine", "--collective", spelt, folder=tmp_path)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"wrote mine.py: {collective}, right for any number of ranks on any network\n")
+    assert f'COLLECTIVE = "{collective}"' in (tmp_path / "mine.py").read_text()
+    code, out, err = call("new", "yours", "--collective", "alltoal", folder=tmp_path)
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: option --collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+        "reduce, gather, scatter, send_recv, barrier, not 'alltoal'. Did you mean 'all_to_all'?\n"
+    )
+
+
 def test_all_shows_more_with_wide(call):
     """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
     common = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", "-b", "1K", "-e", "1K", "--no-check")
@@ -410,6 +447,10 @@ def test_more_processes_give_the_same_numbers(call):
 
 
 REFUSED = [
+    ("all_reduce --algo ring --algo all", 2,
+     "option --algo must be all alone, or algorithms by their names, not also 'ring'."),
+    ("all_reduce --algo auto --algo ring --algo direct", 2,
+     "option --algo must be auto alone, or algorithms by their names, not also 'ring' and 'direct'."),
     ("all_redcue", 2, "kernbench ccl must be followed by a collective or a command, not 'all_redcue'. Did you mean "
      "'all_reduce'?"),
     ("all_reduce -b 1X", 2, "option -b must be a positive number of bytes, as '1K' or '64M', not '1X'."),
