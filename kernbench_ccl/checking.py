@@ -6,8 +6,6 @@ Of each algorithm the largest number of ranks is proved first, so that no proces
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -19,6 +17,7 @@ from attrs import define, evolve, frozen
 from kernbench_ccl.algorithm_file import open_algorithm
 from kernbench_ccl.check import Checked, Ranks, Wanted, by_network, cases, network_or_refusal, prove_ranks
 from kernbench_ccl.contract import Algorithm
+from kernbench_ccl.processes import process_pool
 from kernbench_core.plugins import Plugins, load_plugins
 
 _LOOK_S = 0.25
@@ -142,21 +141,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
     if not workers:
         yield None
         return
-    before = multiprocessing.active_children()
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
-    try:
+    with process_pool(workers) as pool:
         yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            if child not in before:
-                child.terminate()
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one, which ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=1)

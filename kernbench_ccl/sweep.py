@@ -6,11 +6,9 @@ the end; rows come out from small to large.
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 
 from attrs import evolve, frozen
@@ -30,6 +28,7 @@ from kernbench_ccl.measure import (
     measure,
     measure_remotely,
 )
+from kernbench_ccl.processes import process_pool
 from kernbench_ccl.selection import machine_network
 from kernbench_ccl.table import Measured, Row
 from kernbench_ccl.tuning import Tuning, load_tuning
@@ -317,10 +316,7 @@ class Sweep:
     def _in_processes(
         self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress, keep: bool
     ) -> Iterator[list[End]]:
-        before = multiprocessing.active_children()
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_ignore_interrupts)
-        try:
+        with process_pool(self.workers) as pool:
             jobs = {
                 pool.submit(measure_remotely, self.setup, case, self.limits): case
                 for case in _in_good_order(groups, self.workers)
@@ -335,11 +331,6 @@ class Sweep:
                         progress.ended(weights[case] + _SMALL, found[case])
                     progress.tell()
                 yield [found[case] for case in group]
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                if child not in before:
-                    child.terminate()
 
 
 class _Progress:
@@ -386,11 +377,6 @@ def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]
     largest = cases[first:][-(workers - 1) :] if workers > 1 else []
     rest = cases[first : len(cases) - len(largest)]
     return [*cases[:1], *largest, *cases[1:first], *rest]
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one, which ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def chosen_name(config: CclConfig, collective: str, given: str | None) -> str:

@@ -29,6 +29,7 @@ from kernbench_core.plugins import Plugins
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_TERMINATED = 143
 _OWN_FAULT = 7
 
 
@@ -85,7 +86,7 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
         return code if isinstance(code, int) else 0
     except SystemExit as stop:
         # click exits by itself in two cases: help for a bare `kernbench` (2), and a closed pipe (1).
-        return 2 if stop.code == 2 else _BROKEN_PIPE
+        return stop.code if stop.code in (2, _TERMINATED) else _BROKEN_PIPE
     except BrokenPipeError:
         # Whoever read our output has gone; point stdout at nothing, so that Python's exit does not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

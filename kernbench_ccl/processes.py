@@ -1,0 +1,53 @@
+"""Processes that simulate or prove beside this one: they end with the block that started them, however it ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+TERMINATED: Final = 128 + signal.SIGTERM
+"""The exit code of a command that SIGTERM ended."""
+
+
+@contextmanager
+def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Give so many processes, which begin anew and end with the block. SIGTERM ends the block as SystemExit does."""
+    before = multiprocessing.active_children()
+    context = multiprocessing.get_context("spawn")
+    with _orderly_end():
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                if child not in before:
+                    child.terminate()
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Have SIGTERM raise SystemExit unless somebody handles it, so that processes and their semaphores are ended."""
+    usual = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or usual != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    raise SystemExit(TERMINATED)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that started this one, which ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
