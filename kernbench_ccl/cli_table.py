@@ -271,9 +271,10 @@ class AllAlgorithms(Table):
     def header(self) -> list[str]:
         """Say what is measured, by which algorithms, and which refuse."""
         names, largest = list(self.choices), self._size(self.counts[-1])
-        self.layout: Comparison | WideComparison = Comparison.of(names, self.width)
-        if self.options["wide"]:
-            self.layout = WideComparison.of(names, self.width, largest)
+        wide, beside = self.options["wide"], Comparison.of(names, self.width)
+        self.layout: Comparison | WideComparison = beside
+        if wide or not beside.fits:
+            self.layout = WideComparison.of(names, self.width, largest, wide)
         refused = [f"# left out: {sentence}" for sentence in self.chooser.refusals.values()]
         how = [f"# {self.how(choice)}" for choice in self.choices.values()]
         return [*self.about(), *how, *refused, "#", "# time out of place; * is the least", *self.layout.header()]

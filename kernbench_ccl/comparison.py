@@ -1,4 +1,7 @@
-"""The table of `--algo all`: the times of several algorithms side by side, or with `--wide` one below the other."""
+"""The table of `--algo all`: the times of several algorithms side by side, or one below the other.
+
+With `--wide`, and in a terminal where they do not fit beside each other, each has a line of its own.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,16 @@ class Comparison:
     width: int | None = None
     letters: Mapping[str, str] = field(factory=dict)
 
+    @property
+    def fits(self) -> bool:
+        """Whether its lines are as wide as the terminal at most."""
+        return self.width is None or len(self.header()[-1]) <= self.width
+
     @classmethod
     def of(cls, names: Sequence[str], width: int | None) -> Comparison:
         """Head columns by names, or by letters where those do not fit a terminal of `width`."""
         plain = cls(tuple(names), width)
-        if width is None or len(plain.header()[-1]) <= width:
+        if plain.fits:
             return plain
         return cls(tuple(names), width, {name: chr(ord("A") + i % 26) for i, name in enumerate(names)})
 
@@ -56,34 +64,41 @@ class Comparison:
 
 @frozen
 class WideComparison:
-    """A line for each algorithm of a size, with what `--wide` adds: beside its time, or below it in a narrow one."""
+    """A line for each algorithm of a size, with what `--wide` adds: beside its time, or below it in a narrow terminal.
+
+    `more` is None without `--wide`, for a terminal that is too narrow for the algorithms beside each other.
+    """
 
     names: tuple[str, ...]
     digits: int
     gap: int
-    more: Layout
-    folded: bool
+    more: Layout | None
+    folded: bool = False
 
     @classmethod
-    def of(cls, names: Sequence[str], width: int | None, largest: int) -> WideComparison:
+    def of(cls, names: Sequence[str], width: int | None, largest: int, wide: bool = True) -> WideComparison:
         """Fit the columns to a terminal of `width` (None: no terminal), `largest` being the largest size."""
         longest = max(len("algorithm"), *map(len, names))
-        plain = cls(tuple(names), 12, 2, Layout(MORE), folded=False)
+        if not wide:
+            return cls(tuple(names), 12, 2, None)
+        plain = cls(tuple(names), 12, 2, Layout(MORE))
         if width is None or len(plain.header()[0]) <= width:
             return plain
         columns = tightened(MORE, largest)
         digits = max(len(str(largest)), len("size"), 5)
         beside = squeezed(columns, width - digits - 1 - longest - 1 - _TIME - 2)
-        found = cls(tuple(names), digits, 1, beside, folded=False)
+        found = cls(tuple(names), digits, 1, beside)
         if max(map(len, found.header())) <= width:
             return found
         return cls(tuple(names), digits, 1, squeezed(columns, width, digits + 1), folded=True)
 
     def header(self) -> list[str]:
         """Return the lines above the rows."""
-        titles, units = self.more.header()
         heads = [self._begun("size", "algorithm", "time "), self._begun("(B)", "", "(us) ")]
         heads = [f"#{line[1:]}" for line in heads]
+        if self.more is None:
+            return [line.rstrip() for line in heads]
+        titles, units = self.more.header()
         if self.folded:
             return [*(line.rstrip() for line in heads), titles, units]
         gap = " " * self.gap
@@ -100,6 +115,9 @@ class WideComparison:
                 lines.append(self._begun(first, name, f"{failed.get(name, '-')} ").rstrip())
                 continue
             begun = self._begun(first, name, _marked(row.out_of_place, least))
+            if self.more is None:
+                lines.append(begun.rstrip())
+                continue
             (more,) = self.more.lines(row)
             lines += [begun.rstrip(), more] if self.folded else [begun + " " * self.gap + more]
         return lines

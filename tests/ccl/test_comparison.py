@@ -72,3 +72,19 @@ def test_a_narrow_terminal_shows_all_of_a_wide_comparison(width):
     for word in ("31415.90*", "6.00", "9000.00", "0.0", "91%", "sip0->sip1", "1234", "0.00"):
         assert words.count(word) == 2
     assert words.count("67108864") == 1
+
+
+def test_algorithms_that_do_not_fit_beside_each_other_stand_below():
+    """Without --wide a line of each has its time only."""
+    names = ["halving_doubling", "double_binary_tree", "ring", "torus", "mesh", "a", "b"]
+    assert Comparison.of(names, 96).fits
+    assert not Comparison.of(names, 95).fits
+    compared = WideComparison.of(names[:3], 60, 1024, wide=False)
+    rows = {"ring": row(1024, 12.5), "halving_doubling": row(1024, 11.25)}
+    assert [*compared.header(), *compared.lines(1024, rows, {"double_binary_tree": "error"})] == [
+        "#       size  algorithm                time",
+        "#        (B)                           (us)",
+        "        1024  halving_doubling        11.25*",
+        "              double_binary_tree      error",
+        "              ring                    12.50",
+    ]
