@@ -36,6 +36,7 @@ from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.typenames import dtype_of
+from kernbench_core.units import format_bytes
 from kernbench_core.watchdog import Limits, Progress
 
 Report = Callable[[str, Progress], None]
@@ -308,10 +309,25 @@ class Sweep:
             )  # fmt: skip
         except KernbenchError as error:
             if not keep:
+                error.add_note(self._which(case))
                 raise
             made = error
         progress.ended(weight + _SMALL, made)
         return made
+
+    def _end_of(self, future: Future[Measured], case: Case, keep: bool) -> End:
+        """Return what another process measured, or with `keep` the error that ended it."""
+        try:
+            return future.result()
+        except KernbenchError as error:
+            if not keep:
+                error.add_note(self._which(case))
+                raise
+            return error
+
+    def _which(self, case: Case) -> str:
+        where = "in place" if case.in_place else "out of place"
+        return f"This was {format_bytes(case.nbytes(self.machine.world))} by {case.algorithm}, {where}."
 
     def _in_processes(
         self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress, keep: bool
@@ -327,7 +343,7 @@ class Sweep:
                     done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
                     for future in done:
                         case = jobs.pop(future)
-                        found[case] = _end_of(future, keep)
+                        found[case] = self._end_of(future, case, keep)
                         progress.ended(weights[case] + _SMALL, found[case])
                     progress.tell()
                 yield [found[case] for case in group]
@@ -358,16 +374,6 @@ class _Progress:
             wall = time.perf_counter() - self._began
             found = Progress(self._sim_ns + sim_ns, self._events + events, wall, self._done / self._whole)
             self._report(f"{self._ended} of {self._runs} runs", found)
-
-
-def _end_of(future: Future[Measured], keep: bool) -> End:
-    """Return what another process measured, or with `keep` the error that ended it."""
-    try:
-        return future.result()
-    except KernbenchError as error:
-        if not keep:
-            raise
-        return error
 
 
 def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]:

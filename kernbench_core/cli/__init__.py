@@ -118,7 +118,7 @@ def _told(shell: Shell, error: BaseException) -> int:
     if isinstance(error, ConfigError):
         return shell.fail(error.exit_code, *error.problems, labelled=False)
     if isinstance(error, KernbenchError):
-        return shell.fail(error.exit_code, str(error))
+        return shell.fail(error.exit_code, "\n".join([str(error), *getattr(error, "__notes__", ())]))
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx is not None else "kernbench"
         told = error.format_message()

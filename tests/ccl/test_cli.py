@@ -231,6 +231,7 @@ def test_a_deadlock_ends_the_table_with_4(call):
     code, _, err = call("all_reduce", *SMALL, "--algo", "waiting", "-b", "1K", "-e", "1K")
     assert code == 4
     assert "acme_waiting.py:20" in err
+    assert err.endswith("\nThis was 1 KiB by acme.waiting_all_reduce, out of place.\n")
 
 
 def test_all_compares_side_by_side_and_lists_who_refuses(call):

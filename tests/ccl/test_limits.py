@@ -34,6 +34,7 @@ def test_a_kernel_that_never_comes_back_is_stopped_with_its_line(tmp_path, capfd
     told = (
         r"error: the run reached its limit of 1 s of wall time at simulated time [\d.]+ [nu]s, after \d+ events in "
         rf"{re.escape(str(file))}:1[01], which never returned to the simulator; raise --timeout if it is only long\.\n"
+        rf"This was [1248] KiB by {re.escape(str(file))}, (out of|in) place\.\n"
     )
     assert re.fullmatch(told, capfd.readouterr().err)
 
