@@ -11,7 +11,7 @@ import pytest
 from kernbench_ccl.config import CclConfig, load_ccl
 from kernbench_ccl.groups import make_group
 from kernbench_ccl.selection import choose_algorithm, machine_network, make_collective
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
@@ -67,3 +67,14 @@ def test_what_kernels_are_told() -> None:
     told = make_collective("all_reduce", group, algorithm, settings, machine, "f16", redop="sum", sequence=4)
     assert (told.tile, told.pipeline, told.group, told.cubes, told.sequence) == (8192, True, (1, 3), (2, 1), 4)
     assert (told.algorithm, told.redop, told.world) == ("ccl.ring_all_reduce", "sum", 2)
+
+
+@pytest.mark.parametrize("collectives", [{}, {"all_reduce": "ring"}])
+def test_more_pes_than_a_sip_has_are_refused_where_they_are_written(collectives: dict[str, str]) -> None:
+    """By auto and by name."""
+    asked = attrs.evolve(load_ccl(sets=["defaults.pes=5"]), collectives=MappingProxyType(collectives))
+    with pytest.raises(ConfigError) as caught:
+        choose_algorithm(PLUGINS.algorithms, asked, "all_reduce", design("system.sips=4"), 4, 1024)
+    assert caught.value.problems == (
+        "--set defaults.pes=5: defaults.pes must be at most 4, the PEs of a SIP, not 5; give fewer.",
+    )
