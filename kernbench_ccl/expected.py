@@ -112,11 +112,11 @@ def spell_right(difference: Difference, redop: str | None) -> str:
     terms, size = difference.right.terms, difference.end - difference.start
     if redop is None or len(terms) == 1:
         ((origin, first),) = terms
-        return f"{spell_range(first, first + size)} of {_who([origin])}"
+        return f"{spell_range(first, first + size)} of {spell_who([origin])}"
     firsts = sorted({first for _, first in terms})
     ranks = sorted({origin for origin, _ in terms if isinstance(origin, int)})
     places = " and ".join(spell_range(first, first + size) for first in firsts)
-    return f"the {_VERBS[redop]} of {places} of {_who(ranks)}"
+    return f"the {_VERBS[redop]} of {places} of {spell_who(ranks)}"
 
 
 def spell_fault(difference: Difference) -> str:
@@ -132,15 +132,15 @@ def spell_fault(difference: Difference) -> str:
         elif count != right.terms[origin, first]:
             groups.setdefault(("", count), []).append(origin)
     for (at, count), origins in groups.items():
-        what = _who(origins) if at == "" else at
-        what = f"{spell_range(at, at + size)} of {_who(origins)}" if isinstance(at, int) else str(what)
+        what = spell_who(origins) if at == "" else at
+        what = f"{spell_range(at, at + size)} of {spell_who(origins)}" if isinstance(at, int) else str(what)
         extra.append(what if count == 1 else f"{what} {_times(count)}")
     lacking: list[Origin] = [origin for origin, first in right.terms if (origin, first) not in found.terms]
     told = []
     if extra:
         told.append(f"{'hold' if several else 'holds'} {_and(extra)}")
     if lacking and (len(right.terms) > 1 or not extra):
-        told.append(f"{'lack' if several else 'lacks'} {_who(lacking)}")
+        told.append(f"{'lack' if several else 'lacks'} {spell_who(lacking)}")
     if found.scaled != right.scaled:
         verb = "are" if several else "is"
         told.append(f"{verb} averaged {_times(found.scaled)}" if found.scaled else f"{verb} not averaged")
@@ -155,7 +155,7 @@ def spell_held(segment: Segment) -> str:
         groups.setdefault((origin if isinstance(origin, str) else first, count), []).append(origin)
     parts = []
     for (at, count), origins in groups.items():
-        what = f"{spell_range(at, at + size)} of {_who(origins)}" if isinstance(at, int) else at
+        what = f"{spell_range(at, at + size)} of {spell_who(origins)}" if isinstance(at, int) else at
         parts.append(what if count == 1 else f"{what} {_times(count)}")
     return _and(parts) if parts else "nothing"
 
@@ -164,7 +164,7 @@ def _times(count: int) -> str:
     return _REPEATED[count] if count < len(_REPEATED) else f"{count} times"
 
 
-def _who(origins: Sequence[Origin]) -> str:
+def spell_who(origins: Sequence[Origin]) -> str:
     """Spell ranks: `rank 3`, `ranks 0-2 and 5`."""
     ranks = sorted({origin for origin in origins if isinstance(origin, int)})
     runs: list[list[int]] = []

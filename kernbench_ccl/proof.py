@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from attrs import define
 
 from kernbench_ccl.contract import Algorithm, Collective, KernelContext
 from kernbench_ccl.expected import BEFORE
+from kernbench_ccl.lost import LOAD, MAKE, RECEIVE, SEND, STORE, Scene, Search, Trail, reads_of
 from kernbench_ccl.network_use import NetworkUse, ignores_kind
 from kernbench_ccl.payloads import Origin, Payload
 from kernbench_ccl.proof_case import DEADLOCK as DEADLOCK
@@ -72,6 +76,7 @@ class Run:
         self._store = MemoryStore()
         vectors = case.world * (case.n_pe if case.contributors == "pe" else 1)
         self.history = History(Symbols(case.redop, case.dtype, vectors))
+        self.trail = Trail()
         self.sites: dict[OpId, CallSite] = {}
         self._use = NetworkUse(asked=not ignores_kind(algorithm))
         self.peers = peers_of(case, self._use)
@@ -174,20 +179,27 @@ class Run:
 
     def _step_of(self, command: KernelCommand) -> int:
         """Take note of a command that is no message, and return its step."""
-        history = self.history
-        if type(command) is DmaReadCmd and isinstance(command.value, LoadedValue) and command.value.sources:
-            return history.steps.made(command.op_id, command.value.sources)
+        history, note = self.history, self.trail.note
+        if type(command) is DmaReadCmd:
+            note(command.op_id, LOAD, command.value)
+            if isinstance(command.value, LoadedValue) and command.value.sources:
+                return history.steps.made(command.op_id, command.value.sources)
         if type(command) is DmaWriteCmd:
+            note(command.op_id, STORE, command.stored, (command.value,), regions=command.regions)
             return history.stored(command.op_id, command.value, command.stored)
         op = command.describe()
         if op is None:
             return 0
+        if op.writes is not None and op.writes.value is not None and type(command) is not DmaReadCmd:
+            kind = STORE if isinstance(command, DmaWriteCmd) else MAKE
+            note(command.op_id, kind, op.writes.value, reads_of(op.reads), regions=op.writes.regions)
         history.tell(op, line_at(command.site))
         return history.steps.of(command.op_id)
 
     def _sent(self, command: SendCmd) -> None:
         steps = self.history.steps
         steps.sent(command.op_id, command.to, command.channel.name, steps.of_value(command.value, command.op_id))
+        self.trail.note(command.op_id, SEND, command.value, (command.value,), to=command.to)
         self._carried[command.op_id] = self.heard[command.pe]
         if self.races is not None:
             self.races.sent(command)
@@ -196,6 +208,7 @@ class Run:
         if command.sent is None:
             return
         sender = command.sent.op_id
+        self.trail.note(command.op_id, RECEIVE, command.value, after=(sender,))
         self._reach(command.pe, self.history.steps.made(command.op_id, (sender,)))
         self.heard[command.pe] |= self._carried[sender]
         if self.races is not None:
@@ -209,6 +222,22 @@ class Run:
         """Return the kernel line at which an op was issued."""
         site = self.sites.get(op_id)
         return "an unknown line" if site is None else line_at(site)
+
+    def search(self, named: Callable[[int], str]) -> Search:
+        """Return a search for what the outputs lack; `named(pe)` spells a PE."""
+
+        def writer_at(address: int, nbytes: int) -> OpId | None:
+            writes = self._store.writes("hbm", (Region(address, nbytes),))
+            return writes[0].ticket.writer if writes else None
+
+        outputs = [
+            (self.held(buffer, 0, buffer.allocation.size), partial(self.writer, buffer))
+            for buffer in self.outputs.values()
+            if buffer.allocation.size
+        ]
+        steps, symbols = self.history.steps, self.history.symbols
+        scene = Scene(symbols.of, steps.of, self.where, self.peers.place_of, named, outputs, writer_at)
+        return Search(self.trail, scene)
 
     def proof(self) -> Proof:
         """Run, and say what is wrong."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from kernbench_ccl.expected import Admissible, differences, right_payload
+from kernbench_ccl.expected import Admissible, Difference, differences, right_payload
+from kernbench_ccl.lost import Loss, Search
 from kernbench_ccl.payloads import PayloadError, contribution
 from kernbench_ccl.proof_case import DEADLOCK, RAISED, WRONG, Fault, counted
 from kernbench_ccl.untimed import Outcome, Raised, wait_cycle
@@ -17,6 +18,7 @@ from kernbench_ccl.wrong_step import WrongStep, blame, chunk_of
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernbenchError, PendingDataError
+from kernbench_core.values import OpId
 
 if TYPE_CHECKING:
     from kernbench_ccl.proof import Run
@@ -27,9 +29,14 @@ _MOST_FAULTS = 8
 """Faults of one case that are told."""
 
 
-@lru_cache(4096)
 def line_at(site: CallSite) -> str:
     """Return where a command was issued."""
+    return _spelt(site, site[0].co_filename)
+
+
+@lru_cache(4096)
+def _spelt(site: CallSite, _: str) -> str:
+    """Spell a site; the file is given because code of two files may be equal."""
     return describe_site(site)
 
 
@@ -42,6 +49,7 @@ class Verdict:
         self._case = run.case
         self._history = run.history
         self._peers = run.peers
+        self._search: Search | None = None
 
     def faults(self) -> tuple[Fault, ...]:
         """Return everything that is wrong, up to a few; of a run that did not end, why it did not."""
@@ -131,7 +139,7 @@ class Verdict:
                 writer = self._run.writer(buffer, start + wrong.start)
                 step = blame(
                     self._history, wrong, rank, admissible, self._peers.place_of, self._run.where, case.redop, writer,
-                    single=case.n_pe == 1,
+                    single=case.n_pe == 1, lost=self._lost,
                 )  # fmt: skip
                 told.setdefault((step.step, step.rank, step.pe, step.line), []).append(step)
         for (number, at_rank, at_pe, line), steps in told.items():
@@ -141,6 +149,12 @@ class Verdict:
             lines = (line,) if line else ()
             faults.append(Fault(WRONG, case, at_rank, at_pe, number, first.start, first.end, lines, sentence))
         return faults + self._inputs_changed()
+
+    def _lost(self, wrong: Difference, rank: int, writer: OpId | None) -> Loss | None:
+        """Say where was lost what a rank's output lacks."""
+        if self._search is None:
+            self._search = self._run.search(self._pe)
+        return self._search.lost(wrong, rank, writer)
 
     def _inputs_changed(self) -> list[Fault]:
         """Look whether the input of a collective that is out of place is still what it was."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from attrs import define, field, frozen
 
 from kernbench_ccl.expected import Admissible, Difference, differences, spell_fault, spell_held, spell_right
+from kernbench_ccl.lost import Loss
 from kernbench_ccl.payloads import Payload, Segment, length, shifted
 from kernbench_ccl.symbolic import Op, Symbols
 from kernbench_core.values import LoadedValue, OpId, Value
@@ -24,6 +25,10 @@ Site = Callable[[OpId], str]
 
 Place = Callable[[int], tuple[int, int]]
 """Gives rank and place there of a PE, by its index in the machine."""
+
+
+FindLoss = Callable[[Difference, int, OpId | None], Loss | None]
+"""Says where was lost what a rank's output lacks, given the op that wrote what is there instead."""
 
 
 class LoggedOp(Op, Protocol):
@@ -223,10 +228,12 @@ def blame(
     redop: str | None,
     writer: OpId | None = None,
     single: bool = False,
+    lost: FindLoss | None = None,
 ) -> WrongStep:
     """Say which op made elements of a rank's output wrong.
 
     `writer` is the op that wrote them, if that is known; with `single` every rank has one PE, which is not named.
+    `lost` says where something was lost, which is asked where nothing that was made is wrong in itself.
     """
     first, last = wrong.start, wrong.end
     elements = f"elements {first}-{last - 1}" if last > first + 1 else f"element {first}"
@@ -241,6 +248,10 @@ def blame(
         told += f"; first wrong in step {event.step}, where {_doer(event, place_of, single)} made {spell_held(part)} "
         told += f"({event.call} at {where(event.op_id)})"
         stored = event
+    elif lost is not None and (loss := lost(wrong, rank, None if stored is None else stored.op_id)) is not None:
+        if stored is None:
+            told += f"; nobody stored {'them' if last > first + 1 else 'it'}"
+        return WrongStep(loss.rank, loss.pe, loss.step, first, last, loss.line, f"{told}; {loss.told}.")
     if stored is None:
         return WrongStep(rank, 0, 0, first, last, "", f"{told}; nobody stored {'them' if last > first + 1 else 'it'}.")
     at_rank, at_pe = place_of(stored.op_id[0])
