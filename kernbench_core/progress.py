@@ -85,6 +85,10 @@ class ProgressDisplay:
             fraction,
         )
 
+    def cells(self) -> tuple[str, ...]:
+        """Return what stands behind the title; a sub-class may say something else."""
+        return describe(self.latest)
+
     def stop(self) -> None:
         """Take the line away; `update` stays harmless."""
         if self._live is not None:
@@ -128,7 +132,7 @@ class ProgressDisplay:
 
         if time.monotonic() < self._away_until:
             return Text("")
-        line = one_line(self.title, describe(self.latest), self._console.width - 2)
+        line = one_line(self.title, self.cells(), self._console.width - 2)
         grid = Table.grid(padding=(0, 1))
         grid.add_row(self._spinner, Text(line, no_wrap=True, overflow="ellipsis"))
         return grid

@@ -175,3 +175,9 @@ def test_the_line_is_one_line_whatever_the_width(width: int, line: str) -> None:
     """The rate goes first, then the number of events and the simulated time; a title is cut last."""
     cells = describe(Progress(2e6, 3_000_000, 2.0, 0.25))
     assert one_line("all_reduce, 3 of 10 runs", cells, width) == line
+
+
+def test_a_title_without_cells_is_cut() -> None:
+    """What has no simulated time to tell has its title only."""
+    assert one_line("case 3 of 10: ring, 5 ranks", (), 80) == "case 3 of 10: ring, 5 ranks"
+    assert one_line("case 3 of 10: ring, 5 ranks", (), 12) == "case 3 of 1…"
