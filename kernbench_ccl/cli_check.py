@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kernbench_ccl.contract import Algorithm
     from kernbench_ccl.proof import Fault
 
-_EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
+_EXIT = {"wrong": 1, "deadlock": 4, "raised": 6}
 """The exit code for the kind of the first fault."""
 
-_FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "endless": "NO END", "raised": "AN ERROR"}
+_FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "raised": "AN ERROR"}
 """What a row says of a kind of fault."""
 
 _MOST_TOLD = 3
@@ -72,18 +72,6 @@ class AtLeastOne(click.ParamType):  # type: ignore[type-arg]  # generic in the s
         return int(value)
 
 
-def _seconds(context: click.Context, option: click.Parameter, text: str) -> float:
-    """Read a time with its unit, in s; raise UsageError naming the option."""
-    from kernbench_core.units import parse_quantity
-
-    try:
-        return float(parse_quantity(text, "time", positive=True)) * 1e-9
-    except ValueError:
-        raise UsageError(
-            f"option {option.opts[0]} must be a positive time with its unit, as '60 s', not {text!r}."
-        ) from None
-
-
 class _Display(ProgressDisplay):
     """The live line of a check: what is proved, and how far that is."""
 
@@ -98,9 +86,6 @@ class _Display(ProgressDisplay):
 @click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all it supports.")
 @click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
 @click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
-@click.option(
-    "--timeout", metavar="T", default="60 s", show_default=True, callback=_seconds, help="Most wall time of a case."
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option(
     "-j", "--jobs", metavar="N", type=AtLeastOne(), default="2", show_default=True, help="Processes that prove."
@@ -114,7 +99,7 @@ def check(
 
     ALGO is a registered name (ccl.ring_all_reduce), a method (ring: of every collective), the path of a .py file, or
     all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
-    1: wrong; 4: a wait cycle; 5: a kernel without end; 6: the kernel raised.
+    1: wrong; 4: a wait cycle; 6: the kernel raised.
     """
     from kernbench_ccl.algorithm_file import open_algorithms, open_every
     from kernbench_ccl.check import Wanted
@@ -125,7 +110,7 @@ def check(
     pes = options["pes"]
     if pes is not None and len(pes) != 1:
         raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
-    wanted = Wanted(options["ranks"], networks or None, None if pes is None else pes[0], options["counts"], options["timeout"])
+    wanted = Wanted(options["ranks"], networks or None, None if pes is None else pes[0], options["counts"])
     _check_networks(algorithms, networks)
     found: list[Checked] = []
     began = time.perf_counter()
@@ -216,12 +201,12 @@ def _rows(checked: Checked, *alike: Checked) -> list[str]:
     if bad:
         kinds = dict.fromkeys(ranks.faults[0].kind for ranks in done if ranks.faults)
         lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell(bad)} ranks")
-    refused: dict[tuple[str, str], list[int]] = {}
+    refused: dict[str, list[int]] = {}
     for ranks in checked.ranks:
         if ranks.refusal is not None:
-            refused.setdefault(("refused" if ranks.tried else "not tried", ranks.refusal), []).append(ranks.world)
-    for (what, why), worlds in refused.items():
-        lines += _wrapped(f"{what} {spell(worlds)}: {why}", "    ")
+            refused.setdefault(_general(ranks), []).append(ranks.world)
+    for why, worlds in refused.items():
+        lines += _wrapped(f"refused {spell(worlds)}: {why}", "    ")
     return lines
 
 
@@ -324,7 +309,6 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
     return {
         "ranks": ranks.world,
         "proved": ranks.proved,
-        "tried": ranks.tried,
         "refusal": ranks.refusal,
         "cases": ranks.cases,
         "messages": ranks.messages,
