@@ -13,9 +13,9 @@ from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 
 if TYPE_CHECKING:
+    from kernbench_ccl.chooser import Question
     from kernbench_ccl.config import CclConfig
     from kernbench_ccl.measure import Machine
-    from kernbench_ccl.sweep import Question
     from kernbench_core.cli.shell import Shell
 
 COLLECTIVES = {
@@ -218,10 +218,11 @@ def _command(name: str) -> click.Command:
 
 def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     """Check what is asked, print the table as its rows come, and return the exit code."""
+    from kernbench_ccl.chooser import Chooser, chosen_name
     from kernbench_ccl.cli_table import AllAlgorithms, OneAlgorithm
     from kernbench_ccl.config import load_ccl
     from kernbench_ccl.measure import Setup, machine_of
-    from kernbench_ccl.sweep import Chooser, Sweep, chosen_name
+    from kernbench_ccl.sweep import Sweep
     from kernbench_core.watchdog import Limits
 
     question = _question(collective, options)
@@ -255,8 +256,8 @@ def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
 
 
 def _question(collective: str, options: dict[str, Any]) -> Question:
+    from kernbench_ccl.chooser import Question
     from kernbench_ccl.collectives import refuse_redop
-    from kernbench_ccl.sweep import Question
     from kernbench_core.errors import UnsupportedError
     from kernbench_core.typenames import dtype_of
 

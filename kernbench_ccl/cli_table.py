@@ -22,9 +22,10 @@ from kernbench_core.progress import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
+    from kernbench_ccl.chooser import Choice, Chooser, Question
     from kernbench_ccl.config import Settings
     from kernbench_ccl.measure import Machine
-    from kernbench_ccl.sweep import Choice, Chooser, Question, Sweep
+    from kernbench_ccl.sweep import Sweep
     from kernbench_core.cli.shell import Shell
 
 SCHEMA = "kernbench.ccl/1"

@@ -88,9 +88,10 @@ QUICK = {
 
 ONE_RUN = """
 import json, resource, sys, time
+from kernbench_ccl.chooser import Chooser, Question
 from kernbench_ccl.config import load_ccl
 from kernbench_ccl.measure import Setup, machine_of, measure
-from kernbench_ccl.sweep import Chooser, Question, Sweep
+from kernbench_ccl.sweep import Sweep
 from kernbench_core.dtypes import itemsize
 from kernbench_core.plugins import load_plugins
 job = json.loads(sys.argv[1])

@@ -25,10 +25,11 @@ from attrs import frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from kernbench_ccl.chooser import Chooser, Question
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.config import load_ccl
 from kernbench_ccl.measure import Setup, machine_of
-from kernbench_ccl.sweep import Chooser, Question, Sweep, counts_of, size_of
+from kernbench_ccl.sweep import Sweep, counts_of, size_of
 from kernbench_ccl.tuning import FILE, SCHEMA
 from kernbench_core.plugins import load_plugins
 
