@@ -1,0 +1,80 @@
+"""What a collective algorithm's module must publish, and everything that is wrong with one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Final
+
+from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_core.networks import NETWORKS
+from kernbench_core.params import did_you_mean
+
+PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind", "tl")
+"""The parameters of every algorithm's kernel, in this order."""
+
+CONTRIBUTORS: Final = ("sip", "pe")
+"""Who may bring a vector: every SIP one, or every PE one of its own."""
+
+FUNCTIONS: Final = {
+    "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),
+}  # fmt: skip
+"""The functions that a module may publish, with their parameters."""
+
+
+def module_faults(module: ModuleType) -> Iterator[str]:
+    """Yield a sentence for everything that a module publishes wrongly, or not."""
+    collective = getattr(module, "COLLECTIVE", None)
+    if not isinstance(collective, str) or collective not in COLLECTIVES:
+        known = ", ".join(COLLECTIVES)
+        yield f"COLLECTIVE must be one of {known}, {_not(module, 'COLLECTIVE')}; say which one it does."
+    yield from _kind_problems(module)
+    contributors = getattr(module, "CONTRIBUTORS", ("sip",))
+    if not isinstance(contributors, tuple | list) or not contributors or set(contributors) - set(CONTRIBUTORS):
+        yield f"CONTRIBUTORS must be a tuple of {' and '.join(map(repr, CONTRIBUTORS))}, not {contributors!r}."
+    ways = getattr(module, "WAYS", 1)
+    if type(ways) is not int or ways < 1:
+        yield f"WAYS must be a number of PEs from 1, not {ways!r}; or leave it out."
+    yield from _signature_problems(module, "kernel", PARAMETERS, "write def algorithm(…) and kernel = algorithm")
+    yield from _signature_problems(
+        module, "kernel_args", ("ctx",), "import kernel_args from kernbench_ccl.contract to pass all nine on"
+    )
+    for name, parameters in FUNCTIONS.items():
+        if hasattr(module, name):
+            yield from _signature_problems(module, name, parameters, "or leave it out")
+
+
+def _kind_problems(module: ModuleType) -> Iterator[str]:
+    kinds = getattr(module, "TOPO_NAME_TO_KIND", None)
+    if not isinstance(kinds, Mapping) or not kinds:
+        yield (
+            "TOPO_NAME_TO_KIND must be a dict of network names with an integer each, "
+            f"{_not(module, 'TOPO_NAME_TO_KIND')}; name the networks that it runs on."
+        )
+        return
+    for name, kind in kinds.items():
+        if name not in NETWORKS:
+            hint = did_you_mean(str(name), NETWORKS)
+            yield f"TOPO_NAME_TO_KIND must have the names of networks as its keys, not {name!r}.{hint}"
+        if type(kind) is not int:
+            yield f"TOPO_NAME_TO_KIND[{name!r}] must be an integer, not {kind!r}; define a constant for it."
+    if len(set(map(repr, kinds.values()))) < len(kinds):
+        yield f"TOPO_NAME_TO_KIND must give every network an integer of its own, not {dict(kinds)!r}."
+
+
+def _signature_problems(module: ModuleType, name: str, expected: tuple[str, ...], advice: str) -> Iterator[str]:
+    """Yield a problem unless `name` is a function of the expected parameters; names count for the kernel's only."""
+    spelt = ", ".join(expected)
+    found = getattr(module, name, None)
+    if not callable(found):
+        yield f"{name} must be a function {name}({spelt}), {_not(module, name)}; {advice}."
+        return
+    parameters = tuple(inspect.signature(found).parameters)
+    right = parameters == expected if name == "kernel" else len(parameters) == len(expected)
+    if not right:
+        yield f"{name} must take the parameters ({spelt}), not ({', '.join(parameters)}); {advice}."
+
+
+def _not(module: ModuleType, name: str) -> str:
+    return f"not {getattr(module, name)!r}" if hasattr(module, name) else "and the module has no such name"
