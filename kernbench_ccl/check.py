@@ -14,10 +14,13 @@ from attrs import evolve, field, frozen
 
 from kernbench_ccl.collectives import COLLECTIVES, REDOPS
 from kernbench_ccl.contract import Algorithm, Collective, Network
-from kernbench_ccl.proof import DEADLOCK, Case, Fault, Proof, prove
+from kernbench_ccl.proof import DEADLOCK, ENDLESS, Case, Fault, Proof, prove
+from kernbench_ccl.verdict import OR_RAISE_IT
+from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.networks import NetworkFault, find_extent
+from kernbench_core.watchdog import WallTimeExceeded, wall_limit
 
 RANKS = range(2, 18)
 """The numbers of ranks that are proved by default."""
@@ -69,6 +72,13 @@ class Ranks:
     """The network whose runs these are: there no kernel asked which network it was on."""
     runs: int = 0
     """How many of the cases were run on this network."""
+    tried: bool = True
+    """Whether it was tried where it was not refused: not, when it did not end with another number or elsewhere."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether a kernel did not end."""
+        return any(fault.kind == ENDLESS for fault in self.faults)
 
     @property
     def proved(self) -> bool:
@@ -98,12 +108,16 @@ class Checked:
 
 @frozen
 class Wanted:
-    """What is to be proved; None leaves the choice of PEs per rank and of element counts to the check."""
+    """What is to be proved; None leaves the choice of PEs per rank and of element counts to the check.
+
+    `timeout_s` is the most wall time of a case, in s; None for no limit.
+    """
 
     ranks: Sequence[int] = field(default=RANKS)
     networks: Sequence[str] | None = None
     pes: int | None = None
     counts: Sequence[int] | None = None
+    timeout_s: float | None = None
 
 
 def check(algorithm: Algorithm, wanted: Wanted | None = None) -> Iterator[Checked]:
@@ -156,7 +170,14 @@ def prove_ranks(
     A case in which no kernel asked for the network is run on the first only: on the others it would do the same.
     """
     known: dict[Case, tuple[str, Proof, int]] = {}
-    return tuple(_on_network(algorithm, name, world, wanted, known, report) for name in names)
+    found: list[Ranks] = []
+    for name in names:
+        stuck = next((ranks.faults[0].case.network.name for ranks in found if ranks.endless), None)
+        if stuck is None:
+            found.append(_on_network(algorithm, name, world, wanted, known, report))
+        else:
+            found.append(Ranks(world, refusal=f"it did not end on {stuck}.", tried=False))
+    return tuple(found)
 
 
 def _on_network(
@@ -180,7 +201,7 @@ def _on_network(
         if report is not None:
             report(name)
         anywhere = evolve(case, network=Network("", world, world))
-        home, proof, needed = known.get(anywhere) or (name, *prove_case(algorithm, case))
+        home, proof, needed = known.get(anywhere) or (name, *_in_time(algorithm, case, wanted.timeout_s))
         if proof.any_network:
             known[anywhere] = home, proof, needed
         homes.append(home)
@@ -198,6 +219,17 @@ def _on_network(
 def _on(fault: Fault, network: Network) -> Fault:
     """Return a fault as it is on a network."""
     return evolve(fault, case=evolve(fault.case, network=network))
+
+
+def _in_time(algorithm: Algorithm, case: Case, timeout_s: float | None) -> tuple[Proof, int]:
+    """Prove one case within a wall time, in s; a fault where that is over while no kernel runs."""
+    try:
+        with wall_limit(timeout_s):
+            return prove_case(algorithm, case)
+    except WallTimeExceeded as stuck:
+        line = describe_site(site_of_traceback(stuck.__traceback__))
+        told = f"the case must end within the wall time of --timeout, and is still in {line}; {OR_RAISE_IT}"
+        return Proof(case, (Fault(ENDLESS, case, None, None, 0, None, None, (line,), told),), 0, 0), case.slots
 
 
 def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:

@@ -17,6 +17,7 @@ from attrs import define, evolve, frozen
 from kernbench_ccl.algorithm_file import open_algorithm
 from kernbench_ccl.check import Checked, Ranks, Wanted, by_network, cases, network_or_refusal, prove_ranks
 from kernbench_ccl.contract import Algorithm
+from kernbench_ccl.kernel_prints import KernelPrints
 from kernbench_ccl.processes import process_pool
 from kernbench_core.plugins import Plugins, load_plugins
 
@@ -71,12 +72,14 @@ def check_all(
 ) -> Iterator[tuple[Algorithm, list[Checked]]]:
     """Yield what is found of each algorithm, on each network that it supports, in their order.
 
-    `jobs` processes prove; those have the installed plug-ins. What kernels print goes to stderr.
+    `jobs` processes prove; those have the installed plug-ins. What kernels print goes to stderr, each line once for
+    each rank. Where a kernel has no end, fewer ranks are not tried.
     """
     tasks = {algorithm.name: _tasks(algorithm, wanted) for algorithm in algorithms}
     every = [task for own in tasks.values() for task in own]
     count = _Count(tell, sum(task.cases for task in every))
     remote = jobs > 1 and len(every) > 1 and sum(task.cases * task.world for task in every) >= _MUCH
+    prints = KernelPrints(sys.stderr)
     with _pool(min(jobs, len(every)) if remote else 0) as pool:
         futures = {} if pool is None else {task.key: pool.submit(_prove_remotely, task) for task in every}
         for algorithm in algorithms:
@@ -84,7 +87,7 @@ def check_all(
             if futures:
                 found = dict(_waited(own, every, futures, count))
             else:
-                found = {task.world: _proved(algorithm, task, count) for task in own}
+                found = dict(_in_turn(algorithm, own, count, prints))
             names = own[0].wanted.networks or () if own else ()
             yield algorithm, by_network(algorithm, names, [found[world] for world in wanted.ranks if own])
 
@@ -103,7 +106,7 @@ def _tasks(algorithm: Algorithm, wanted: Wanted) -> list[Task]:
     return tasks
 
 
-def _proved(algorithm: Algorithm, task: Task, count: _Count) -> tuple[Ranks, ...]:
+def _proved(algorithm: Algorithm, task: Task, count: _Count, prints: KernelPrints) -> tuple[Ranks, ...]:
     """Do a task in this process."""
     before = count.done
 
@@ -111,7 +114,7 @@ def _proved(algorithm: Algorithm, task: Task, count: _Count) -> tuple[Ranks, ...
         count.say(task.spelt(network))
         count.done += 1
 
-    with redirect_stdout(sys.stderr), _few_collections():
+    with redirect_stdout(prints), _few_collections():
         found = prove_ranks(algorithm, task.wanted.networks or (), task.world, task.wanted, report)
     count.done = before + task.cases
     return found
@@ -124,15 +127,38 @@ def _waited(
     count: _Count,
 ) -> Iterator[tuple[int, tuple[Ranks, ...]]]:
     """Yield what other processes found for an algorithm's tasks, by the number of ranks."""
-    while True:
-        count.done = sum(task.cases for task in every if futures[task.key].done())
-        left = [task for task in own if not futures[task.key].done()]
-        if not left:
-            break
-        count.say(left[0].spelt())
-        wait([futures[task.key] for task in left], timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+    for number, task in enumerate(own):
+        while not futures[task.key].done():
+            count.done = sum(task.cases for task in every if futures[task.key].done())
+            count.say(task.spelt())
+            left = [futures[task.key] for task in own[number:] if not futures[task.key].done()]
+            wait(left, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+        found = futures[task.key].result()
+        yield task.world, found
+        if any(ranks.endless for ranks in found):
+            for other in own[number + 1 :]:
+                if every[-1].algorithm != task.algorithm:  # else the processes are about to be ended anyway
+                    futures[other.key].cancel()
+                yield other.world, _untried(other, task)
+            return
+
+
+def _in_turn(
+    algorithm: Algorithm, own: Sequence[Task], count: _Count, prints: KernelPrints
+) -> Iterator[tuple[int, tuple[Ranks, ...]]]:
+    """Do an algorithm's tasks in this process, by the number of ranks, until a kernel does not end."""
+    stuck: Task | None = None
     for task in own:
-        yield task.world, futures[task.key].result()
+        found = _proved(algorithm, task, count, prints) if stuck is None else _untried(task, stuck)
+        yield task.world, found
+        if stuck is None and any(ranks.endless for ranks in found):
+            stuck = task
+
+
+def _untried(task: Task, stuck: Task) -> tuple[Ranks, ...]:
+    """Return what is found of a task that is left out because another one did not end."""
+    why = f"it did not end with {stuck.world} ranks."
+    return tuple(Ranks(task.world, refusal=why, tried=False) for _ in task.wanted.networks or ())
 
 
 @contextmanager
@@ -143,6 +169,11 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
         return
     with process_pool(workers) as pool:
         yield pool
+
+
+@lru_cache(maxsize=1)
+def _kernel_prints() -> KernelPrints:
+    return KernelPrints(sys.stderr)
 
 
 @lru_cache(maxsize=1)
@@ -157,7 +188,7 @@ def _opened(name: str, collective: str) -> Algorithm:
 
 def _prove_remotely(task: Task) -> tuple[Ranks, ...]:
     """Do a task in a process that was started for it."""
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(_kernel_prints()):
         algorithm = _opened(task.algorithm, task.collective)
         with _few_collections():
             return prove_ranks(algorithm, task.wanted.networks or (), task.world, task.wanted)

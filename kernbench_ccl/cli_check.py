@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kernbench_ccl.contract import Algorithm
     from kernbench_ccl.proof import Fault
 
-_EXIT = {"wrong": 1, "deadlock": 4, "raised": 6}
+_EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
 """The exit code for the kind of the first fault."""
 
-_FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "raised": "AN ERROR"}
+_FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "endless": "NO END", "raised": "AN ERROR"}
 """What a row says of a kind of fault."""
 
 _MOST_TOLD = 3
@@ -72,6 +72,18 @@ class AtLeastOne(click.ParamType):  # type: ignore[type-arg]  # generic in the s
         return int(value)
 
 
+def _seconds(context: click.Context, option: click.Parameter, text: str) -> float:
+    """Read a time with its unit, in s; raise UsageError naming the option."""
+    from kernbench_core.units import parse_quantity
+
+    try:
+        return float(parse_quantity(text, "time", positive=True)) * 1e-9
+    except ValueError:
+        raise UsageError(
+            f"option {option.opts[0]} must be a positive time with its unit, as '60 s', not {text!r}."
+        ) from None
+
+
 class _Display(ProgressDisplay):
     """The live line of a check: what is proved, and how far that is."""
 
@@ -86,6 +98,9 @@ class _Display(ProgressDisplay):
 @click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all it supports.")
 @click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
 @click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
+@click.option(
+    "--timeout", metavar="T", default="60 s", show_default=True, callback=_seconds, help="Most wall time of a case."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option(
     "-j", "--jobs", metavar="N", type=AtLeastOne(), default="2", show_default=True, help="Processes that prove."
@@ -99,7 +114,7 @@ def check(
 
     ALGO is a registered name (ccl.ring_all_reduce), a method (ring: of every collective), the path of a .py file, or
     all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
-    1: wrong; 4: a wait cycle; 6: the kernel raised.
+    1: wrong; 4: a wait cycle; 5: a kernel without end; 6: the kernel raised.
     """
     from kernbench_ccl.algorithm_file import open_algorithms, open_every
     from kernbench_ccl.check import Wanted
@@ -110,7 +125,8 @@ def check(
     pes = options["pes"]
     if pes is not None and len(pes) != 1:
         raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
-    wanted = Wanted(options["ranks"], networks or None, None if pes is None else pes[0], options["counts"])
+    n_pe = None if pes is None else pes[0]
+    wanted = Wanted(options["ranks"], networks or None, n_pe, options["counts"], options["timeout"])
     _check_networks(algorithms, networks)
     found: list[Checked] = []
     began = time.perf_counter()
@@ -122,7 +138,7 @@ def check(
         for algorithm, rows in check_all(algorithms, wanted, jobs, tell):
             found += rows
             if rows and not as_json:
-                _say(_title(algorithm), *(line for alike in _grouped(rows) for line in _rows(*alike)))
+                _say(_title(algorithm), *_laid_out(rows))
     _require_some(found)
     if as_json:
         click.echo(json.dumps(_as_json(found, broken), indent=2, ensure_ascii=False))
@@ -163,6 +179,13 @@ def _say(*lines: str) -> None:
     sys.stdout.flush()
 
 
+def _laid_out(rows: Sequence[Checked]) -> list[str]:
+    """Lay out what was found of an algorithm; networks on which nothing was tried are named in one line."""
+    left_out = [row for row in rows if not any(ranks.tried for ranks in row.ranks)]
+    lines = [line for alike in _grouped(row for row in rows if row not in left_out) for line in _rows(*alike)]
+    return lines + (_wrapped(f"not tried on {', '.join(row.network for row in left_out)}", "  ") if left_out else [])
+
+
 def _grouped(rows: Iterable[Checked]) -> list[list[Checked]]:
     """Put to each network those on which the same runs prove the same."""
     groups: list[list[Checked]] = []
@@ -201,12 +224,16 @@ def _rows(checked: Checked, *alike: Checked) -> list[str]:
     if bad:
         kinds = dict.fromkeys(ranks.faults[0].kind for ranks in done if ranks.faults)
         lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell(bad)} ranks")
-    refused: dict[str, list[int]] = {}
+    refused: dict[str, list[Ranks]] = {}
     for ranks in checked.ranks:
         if ranks.refusal is not None:
-            refused.setdefault(_general(ranks), []).append(ranks.world)
-    for why, worlds in refused.items():
-        lines += _wrapped(f"refused {spell(worlds)}: {why}", "    ")
+            refused.setdefault(_general(ranks), []).append(ranks)
+    for why, those in refused.items():
+        what, worlds = "refused" if those[0].tried else "not tried", spell([ranks.world for ranks in those])
+        if len(those) == 1 or why == those[0].refusal:
+            lines += _wrapped(f"{what} {worlds}: {those[0].refusal}", "    ")
+        else:
+            lines += _wrapped(f"{what} N = {worlds}: {why}", "    ")
     return lines
 
 
@@ -309,6 +336,7 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
     return {
         "ranks": ranks.world,
         "proved": ranks.proved,
+        "tried": ranks.tried,
         "refusal": ranks.refusal,
         "cases": ranks.cases,
         "messages": ranks.messages,

@@ -13,6 +13,7 @@ from kernbench_ccl.lost import LOAD, MAKE, RECEIVE, SEND, STORE, Scene, Search, 
 from kernbench_ccl.network_use import NetworkUse, ignores_kind
 from kernbench_ccl.payloads import Origin, Payload
 from kernbench_ccl.proof_case import DEADLOCK as DEADLOCK
+from kernbench_ccl.proof_case import ENDLESS as ENDLESS
 from kernbench_ccl.proof_case import RAISED as RAISED
 from kernbench_ccl.proof_case import WRONG as WRONG
 from kernbench_ccl.proof_case import Case as Case
@@ -39,6 +40,10 @@ from kernbench_core.store import MemoryStore
 from kernbench_core.values import LoadedValue, OpId, ResultValue, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
+
+
+_FEWEST, _EACH = 50_000, 32
+"""Commands after which a kernel is taken for one that has no end, and how many more for each element of the vectors."""
 
 
 def prove(algorithm: Algorithm, collective: Collective, case: Case) -> Proof:
@@ -105,6 +110,7 @@ class Run:
             slots=case.slots,
             slot_bytes=case.tile * itemsize(case.dtype),
             told=self._told,
+            most=_FEWEST + _EACH * case.count * vectors,
             order=case.order,
         )
 

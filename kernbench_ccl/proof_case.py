@@ -7,8 +7,8 @@ from attrs import frozen
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Network
 
-WRONG, DEADLOCK, RAISED = "wrong", "deadlock", "raised"
-"""Kinds of faults: a rank ends with wrong data, kernels wait for ever, a kernel did what it must not."""
+WRONG, DEADLOCK, RAISED, ENDLESS = "wrong", "deadlock", "raised", "endless"
+"""Kinds of faults: wrong data, kernels that wait for ever, one that did what it must not, one without end."""
 
 Sides = tuple[int | None, int | None]
 
@@ -62,13 +62,14 @@ class Case:
 class Fault:
     """What is wrong in a case: on which rank and PE, in which step, which elements, at which kernel lines.
 
-    `sentence` says all of it. `pe` is the place in the rank; `start` and `end` are None where no elements are meant.
+    `sentence` says all of it. `pe` is the place in the rank; `start` and `end` are None where no elements are meant,
+    `rank` and `pe` where no kernel was running.
     """
 
     kind: str
     case: Case
-    rank: int
-    pe: int
+    rank: int | None
+    pe: int | None
     step: int
     start: int | None
     end: int | None

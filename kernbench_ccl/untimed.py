@@ -16,13 +16,14 @@ from typing import Any
 
 from attrs import define, frozen
 
+from kernbench_ccl.kernel_prints import RANK
 from kernbench_ccl.untimed_queues import Queues, Wait
 from kernbench_core.address import AddressMap
 from kernbench_core.bridge import Bridge
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.commands import KernelCommand
 from kernbench_core.dispatch import PeState
-from kernbench_core.errors import KernelError
+from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.graph import Design, PeSite
 from kernbench_core.language import TLContext
 from kernbench_core.memory import DeviceMemory
@@ -31,6 +32,7 @@ from kernbench_core.naming import pe as pe_name
 from kernbench_core.naming import pe_unit
 from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.store import MemoryStore
+from kernbench_core.watchdog import WallTimeExceeded
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
@@ -40,7 +42,7 @@ TCM_BYTES = 1 << 30
 
 PAGE_BYTES = 4096
 MOST_COMMANDS = 5_000_000
-"""Commands after which a run is taken for one that never ends."""
+"""Commands of one kernel after which it is taken for one that never ends."""
 
 Arguments = Mapping[int, Sequence[object]]
 """The arguments of the kernel, before `tl`, by PE."""
@@ -82,7 +84,7 @@ class Outcome:
 
 @define(eq=False)
 class _Pe:
-    """One PE's kernel, and the commands that it waits for."""
+    """One PE's kernel, the commands that it waits for, and how many it has issued, the last of them at `site`."""
 
     index: int
     state: PeState
@@ -91,6 +93,8 @@ class _Pe:
     waits: tuple[KernelCommand, ...] = ()
     ended: bool = False
     returned: bool = False
+    commands: int = 0
+    site: CallSite | None = None
 
 
 class Untimed:
@@ -98,6 +102,7 @@ class Untimed:
 
     `launch` says which kernel and which peers; `arguments` has what comes before `tl`, by PE. Queues have `slots` slots
     of `slot_bytes`. `told(command)` is called when a command is complete, and for a send when it is issued.
+    No kernel may issue more than `most` commands.
     `order` is 0 for PEs in turn, 1 for the last that can go on first; any other number is the seed of a random order.
     """
 
@@ -113,8 +118,10 @@ class Untimed:
         slot_bytes: int,
         told: Callable[[KernelCommand], None],
         order: int = 0,
+        most: int = MOST_COMMANDS,
     ) -> None:
         self._told = told
+        self._most = most
         self._store = store
         self._memory = memory
         self._design = design
@@ -124,7 +131,6 @@ class Untimed:
         self._queues = Queues(
             slots, slot_bytes, self._complete, self._room_of, self._start_of, self._last_first, self._random
         )
-        self.commands = 0
         self._pes = {pe: self._started(launch, pe, given) for pe, given in arguments.items()}
 
     def _started(self, launch: Launch, pe: int, given: Sequence[object]) -> _Pe:
@@ -132,6 +138,7 @@ class Untimed:
         holder: list[TLContext] = []
 
         def body() -> None:
+            RANK.set(None if launch.peers is None else launch.peers.place_of(pe)[0])
             launch.kernel(*given, holder[0])
 
         bridge = Bridge(body, kernel=True)
@@ -151,8 +158,8 @@ class Untimed:
                     continue
                 try:
                     self._advance(pe)
-                except (Exception, SystemExit) as error:
-                    raised = Raised(pe.index, error, describe_site(site_of_traceback(error.__traceback__)))
+                except (Exception, SystemExit, WallTimeExceeded) as error:
+                    raised = Raised(pe.index, error, describe_site(site_of_traceback(error.__traceback__) or pe.site))
                 self._queues.pump()
             blocked = {pe.index: self._waits(pe) for pe in self._pes.values() if not pe.ended}
         finally:
@@ -180,7 +187,7 @@ class Untimed:
             request = resume()
             resume = pe.bridge.resume
             if isinstance(request, KernelCommand):
-                self._issue(request)
+                self._issue(pe, request)
                 if request.blocking:
                     pe.waits = (request,)
             elif type(request) is tuple:
@@ -198,12 +205,13 @@ class Untimed:
                 raise command.error
         pe.ended = True
 
-    def _issue(self, command: KernelCommand) -> None:
-        self.commands += 1
-        if self.commands > MOST_COMMANDS:
-            raise KernelError(
+    def _issue(self, pe: _Pe, command: KernelCommand) -> None:
+        pe.commands += 1
+        pe.site = command.site
+        if pe.commands > self._most:
+            raise LimitError(
                 f"{command.call} at {describe_site(command.site)} must not be reached without end, and this is command "
-                f"number {MOST_COMMANDS + 1} of the run; correct the loop."
+                f"number {self._most + 1:,} of its kernel; correct the loop."
             )
         command.at_issue(self._store, 0.0)
         if isinstance(command, SendCmd):

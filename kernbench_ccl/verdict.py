@@ -11,14 +11,15 @@ from attrs import evolve
 from kernbench_ccl.expected import Admissible, Difference, differences, right_payload
 from kernbench_ccl.lost import Loss, Search
 from kernbench_ccl.payloads import PayloadError, contribution
-from kernbench_ccl.proof_case import DEADLOCK, RAISED, WRONG, Fault, counted
+from kernbench_ccl.proof_case import DEADLOCK, ENDLESS, RAISED, WRONG, Fault, counted
 from kernbench_ccl.untimed import Outcome, Raised, wait_cycle
 from kernbench_ccl.untimed_queues import Wait
 from kernbench_ccl.wrong_step import WrongStep, blame, chunk_of
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import KernbenchError, PendingDataError
+from kernbench_core.errors import KernbenchError, LimitError, PendingDataError
 from kernbench_core.values import OpId
+from kernbench_core.watchdog import WallTimeExceeded
 
 if TYPE_CHECKING:
     from kernbench_ccl.proof import Run
@@ -27,6 +28,9 @@ __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
 _MOST_FAULTS = 8
 """Faults of one case that are told."""
+
+OR_RAISE_IT = "correct the loop, or give it more time if it is only long."
+"""What to do about a case that takes too long."""
 
 
 def line_at(site: CallSite) -> str:
@@ -72,11 +76,14 @@ class Verdict:
             return []
         step = self._step_of(raised.pe)
         told = str(raised.error)
-        if not isinstance(raised.error, KernbenchError):
+        if isinstance(raised.error, WallTimeExceeded):
+            told = f"the case must end within the wall time of --timeout, and is still in {raised.line}; {OR_RAISE_IT}"
+        elif not isinstance(raised.error, KernbenchError):
             told = f"{raised.line}: {type(raised.error).__name__}: {told}."
         elif isinstance(raised.error, PendingDataError):
             told += " A proof holds for all data: the kernel of a collective must not look at its payload."
         kind = WRONG if isinstance(raised.error, PayloadError) else RAISED
+        kind = ENDLESS if isinstance(raised.error, WallTimeExceeded | LimitError) else kind
         line = getattr(raised.error, "line", "") or raised.line
         return [self._fault(kind, raised.pe, step, [line], f"{self._pe(raised.pe)} after step {step}: {told}")]
 

@@ -219,6 +219,11 @@ class _Alarm:
         raise error
 
 
+def wall_limit(timeout_s: float | None) -> contextlib.AbstractContextManager[object]:
+    """Raise WallTimeExceeded in this thread, wherever it is, some time after `timeout_s` seconds in the block."""
+    return _Alarm(timeout_s)
+
+
 _OWN = (_Alarm.__enter__.__code__, _Alarm.__exit__.__code__)
 
 

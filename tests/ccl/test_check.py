@@ -368,11 +368,13 @@ def test_the_command_tells_faults_and_their_exit_codes(
 def test_refusals_of_several_numbers_of_ranks_are_told_once(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the number left out, and every comma and semicolon where it was."""
+    """With the number left out, and every comma and semicolon where it was; one number is told as it is."""
     sentence = 'f"mine must have an even number, not {world}; add one." if world % 2 else None'
     ring(tmp_path, ("def kernel(", f"def refuses(world, network):\n    return {sentence}\n\n\ndef kernel("))
     assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-5", "--count", "1") == 0
-    assert "    refused 3, 5: mine must have an even number, not N; add one.\n" in capsys.readouterr().out
+    assert "    refused N = 3, 5: mine must have an even number, not N; add one.\n" in capsys.readouterr().out
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-4", "--count", "1") == 0
+    assert "    refused 3: mine must have an even number, not 3; add one.\n" in capsys.readouterr().out
 
 
 def test_a_row_says_deadlock_and_needs_no_slots_for_it(
