@@ -14,6 +14,11 @@ from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Message, Segment, ahead
 from kernbench_ccl.contract import share
 
 
+def peers(world: int) -> int:
+    """Return from how many others a rank (or only the root) receives: from all of them."""
+    return world - 1
+
+
 def lag_of(tl: Any) -> int:
     """Return how many messages may be sent ahead of those received: half of the tiles that may be held."""
     held: int = tl.collective.held_tiles

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, copy
 from kernbench_ccl.contract import Cost, share
@@ -42,11 +43,6 @@ def direct_all_gather(
 
 
 kernel = direct_all_gather
-
-
-def peers(world: int) -> int:
-    """Return from how many others every rank receives: from all of them."""
-    return world - 1
 
 
 def formula(cost: Cost) -> float | None:

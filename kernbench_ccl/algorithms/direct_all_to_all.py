@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.contract import Cost
 from kernbench_ccl.contract import kernel_args as kernel_args
@@ -40,11 +41,6 @@ def direct_all_to_all(
 
 
 kernel = direct_all_to_all
-
-
-def peers(world: int) -> int:
-    """Return from how many others every rank receives: from all of them."""
-    return world - 1
 
 
 def formula(cost: Cost) -> float | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment, copy
 from kernbench_ccl.contract import Cost, share
@@ -46,11 +47,6 @@ def direct_gather(
 
 
 kernel = direct_gather
-
-
-def peers(world: int) -> int:
-    """Return from how many others the root receives: from all of them."""
-    return world - 1
 
 
 def formula(cost: Cost) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_ccl.algorithms import _direct, _links
+from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._kinds import ANYWHERE
 from kernbench_ccl.algorithms._tiles import Segment
 from kernbench_ccl.contract import Cost, share
@@ -41,11 +42,6 @@ def direct_reduce(
 
 
 kernel = direct_reduce
-
-
-def peers(world: int) -> int:
-    """Return from how many others the root receives: from all of them."""
-    return world - 1
 
 
 def formula(cost: Cost) -> float | None:
