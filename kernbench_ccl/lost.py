@@ -192,9 +192,9 @@ class Search:
     def _lost(self, origin: int, element: int, rank: int, before: Sequence[int]) -> Loss | None:
         """Say where one element of one contributor was lost on its way to a rank."""
         held, moves = self._holding(origin, element), self._moves
-        received = [n for n in held.ordered if moves[n].kind == RECEIVE and self._rank(n) != origin]
+        received = [n for n in held.ordered if moves[n].kind == RECEIVE]
         ends = [n for n in received if self._is_end(held, n)]
-        useful = [n for n in ends if self._rank(n) == rank or self._then(held, n, before) is not None]
+        useful = [n for n in ends if self._rank(n) == rank or self._could_use(held, n, before)]
         if useful:
             return self._ended(held, self._last(useful), element, origin)
         passed = [n for n in received if n not in ends and self._then(held, n, before) is not None]
@@ -226,6 +226,15 @@ class Search:
             if after > number and move.pe == pe and move.kind in kinds and after not in held.numbers:
                 return after
         return None
+
+    def _could_use(self, held: _Held, number: int, before: Sequence[int]) -> bool:
+        """Whether the PE of a receive did something for the output that it had asked for the receive before.
+
+        A receive that nobody uses may come long after that.
+        """
+        receive = self._moves[number].op_id
+        did = (n for n in before if self._moves[n].kind in (SEND, STORE) and n not in held.numbers)
+        return any(self._moves[n].pe == receive[0] and self._moves[n].op_id > receive for n in did)
 
     def _at(self, number: int, told: str) -> Loss:
         """Return a loss at a move."""

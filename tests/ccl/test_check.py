@@ -70,9 +70,9 @@ def test_a_wrong_segment_is_found_where_segments_are_equal(tmp_path: Path) -> No
     assert [(f.kind, f.rank, f.step, f.start, f.end) for f in faults] == [(WRONG, 0, 2, 0, 1), (WRONG, 1, 2, 0, 1)]
     assert [fault.sentence for fault in faults] == [
         "element 0 of rank 0's output must be the sum of element 0 of ranks 0 and 1, and holds what the output held "
-        "before and lacks ranks 0 and 1; nobody stored it; what rank 1 brought was received by rank 0 in step 2 at "
-        f"{lines['W2']} and stored in another place in step 2 at {lines['W2']}. 1 more stretch of outputs went wrong "
-        "there.",
+        "before and lacks ranks 0 and 1; nobody stored it; what ranks 0 and 1 brought was received by rank 0 in step "
+        f"2 at {lines['W2']} and stored in another place in step 2 at {lines['W2']}. 1 more stretch of outputs went "
+        "wrong there.",
         "element 0 of rank 1's output must be the sum of element 0 of ranks 0 and 1, and holds element 1 of ranks 0 "
         f"and 1 and lacks ranks 0 and 1; rank 1 stored it in step 2 at {lines['W2']}. 1 more stretch of outputs went "
         "wrong there.",

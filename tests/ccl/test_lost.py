@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernbench_ccl.algorithm_file import open_algorithms
+from kernbench_ccl.check import cases, network_of, prove_case
+from kernbench_ccl.contract import Collective
+from kernbench_ccl.kernel_prints import RANK
+from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.proof import WRONG
 from kernbench_core.plugins import Plugins
 from tests.ccl.ring_source import ring
 from tests.ccl.test_check import on_ring, only, run_command
 
+REDUCING = sorted(
+    entry.name
+    for entry in kernbench_algorithms()
+    if entry.collective in ("all_reduce", "reduce", "reduce_scatter")
+)
 ADD = "                total = c.combine(tl, got, tl.load(in_ptr + come[0], shape=(come[1],)))  # C"
 OWN = "tl.load(in_ptr + come[0], shape=(come[1],))"
 DROP = (ADD, f"                total = {OWN} if rank == 2 else c.combine(tl, got, {OWN})  # C")
@@ -38,6 +49,29 @@ def test_whoever_drops_it_is_the_one_that_is_blamed(tmp_path: Path, world: int, 
     drop = (DROP[0], DROP[1].replace("rank == 2", f"rank == {dropper}"))
     faults, lines = only(tmp_path, drop, case=on_ring(world, world * 6 * n_pe, n_pe))
     assert faults and {(fault.rank, fault.lines) for fault in faults} == {(dropper, (lines["R1"],))}
+
+
+@pytest.mark.parametrize("name", REDUCING)
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_rank_of_any_reduction_that_keeps_one_operand_is_blamed(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, name: str, kept: int
+) -> None:
+    """Whether it drops what it received or leaves out its own: nobody else is named."""
+    (algorithm,) = open_algorithms(plugins.algorithms, name)
+    combine = Collective.combine
+    number = -1
+
+    def keep_one(self: Collective, tl: Any, a: Any, b: Any) -> Any:
+        return (a, b)[kept] if RANK.get() == number else combine(self, tl, a, b)
+
+    monkeypatch.setattr(Collective, "combine", keep_one)
+    wrong = 0
+    for number in range(4):
+        case = next(cases(algorithm, network_of(next(iter(algorithm.topologies)), 4), pes=2, counts=(9,)))
+        faults = prove_case(algorithm, case)[0].faults
+        assert {(fault.kind, fault.rank) for fault in faults} <= {(WRONG, number)}
+        wrong += bool(faults)
+    assert wrong, "some rank must reduce"
 
 
 def test_what_is_made_of_it_may_be_what_is_dropped(tmp_path: Path) -> None:
