@@ -140,8 +140,6 @@ class Search:
         `writer` is the op that stored what the output holds instead.
         """
         right, found = wrong.right.terms, wrong.found.terms
-        if any(term not in right and not isinstance(term[0], str) for term in found):
-            return None
         before = self._ancestors(writer)
         groups: dict[tuple[int, int, int, str, str], list[int | str]] = {}
         for origin, element in right:

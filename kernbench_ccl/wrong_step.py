@@ -251,7 +251,9 @@ def blame(
     elif lost is not None and (loss := lost(wrong, rank, None if stored is None else stored.op_id)) is not None:
         if stored is None:
             told += f"; nobody stored {'them' if last > first + 1 else 'it'}"
-        return WrongStep(loss.rank, loss.pe, loss.step, first, last, loss.line, f"{told}; {loss.told}.")
+        told += f"; {loss.told}"
+        if loss.line or stored is None or place_of(stored.op_id[0])[0] != loss.rank:
+            return WrongStep(loss.rank, loss.pe, loss.step, first, last, loss.line, f"{told}.")
     if stored is None:
         return WrongStep(rank, 0, 0, first, last, "", f"{told}; nobody stored {'them' if last > first + 1 else 'it'}.")
     at_rank, at_pe = place_of(stored.op_id[0])

@@ -74,8 +74,9 @@ def test_a_wrong_segment_is_found_where_segments_are_equal(tmp_path: Path) -> No
         f"2 at {lines['W2']} and stored in another place in step 2 at {lines['W2']}. 1 more stretch of outputs went "
         "wrong there.",
         "element 0 of rank 1's output must be the sum of element 0 of ranks 0 and 1, and holds element 1 of ranks 0 "
-        f"and 1 and lacks ranks 0 and 1; rank 1 stored it in step 2 at {lines['W2']}. 1 more stretch of outputs went "
-        "wrong there.",
+        f"and 1 and lacks ranks 0 and 1; rank 1 stored it in step 2 at {lines['W2']}; what rank 0 brought was received "
+        f"by rank 1 in step 1 at {lines['R1']} and left out of what it stored in step 2 at {lines['W2']}. 1 more "
+        "stretch of outputs went wrong there.",
     ]
 
 

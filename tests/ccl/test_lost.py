@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.algorithm_file import open_algorithms
-from kernbench_ccl.check import cases, network_of, prove_case
+from kernbench_ccl.algorithm_file import open_algorithms, read_file
+from kernbench_ccl.check import Wanted, cases, check, network_of, prove_case
 from kernbench_ccl.contract import Collective
 from kernbench_ccl.kernel_prints import RANK
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.proof import WRONG
 from kernbench_core.plugins import Plugins
-from tests.ccl.ring_source import ring
+from tests.ccl.ring_source import line_of, ring
 from tests.ccl.test_check import on_ring, only, run_command
 
 REDUCING = sorted(
@@ -120,6 +120,39 @@ def test_what_was_kept_but_not_passed_on_is_told_with_the_send_that_lacks_it(tmp
         f"element 0 of rank 1's output {LACKING} ranks 1 and 2; rank 1 stored it in step 1 at {lines['W2']}; what "
         f"ranks 1 and 2 brought was received by rank 0 in step 3 at {lines['W2']} and left out of what it sent in step "
         f"1 at {lines['S2']}."
+    )
+
+
+GATHER = '''
+from kernbench_ccl.contract import kernel_args as kernel_args
+
+COLLECTIVE = "all_gather"
+TOPO_NAME_TO_KIND = {"ring": 0}
+
+
+def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):
+    if pe:
+        return
+    part = own = tl.load(in_ptr, shape=(count,))
+    tl.store(out_ptr + rank * count, own)
+    for step in range(world - 1):
+        tl.send(own if rank == 2 and step == 1 else part, (rank + 1) % world)  # S
+        part = tl.recv((count,), tl.collective.dtype, (rank - 1) % world)  # R
+        tl.store(out_ptr + (rank - 1 - step) % world * count, part)
+'''
+
+
+def test_what_was_sent_in_its_place_does_not_hide_who_left_it_out(tmp_path: Path) -> None:
+    """A rank hands on its own part again, which is right elsewhere."""
+    path = tmp_path / "gather.py"
+    path.write_text(GATHER)
+    (found,) = check(read_file(path), Wanted([5], counts=[3], pes=1))
+    (fault,) = found.faults
+    send, receive = (f"{path}:{line_of(GATHER, mark)}" for mark in "SR")
+    assert (fault.rank, fault.lines) == (2, (send,))
+    assert (
+        f"what rank 1 brought was received by rank 2 in step 1 at {receive} and left out of what it sent in step 1 at "
+        f"{send}. 2 more stretches of outputs went wrong there." in fault.sentence
     )
 
 
