@@ -187,13 +187,14 @@ def _laid_out(rows: Sequence[Checked]) -> list[str]:
 
 
 def _grouped(rows: Iterable[Checked]) -> list[list[Checked]]:
-    """Put to each network those on which the same runs prove the same."""
+    """Put to each network those on which the same runs prove the same, or on which the same is refused."""
     groups: list[list[Checked]] = []
     for checked in rows:
         done = [ranks for ranks in checked.ranks if ranks.refusal is None]
         homes = {ranks.alike for ranks in done}
-        home = next((group for group in groups if homes == {group[0].network}), None)
-        if home is not None and _outcome(home[0]) == _outcome(checked):
+        same = (group for group in groups if _outcome(group[0]) == _outcome(checked))
+        home = next((group for group in same if not done or homes == {group[0].network}), None)
+        if home is not None:
             home.append(checked)
         else:
             groups.append([checked])
@@ -218,7 +219,7 @@ def _rows(checked: Checked, *alike: Checked) -> list[str]:
     ]
     if alike:
         names = ", ".join(other.network for other in alike)
-        lines += _wrapped(f"alike on {names}: it never asks which", "    ")
+        lines += _wrapped(f"alike on {names}: it never asks which" if done else f"alike on {names}", "    ")
     if slots > 1:
         lines.append(f"    queues must have {slots} slots at least")
     if bad:

@@ -378,6 +378,22 @@ def test_refusals_of_several_numbers_of_ranks_are_told_once(
     assert "    refused 3: mine must have an even number, not 3; add one.\n" in capsys.readouterr().out
 
 
+def test_networks_on_which_all_is_refused_alike_share_a_row(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason is told once, with its number."""
+    refuses = "def refuses(world, network):\n    return f'mine must not have {world} ranks.'\n\n\n"
+    ring(tmp_path, ('{"ring": 0}', '{"ring": 0, "switch": 1}'), ("def kernel(", f"{refuses}def kernel("))
+    with pytest.raises(UsageError) as refused:
+        run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "3")
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "    alike on switch", "    refused 3: mine must not have 3 ranks.",
+    ]  # fmt: skip
+    assert str(refused.value) == (
+        "option --ranks must have a number of ranks that the algorithm does; mine must not have 3 ranks."
+    )
+
+
 def test_a_row_says_deadlock_and_needs_no_slots_for_it(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
