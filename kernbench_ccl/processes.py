@@ -25,9 +25,11 @@ def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
             yield pool
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                if child not in before:
-                    child.terminate()
+            started = [child for child in multiprocessing.active_children() if child not in before]
+            for child in started:
+                child.terminate()
+            for child in started:
+                child.join()
 
 
 @contextmanager

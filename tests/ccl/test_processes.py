@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import resource
 import signal
 import subprocess
 import sys
 import time
 
-from kernbench_ccl.processes import TERMINATED
+from kernbench_ccl.processes import TERMINATED, process_pool
 
 LONG = ["ccl", "all_reduce", "--topology", "tiny", "--ranks", "8", "--algo", "ring", "-b", "1K", "-e", "256M", "-q"]
 MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
@@ -27,3 +29,28 @@ def test_sigterm_ends_a_table_and_its_processes_without_a_word():
     assert (table.returncode, err) == (TERMINATED, "")
     assert TERMINATED == 143
     assert time.monotonic() - began < 30  # the pipes are closed: no process has them any more
+
+
+def busy(seconds: float) -> float:
+    """Compute for so many seconds of CPU time, and return how many it was."""
+    begun = time.process_time()
+    while time.process_time() - begun < seconds:
+        pass
+    return time.process_time() - begun
+
+
+def children_cpu_s() -> float:
+    """Return the CPU time of the children that have ended and been waited for, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_processes_have_ended_behind_the_block_and_their_time_is_counted() -> None:
+    """Also one that was still computing."""
+    before = children_cpu_s()
+    with process_pool(2) as pool:
+        first = pool.submit(busy, 0.3)
+        pool.submit(busy, 60.0)
+        assert first.result() >= 0.3
+    assert multiprocessing.active_children() == []
+    assert children_cpu_s() - before >= 0.3
