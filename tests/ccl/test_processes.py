@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 from kernbench_ccl.processes import TERMINATED, process_pool
 
@@ -52,5 +55,9 @@ def test_processes_have_ended_behind_the_block_and_their_time_is_counted() -> No
         first = pool.submit(busy, 0.3)
         pool.submit(busy, 60.0)
         assert first.result() >= 0.3
-    assert multiprocessing.active_children() == []
+        children = multiprocessing.active_children()
+    assert len(children) == 2
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child.pid, 0)
     assert children_cpu_s() - before >= 0.3
