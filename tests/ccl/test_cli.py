@@ -13,7 +13,7 @@ import pytest
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
-from tests.screen import run_in_terminal, screen
+from tests.core.screen import run_in_terminal, screen
 
 ALL = [
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "sendrecv",

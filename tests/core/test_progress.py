@@ -16,7 +16,7 @@ import pytest
 
 from kernbench_core.progress import ProgressDisplay, describe, one_line
 from kernbench_core.watchdog import Progress
-from tests.screen import run_in_terminal, screen, wrapped
+from tests.core.screen import run_in_terminal, screen, wrapped
 
 REPO = Path(__file__).parents[2]
 
