@@ -17,6 +17,7 @@ import click
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.progress import ProgressDisplay
+from kernbench_core.spelling import spell_numbers
 
 if TYPE_CHECKING:
     from kernbench_ccl.check import Checked, Ranks
@@ -213,7 +214,7 @@ def _rows(checked: Checked, *alike: Checked) -> list[str]:
     steps = max((r.steps for r in done), default=0)
     slots = max((r.slots for r in done if not r.faults), default=0)
     lines = [
-        f"  {checked.network:<15} {'proved ' + spell(good) if good else '-':<14} "
+        f"  {checked.network:<15} {'proved ' + spell_numbers(good) if good else '-':<14} "
         f"{_count(sum(r.cases for r in done), 'case'):>9} {sum(r.messages for r in done):>9,} messages "
         f"{steps:>3} steps {_wall(checked.wall_s):>7}"
     ]
@@ -224,13 +225,13 @@ def _rows(checked: Checked, *alike: Checked) -> list[str]:
         lines.append(f"    queues must have {slots} slots at least")
     if bad:
         kinds = dict.fromkeys(ranks.faults[0].kind for ranks in done if ranks.faults)
-        lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell(bad)} ranks")
+        lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell_numbers(bad)} ranks")
     refused: dict[str, list[Ranks]] = {}
     for ranks in checked.ranks:
         if ranks.refusal is not None:
             refused.setdefault(_general(ranks), []).append(ranks)
     for why, those in refused.items():
-        what, worlds = "refused" if those[0].tried else "not tried", spell([ranks.world for ranks in those])
+        what, worlds = "refused" if those[0].tried else "not tried", spell_numbers([ranks.world for ranks in those])
         if len(those) == 1 or why == those[0].refusal:
             lines += _wrapped(f"{what} {worlds}: {those[0].refusal}", "    ")
         else:
@@ -251,17 +252,6 @@ def _general(ranks: Ranks) -> str:
 
 def _wall(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
-def spell(numbers: Sequence[int]) -> str:
-    """Spell numbers in short: `2-5, 8`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:

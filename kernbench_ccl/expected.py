@@ -17,6 +17,7 @@ from kernbench_ccl.payloads import (
     joined,
     shifted,
 )
+from kernbench_core.spelling import number_runs
 
 Splits = Sequence[Sequence[int]]
 """Uneven splits: `splits[i][j]` elements go from rank i to rank j."""
@@ -167,13 +168,7 @@ def _times(count: int) -> str:
 def spell_who(origins: Sequence[Origin]) -> str:
     """Spell ranks: `rank 3`, `ranks 0-2 and 5`."""
     ranks = sorted({origin for origin in origins if isinstance(origin, int)})
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and runs[-1][1] + 1 == rank:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    spelt = [str(a) if a == b else f"{a}-{b}" if b > a + 1 else f"{a} and {b}" for a, b in runs]
+    spelt = [str(a) if a == b else f"{a}-{b}" if b > a + 1 else f"{a} and {b}" for a, b in number_runs(ranks)]
     spelt = [part for run in spelt for part in run.split(" and ")]
     return f"{'rank' if len(ranks) == 1 else 'ranks'} {_and(spelt)}"
 

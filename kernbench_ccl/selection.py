@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 
+
 def machine_network(design: Design, name: str | None = None) -> Network:
     """Return the scale-up network of a machine as algorithms see it, or another shape over the same SIPs."""
     found = design.network

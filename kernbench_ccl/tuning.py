@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,7 +100,12 @@ def _power_of_two(number: int) -> bool:
 
 def choose(collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
     """Choose by the table of the package; see `Tuning.choose`."""
-    return load_tuning().choose(collective, network, world, nbytes, able)
+    return _shipped().choose(collective, network, world, nbytes, able)
+
+
+@cache
+def _shipped() -> Tuning:
+    return load_tuning()
 
 
 def load_tuning(path: Path = FILE) -> Tuning:

@@ -15,6 +15,7 @@ from kernbench_core.callsite import describe_site
 from kernbench_core.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
 from kernbench_core.launch_names import called
 from kernbench_core.naming import pe_prefix
+from kernbench_core.spelling import join_names
 from kernbench_core.units import format_time
 from kernbench_core.wait_graph import shortest_cycle, spell, stuck, wait_graph, waits, way_out
 
@@ -120,7 +121,7 @@ def _programs(shared: Shared, now: float) -> Iterable[str]:
         line = "at its end" if program.site is None else f"at {describe_site(program.site)}"
         alike.setdefault((line, _host_waits_for(program), program.waits_because), []).append(program)
     for (line, sentence, because), programs in alike.items():
-        names, several = _names([program.name for program in programs]), len(programs) > 1
+        names, several = join_names(program.name for program in programs), len(programs) > 1
         if not line:
             yield f"{names} {'have' if several else 'has'} ended"
             continue
@@ -137,20 +138,6 @@ def _host_waits_for(program: HostProgram) -> str:
     handle = getattr(waited, "launch", None)
     label = getattr(waited, "label", "")
     return label or (f"the launch of {handle.kernel.__name__!r}" if handle is not None else type(waited).__name__)
-
-
-def _names(names: list[str]) -> str:
-    """Join the names of programs, which end in numbers: "rank 2", "ranks 0-4, 6"."""
-    if len(names) == 1:
-        return names[0]
-    runs: list[list[int]] = []
-    for number in sorted(int(name.rpartition(" ")[2]) for name in names):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    listed = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"{names[0].rpartition(' ')[0]}s {listed}"
 
 
 # Kernels ------------------------------------------------------------------------------------------------
@@ -176,7 +163,7 @@ def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterab
         for kernels in groups.values():
             yield from (("  " if heading else "") + line for line in _alike(ctx, kernels))
     for (heading, _), ranks in more.items():
-        yield f"{_names(ranks)}, {heading}: {'wait' if len(ranks) > 1 else 'waits'} at the same lines"
+        yield f"{join_names(ranks)}, {heading}: {'wait' if len(ranks) > 1 else 'waits'} at the same lines"
 
 
 def _where(kernel: KernelWait) -> str:
@@ -232,7 +219,7 @@ def _never_started(ctx: RunContext, shared: Shared) -> Iterable[str]:
             owners.update(dict.fromkeys(name for name in (_owner(handle, pe) for pe in missing) if name))
             pes += missing
     for launch, (owners, pes) in groups.items():
-        who = f"{_names([*owners])}, " if owners else ""
+        who = f"{join_names(owners)}, " if owners else ""
         yield f"{who}{launch}: {pe_names(ctx, pes)}"
 
 

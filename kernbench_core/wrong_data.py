@@ -15,6 +15,7 @@ from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernbenchError
 from kernbench_core.launch_names import called
 from kernbench_core.provenance import Element, Origin, Provenance
+from kernbench_core.spelling import join_names
 
 if TYPE_CHECKING:
     from kernbench_core.executor import DataExecutor
@@ -87,7 +88,9 @@ class WrongData:
             _, first, failure = found[0]
             where = f"On {first} it" if first and len({each.maker for _, _, each in found}) > 1 else "It"
             maker = self._maker(failure, where) if len(told) < _MOST_EXPLAINED else failure.maker
-            told.append(f"{name}{_of_programs([whose for _, whose, _ in found if whose])}{line} {words}{maker}")
+            owners = [whose for _, whose, _ in found if whose]
+            of = f" of {join_names(owners)}" if owners else ""
+            told.append(f"{name}{of}{line} {words}{maker}")
         return evolve(verification, failures=tuple(told))
 
     def _maker(self, failure: Failure, it: str) -> str:
@@ -209,17 +212,3 @@ def _program(launch: LaunchHandle | None) -> str:
 
 def _word(record: OpRecord) -> str:
     return _WORDS.get(record.op_name, record.op_name)
-
-
-def _of_programs(names: Sequence[str]) -> str:
-    """Spell whose a failure is: " of rank 1", " of ranks 0-2, 5"; "" for the bench's own."""
-    if len(names) < 2:
-        return f" of {names[0]}" if names else ""
-    runs: list[list[int]] = []
-    for number in sorted({int(name.rpartition(" ")[2]) for name in names}):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    listed = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f" of {names[0].rpartition(' ')[0]}s {listed}"

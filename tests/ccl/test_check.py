@@ -10,7 +10,7 @@ import pytest
 
 from kernbench_ccl.algorithm_file import open_algorithm, open_algorithms, read_file
 from kernbench_ccl.check import Ranks, Wanted, cases, check, network_of, prove_case
-from kernbench_ccl.cli_check import Numbers, spell
+from kernbench_ccl.cli_check import Numbers
 from kernbench_ccl.contract import load_algorithm
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.proof import DEADLOCK, RAISED, WRONG, Case, Fault
@@ -314,10 +314,9 @@ def test_refused_numbers_of_ranks_are_told(tmp_path: Path) -> None:
     assert found.ranks[0].proved
 
 
-def test_numbers_are_read_and_spelt() -> None:
+def test_numbers_are_read() -> None:
     """Ranges and lists, each number once."""
     assert Numbers().convert("2-4,8,3", None, None) == (2, 3, 4, 8)
-    assert spell([2, 3, 4, 8]) == "2-4, 8"
     for wrong in ("", "0", "5-2", "a", "2-", "2,,3"):
         with pytest.raises(UsageError) as refused:
             Numbers().convert(wrong, None, None)
