@@ -279,6 +279,11 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Return the chunks that are out on the fabric."""
         return tuple(chunk.sent for chunk in self._active if chunk.sent is not None)
 
+    def booked_ahead(self, time: float) -> float:
+        """Return how long, in ns, places are still taken after `time` by chunks that have been counted."""
+        free = (at for channel in self._channels.values() for at in channel.free)
+        return sum(max(0.0, at - time) for at in (*free, *(chunk.taken for chunk in self._active)))
+
     @property
     def serving(self) -> tuple[tuple[MsgBase, float], ...]:
         """The chunks in service, each with the time in ns at which its service began."""

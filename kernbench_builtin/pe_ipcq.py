@@ -101,6 +101,10 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self.busy_ns += self._overhead
         return out
 
+    def booked_ahead(self, time: float) -> float:
+        """Return for how long after `time` ns turns are taken already: they follow each other without a gap."""
+        return max(0.0, self._free - time)
+
     def _emit(self, msg: MsgBase, out: float) -> None:
         """Send a message of the queues at `out` ns: since what caused it the queues have been at work."""
         msg.born = self.env._now

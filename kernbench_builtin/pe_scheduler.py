@@ -48,7 +48,8 @@ where it has room for two and f + hop <= g.
         # a share for each: commands that waited for each other's room could wait in a circle
         self._staging: int = self.params["staging"] // self.servers
         self._prefix = pe_prefix(self.id) or ""
-        self._streams: list[TileStream] = []
+        #: The commands in service, and from when on, in ns, each only waits for its tiles.
+        self._streams: dict[TileStream, float] = {}
 
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Feed the tiles of a composite command and wait until every one is back."""
@@ -56,7 +57,7 @@ where it has room for two and f + hop <= g.
             yield env.timeout(self._overhead)
         fed_from = env.now
         stream = TileStream(msg, self.id)
-        self._streams.append(stream)
+        self._streams[stream] = fed_from
         for index, tile in enumerate(plan_of(msg, self._prefix).tiles):
             self._check_room(msg, tile)
             while not self._may_feed(stream, tile):
@@ -66,9 +67,13 @@ where it has room for two and f + hop <= g.
             token.hop_to(token.stage.component, self, env.now, env.now)
         while stream.in_flight:
             yield stream.returned.rearm()  # type: ignore[misc]
-        self._streams.remove(stream)
+        del self._streams[stream]
         # the units are busy with the tiles, the scheduler is not: it must not look like the bottleneck
         self.busy_ns -= env.now - fed_from
+
+    def busy_by(self, time: float) -> float:
+        """Return for how long, in ns, the scheduler itself was busy until `time`."""
+        return super().busy_by(time) - sum(max(0.0, time - since) for since in self._streams.values())
 
     def _may_feed(self, stream: TileStream, tile: TilePlan) -> bool:
         room = stream.staged_bytes + tile.staged_bytes <= self._staging

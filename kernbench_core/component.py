@@ -236,8 +236,12 @@ class ComponentBase(Waits):
         out = self.env._now + overhead
         floor = self._previous_out
         if self._paced:
-            floor += self._pace(msg)
-        if out < floor:
+            interval = self._pace(msg)
+            floor += interval
+            if out < floor:
+                out = floor
+            self.busy_ns += min(interval, out)
+        elif out < floor:
             out = floor
         self._previous_out = out
         self.served += 1
@@ -347,6 +351,23 @@ class ComponentBase(Waits):
         self._take_answer = take_answer  # type: ignore[method-assign]
         if served is not None:
             self._on_process_end = on_process_end  # type: ignore[method-assign]
+
+    @property
+    def keeps_busy(self) -> bool:
+        """Whether service takes up a capacity, so that `busy_ns` means something; a pure latency does not."""
+        return self.run_style or self._paced
+
+    def busy_by(self, time: float) -> float:
+        """Return for how long, in ns, servers were busy until `time`, together: services under way count so far."""
+        under_way = sum(max(0.0, time - since) for _, since in self.serving)
+        return max(0.0, self.busy_ns + under_way - self.booked_ahead(time))
+
+    def booked_ahead(self, time: float) -> float:
+        """Return how much of `busy_ns` lies after `time` ns, where a model counts work before it is done.
+
+        Default: workers count a service at its end; a paced model is taken until its last departure.
+        """
+        return max(0.0, self._previous_out - time) if self._paced and not self.run_style else 0.0
 
     def in_service(self, worker: int) -> MsgBase | None:
         """Return the message that a worker, by its number, serves now."""

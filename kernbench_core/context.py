@@ -80,6 +80,8 @@ class RunContext:
         self.completed = 0
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
         self.moved_bytes: dict[str, int] = {}
+        #: When the last of what was under way at the end of the run would have ended, in ns.
+        self.horizon_ns = 0.0
         self._next_edge = 1
         self._chunks = lru_cache(MOST_CUT)(self._cut)
         #: What notes the use of the scratchpads, if that was asked for.

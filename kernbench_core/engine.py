@@ -187,6 +187,7 @@ class GraphEngine:
     def _end(self, _: Runtime) -> None:
         """End the run with the bench, even where a model keeps a process of its own going."""
         self._finished = True
+        self.ctx.horizon_ns = self.env.horizon_ns()
         self.env.halt()
 
     def submit(self, request: HostRequest, program: HostProgram | None = None) -> Any:

@@ -92,6 +92,10 @@ class Environment(simpy.Environment):
         self._injected += 1
         heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]
 
+    def horizon_ns(self) -> float:
+        """Return when the last of what is scheduled happens, and has ended where it is a message; now if nothing is."""
+        return max((max(time, getattr(event, "tail", time)) for time, _, _, event in self._queue), default=self._now)
+
     def halt(self, _: object = None) -> None:
         """End the simulation inside this event, whatever is still scheduled; an event's callback."""
         raise simpy.core.StopSimulation

@@ -127,9 +127,17 @@ def _count(value: object) -> int:
 
 
 def _not_overbooked(ctx: RunContext, result: TimingResult) -> Iterator[str]:
+    """Name what was busy for longer than there was time: until the end and, of wires, until all that is under way ends.
+
+    What nobody waited for, such as the last credits of queues, is still under way when a run ends.
+    """
     for use in resource_uses(ctx, result.total_ns):
         if use.utilisation > 1.0:
             yield f"{use.name} was busy for {use.utilisation:.1%} of the time; no resource can pass 100 %."
+    end = max(result.total_ns, ctx.horizon_ns)
+    for wire in ctx.wires:
+        if wire.busy_ns > end and wire.busy_by(result.total_ns) <= result.total_ns:
+            yield f"{wire.name} was busy for {wire.busy_ns / end:.1%} of the time; no resource can pass 100 %."
 
 
 def _phases_sum(result: TimingResult) -> Iterator[str]:

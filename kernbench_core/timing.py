@@ -166,16 +166,19 @@ def _group_order(group: list[ResourceUse]) -> tuple[float, str]:
 
 
 def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
-    """Yield the use of every wire, channel and server pool that was used at all."""
+    """Yield the use, until `total` ns, of every wire, channel and server pool that was used at all."""
     if not total:
         return
     for wire in ctx.wires:
         if wire.busy_ns:
-            yield ResourceUse(wire.name, wire_kind(ctx, wire), wire.busy_ns / total, wire.busy_ns, wire.bytes_carried)
+            busy = wire.busy_by(total)
+            yield ResourceUse(wire.name, wire_kind(ctx, wire), busy / total, busy, wire.bytes_carried)
     for component in ctx.components.values():
-        if component.run_style and component.busy_ns and component.node.kind != "pe_cpu":
-            share = component.busy_ns / (total * component.servers)
-            yield ResourceUse(component.id, component.node.kind, share, component.busy_ns, 0)
+        if component.keeps_busy and component.node.kind != "pe_cpu":
+            busy = component.busy_by(total)
+            if busy:
+                share = busy / (total * component.servers)
+                yield ResourceUse(component.id, component.node.kind, share, busy, 0)
 
 
 def wire_kind(ctx: RunContext, wire: Wire) -> str:

@@ -239,14 +239,10 @@ class _Run:
     def _busy(self, cycle: int) -> dict[EdgeId, float]:
         """Return how long each wire has been busy up to a cycle, in ns: what it is booked for later is not yet."""
         now = self._time(cycle)
-        return {edge: self._busy_until(self._wire(edge), now) for edge in self.traffic.mesh.graph.edges}
+        return {edge: self._wire(edge).busy_by(now) for edge in self.traffic.mesh.graph.edges}
 
     def _wire(self, edge: EdgeId) -> Wire:
         return self.ctx.components[edge[0]].out_ports[edge[1]]
-
-    @staticmethod
-    def _busy_until(wire: Wire, now: float) -> float:
-        return wire.busy_ns - max(0.0, wire.available_at - now)
 
     def _point(self, made: int, uses: dict[EdgeId, float]) -> LoadPoint:
         traffic, meter = self.traffic, self.meter

@@ -44,7 +44,7 @@ class UsageSampler:
         for wire in ctx.wires:
             self._wires.setdefault(wire_kind(ctx, wire), []).append(wire)
         for component in ctx.components.values():
-            if component.run_style and component.node.kind != "pe_cpu":
+            if component.keeps_busy and component.node.kind != "pe_cpu":
                 self._units.setdefault(component.node.kind, []).append(component)
         self._interval = _FIRST_NS
         self._times: list[float] = [0.0]
@@ -82,9 +82,9 @@ class UsageSampler:
         """Return how long the resources of each kind have been busy until `time`, together, in ns."""
         busy: dict[str, float] = {}
         for kind, wires in self._wires.items():
-            busy[kind] = sum(_wire_busy(wire, time) for wire in wires if wire.busy_ns)
+            busy[kind] = sum(wire.busy_by(time) for wire in wires if wire.busy_ns)
         for kind, units in self._units.items():
-            busy[kind] = sum(unit.busy_ns + sum(max(0.0, time - since) for _, since in unit.serving) for unit in units)
+            busy[kind] = sum(unit.busy_by(time) for unit in units)
         return busy
 
     def _capacity(self) -> dict[str, int]:
@@ -101,11 +101,6 @@ def _settled(busy: list[float]) -> list[float]:
     for index in range(len(found) - 2, -1, -1):
         found[index] = min(found[index], found[index + 1])
     return found
-
-
-def _wire_busy(wire: Wire, time: float) -> float:
-    """Return how long a wire was busy until `time`: what is booked after it does not count yet."""
-    return max(0.0, wire.busy_ns - max(0.0, wire.available_at - time))
 
 
 def _at(times: list[float], values: list[float], time: float) -> float:

@@ -88,6 +88,13 @@ class Wire(Waits):
             known = self._duration[nbytes] = grid_ceil(self.bytes_on_wire(nbytes) / self.bandwidth)
         return known
 
+    def busy_by(self, time: float) -> float:
+        """Return for how long, in ns, the wire was busy until `time`: what is booked after it does not count yet.
+
+        A gap between two bookings after `time` is taken for one of them, so the result may be too small by that much.
+        """
+        return max(0.0, self.busy_ns - max(0.0, self.available_at - time))
+
     def book(self, nbytes: int, head: float, tail: float) -> tuple[float, float]:
         """Occupy the wire with `nbytes` and return (head_out, tail_out), without delivering anything."""
         took = self.duration(nbytes)

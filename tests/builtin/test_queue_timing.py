@@ -10,6 +10,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from kernbench_builtin.pe_dma import PeDma
+from kernbench_builtin.pe_ipcq import PeIpcq
 from kernbench_core.bound import one_way_latency
 from kernbench_core.context import OneWay
 from kernbench_core.engine import GraphEngine
@@ -19,6 +21,7 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs import configure
 from kernbench_core.sanity import check
+from kernbench_core.timing import resource_uses
 from kernbench_core.topology import compile_topology
 from kernbench_core.units import format_time
 
@@ -249,3 +252,65 @@ def test_a_message_below_its_bound_or_lost_is_told() -> None:
         f"  a message of 1016 B from sip0.cube0.pe0.pe_dma to sip1.cube0.pe0.pe_dma took "
         f"{format_time(entry.least_ns / 2)}, below its lower bound of {format_time(entry.least_ns)}."
     )
+
+
+@pytest.mark.parametrize("overhead", [0.5, 10_000.0])
+def test_the_queues_and_the_dma_are_busy_for_as_long_as_they_served(
+    monkeypatch: pytest.MonkeyPatch, overhead: float
+) -> None:
+    """At any look, and at the end, which leaves the last credits to be looked at: spans of service, up to then.
+
+    Looks follow each other; a chunk has its place from when it is taken until it ends, which the DMA knows ahead.
+    """
+    looks: dict[str, list[float]] = {}
+    chunks: dict[str, list[tuple[float, float]]] = {}
+    look, end = PeIpcq._look, PeDma._end
+
+    def looked(self: Any) -> float:
+        looks.setdefault(self.id, []).append(self.env.now)
+        out = look(self)
+        assert self.busy_by(self.env.now) == within(back_to_back(looks[self.id], overhead), self.env.now)
+        return out
+
+    def ended(self: Any, chunk: Any, at: float) -> None:
+        chunks.setdefault(self.id, []).append((chunk.taken, at))
+        end(self, chunk, at)
+        now = self.env.now
+        under_way = [(each.taken, now) for each in self._active if each.taken < now]
+        assert self.busy_by(now) == within([*chunks[self.id], *under_way], now)
+
+    monkeypatch.setattr(PeIpcq, "_look", looked)
+    monkeypatch.setattr(PeDma, "_end", ended)
+
+    def kernel(tl: Any) -> None:
+        me = tl.program_id(0)
+        for _ in range(12):
+            tl.send(tl.full((40000,), 1, "int8"), me ^ 1, wait=False)
+        for _ in range(12):
+            tl.recv((40000,), "int8", me ^ 1)
+
+    engine = simulate(kernel, f"components.pe_ipcq.params.overhead={overhead} ns")
+    total = engine.get_timing_result().total_ns
+    uses = {use.name: use for use in resource_uses(engine.ctx, total)}
+    beyond = 0.0
+    for unit, times in looks.items():
+        spans = back_to_back(times, overhead)
+        assert uses[unit].busy_ns == within(spans, total) < total
+        beyond = max(beyond, spans[-1][1] - total)
+    assert (beyond > 0.0) == (overhead > 1.0)
+    for unit, spans in chunks.items():
+        assert uses[unit].busy_ns == within(spans, total)
+
+
+def back_to_back(times: list[float], each: float) -> list[tuple[float, float]]:
+    """Return the spans of services of one length that arrive at `times` and follow each other."""
+    spans: list[tuple[float, float]] = []
+    for time in times:
+        start = max(time, spans[-1][1]) if spans else time
+        spans.append((start, start + each))
+    return spans
+
+
+def within(spans: list[tuple[float, float]], until: float) -> float:
+    """Sum up how long spans last before `until`."""
+    return sum(max(0.0, min(end, until) - start) for start, end in spans)
