@@ -2,6 +2,7 @@
 #   make demo      run the GEMM bench, data verified
 #   make test      the test suite, without what is marked slow
 #   make test-all  the whole test suite
+#   make golden    times and op logs of small runs, against tests/golden
 #   make lint      ruff, mypy --strict on core, import rules
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 PINS := $(CURDIR)/constraints.txt
 INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS) --editable
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all golden lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/kernbench run gemm --verify-data
@@ -21,6 +22,9 @@ test: $(VENV)/.installed-test
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS)
+
+golden: $(VENV)/.installed-test
+	$(BIN)/python tools/golden.py --check -j $(JOBS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
