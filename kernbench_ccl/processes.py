@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Final, NoReturn
 
 TERMINATED: Final = 128 + signal.SIGTERM
@@ -19,6 +20,7 @@ def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Give so many processes, which begin anew and end with the block. SIGTERM ends the block as SystemExit does."""
     before = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")
+    resource_tracker.ensure_running()  # where it cannot start, semaphores made before it would stay for ever
     with _orderly_end():
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
         try:

@@ -7,7 +7,7 @@ everything else to stderr. Command modules import what is heavy inside their fun
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
 import traceback
 import warnings
@@ -22,6 +22,7 @@ from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.probe import probe
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import closed_streams, lasting_streams
 from kernbench_core.cli.topology import topology
 from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
@@ -31,6 +32,14 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _TERMINATED = 143
 _OWN_FAULT = 7
+#: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
+_REFUSALS = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE", "ENAMETOOLONG", "ELOOP", "EROFS", "EACCES", "EPERM", "EIO",
+        "EAGAIN", "ETXTBSY", "EBUSY",
+    )
+)  # fmt: skip
 
 
 class PluginGroup(click.RichGroup):
@@ -77,7 +86,23 @@ for _command in (run, rerun, probe, list_benches, components, topology):
 def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> int:
     """Run the command line and return its exit code; `plugins` default to the installed ones."""
     given = sys.argv[1:] if args is None else list(args)
-    shell = Shell(plugins, as_json="--json" in given)
+    as_json = "--json" in given
+    closed = closed_streams()
+    with lasting_streams() as streams:
+        shell = Shell(plugins, as_json=as_json)
+        if closed:
+            if not as_json:
+                sys.stdout.write("".join(f"error: {problem}\n" for problem in closed))
+            return shell.fail(2, *closed)
+        code = _run(shell, given)
+        if streams.fault is not None:
+            shell.error(streams.fault)
+            return code or 2
+        return code
+
+
+def _run(shell: Shell, given: list[str]) -> int:
+    """Run a command line; return its exit code, its error told."""
     try:
         look = None if sys.stdout.isatty() else {"theme": "default-slim"}
         with _sentences(shell):
@@ -85,12 +110,8 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:
-        # click exits by itself in two cases: help for a bare `kernbench` (2), and a closed pipe (1).
+        # click exits by itself in one case: help for a bare `kernbench` (2).
         return stop.code if stop.code in (2, _TERMINATED) else _BROKEN_PIPE
-    except BrokenPipeError:
-        # Whoever read our output has gone; point stdout at nothing, so that Python's exit does not complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
     except (Exception, KeyboardInterrupt) as error:
         return _told(shell, error)
 
@@ -128,6 +149,10 @@ def _told(shell: Shell, error: BaseException) -> int:
         return shell.fail(error.exit_code, error.format_message())
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return shell.fail(_INTERRUPTED, "interrupted.")
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        what = "a file or a process" if error.filename is None else repr(str(error.filename))
+        told = f"{what} must be usable, but that failed with {error.strerror!r}"
+        return shell.fail(2, f"{told}; make room, or name another.")
     traceback.print_exception(error)
     return shell.fail(
         _OWN_FAULT, "kernbench itself failed; please report the lines above. Do not use any result of this run."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import resource
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import resource_tracker
 
 import pytest
 
@@ -61,3 +63,17 @@ def test_processes_have_ended_behind_the_block_and_their_time_is_counted() -> No
         with pytest.raises(ProcessLookupError):
             os.kill(child.pid, 0)
     assert children_cpu_s() - before >= 0.3
+
+
+def test_no_semaphore_is_made_before_who_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of descriptors, the process that removes what is left over does not start, and nothing is left over."""
+    made: list[object] = []
+
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(resource_tracker, "ensure_running", refuse)
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", lambda self, *_, **__: made.append(self))
+    with pytest.raises(OSError, match="Too many open files"), process_pool(2):
+        pass
+    assert made == []
