@@ -157,12 +157,12 @@ def gathered(operands: Sequence[Payload], places: np.ndarray[Any, Any]) -> Paylo
     return joined(out)
 
 
-def painted(ground: list[Segment], segments: list[Segment]) -> Payload:
-    """Return segments put one after the other over what was there before."""
-    if not ground:
-        ascending = sorted(segments, key=lambda each: each.start)
-        if all(a.end <= b.start for a, b in pairwise(ascending)):
-            return joined(ascending)
+def painted(segments: list[Segment]) -> Payload:
+    """Return segments put one after the other, later ones over earlier ones."""
+    ascending = sorted(segments, key=lambda each: each.start)
+    if all(a.end <= b.start for a, b in pairwise(ascending)):
+        return joined(ascending)
+    ground: list[Segment] = []
     for segment in segments:
         under = tuple(ground)
         ground[:] = [

@@ -35,7 +35,8 @@ from kernbench_core.compute import evaluate
 from kernbench_core.compute_types import op_of
 from kernbench_core.dtypes import info, is_float, itemsize, tolerance
 from kernbench_core.oplog import Access
-from kernbench_core.values import ArrayValue, Part, Value
+from kernbench_core.regions import runs
+from kernbench_core.values import ArrayValue, FillValue, Part, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
@@ -114,9 +115,7 @@ class Symbols:
         size = itemsize(value.dtype)
         if len(parts) == 1 and parts[0].source is whole:
             return self._constant(whole)
-        fill = getattr(whole, "fill", None)
-        ground = [] if fill is None else [Segment(0, value.nbytes // size, self._number(fill))]
-        return painted(ground, [s for part in parts for s in self._moved(part, value.dtype, size)])
+        return painted([s for part in parts for s in self._moved(part, value.dtype, size)])
 
     # Moves ------------------------------------------------------------------------------------------
 
@@ -124,6 +123,10 @@ class Symbols:
         """Yield the segments that one part brings, where it brings them."""
         held = part.source.dtype
         payload = self.of(part.source)
+        if isinstance(part.source, FillValue):
+            terms = payload[0].terms
+            yield from (Segment(at // size, (at + nbytes) // size, terms) for at, nbytes in runs(part.dst))
+            return
         if held != dtype and any(contributed(segment) for segment in payload):
             raise PayloadError(f"payload must keep its dtype, and {held} is read as {dtype}; cast it instead.")
         for to, come, nbytes in linked_runs(part.dst, part.src):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
@@ -17,7 +18,7 @@ from kernbench_core.pointers import Transfer
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore, WriteTicket
 from kernbench_core.tcm import TcmBlock
-from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, Value
+from kernbench_core.values import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, Value, ground
 
 _DESCRIPTOR_BYTES = 16
 
@@ -72,9 +73,12 @@ class DmaCommand(KernelCommand):
 
 
 class DmaReadCmd(DmaCommand):
-    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes."""
+    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes.
 
-    __slots__ = ("_source", "_transfer", "fill")
+    `fill` is what the elements hold that a mask turns off; a transfer that leaves some out needs it.
+    """
+
+    __slots__ = ("_fill", "_source", "_transfer")
 
     dma_op: ClassVar[str] = "read"
 
@@ -87,15 +91,15 @@ class DmaReadCmd(DmaCommand):
         tensor: TensorAllocation,
         memory: DeviceMemory,
         block: TcmBlock,
-        fill: float | int = 0,
+        fill: FillValue | None = None,
     ) -> None:
         value = LoadedValue(transfer.shape, transfer.dtype, op_id=op_id)
         super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self._transfer = transfer
+        self._fill = fill
         self._source = value
         if transfer.inside is not None:
             self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
-        self.fill = fill
 
     def land(self, now: float) -> None:
         """Bind the load to what memory holds now."""
@@ -112,7 +116,8 @@ class DmaReadCmd(DmaCommand):
         if source is self.value:
             return
         if self.store.data:
-            self.value.bind(scatter(source.content(), self._transfer, self.fill))
+            assert self._fill is not None
+            self.value.bind(scatter(source.content(), self._transfer, self._fill))
         else:
             self.value.bind(self.store.value("hbm", self.regions, self.value.shape, self.value.dtype))
 
@@ -234,14 +239,14 @@ class MaskedStoreCmd(DmaWriteCmd):
         return OpDescription("math", "masked_store", params, reads, writes, op_id=self.op_id)
 
 
-def scatter(source: Value, moved: Transfer, fill: float | int) -> Value:
+def scatter(source: Value, moved: Transfer, fill: FillValue) -> Value:
     """Put the moved elements where they belong in the tensor; `fill` is everywhere else."""
-    parts = []
+    parts = [ground(fill, prod(moved.shape) * fill.nbytes)]
     offset = 0
     for region in moved.inside or ():
         parts.append(Part(region, source, Region(offset, region.nbytes)))
         offset += region.nbytes
-    return AssemblyValue(moved.shape, moved.dtype, tuple(parts), fill)
+    return AssemblyValue(moved.shape, moved.dtype, tuple(parts))
 
 
 def compress(value: Value, moved: Transfer) -> Value:

@@ -27,6 +27,7 @@ from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, mak
 from kernbench_core.tensor import Tensor
 from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.typenames import TRITON_DTYPES, dtype_of
+from kernbench_core.values import FillValue
 
 
 class constexpr:  # noqa: N801 - Triton's spelling
@@ -110,7 +111,7 @@ class TLContext(QueueLanguage):
         used. Memory is sampled when the load completes. The cache hints are accepted and change nothing.
         """
         transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
-        fill = 0 if other is None or isinstance(other, Tensor | IndexTensor) else other
+        fill = self._fill(other, transfer)
         site = call_site()
         state = self._state
         count = itemsize(transfer.dtype)
@@ -124,6 +125,13 @@ class TLContext(QueueLanguage):
         if isinstance(other, Tensor | IndexTensor) and mask is not None:
             return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
         return loaded
+
+    def _fill(self, other: Any, transfer: Transfer) -> FillValue | None:
+        """Give what elements hold that are not transferred; None where all are. A tensor is chosen from afterwards."""
+        if transfer.inside is None:
+            return None
+        number = 0 if other is None or isinstance(other, Tensor | IndexTensor) else other
+        return FillValue(self._immediate(number, transfer.dtype).array())
 
     def _transfer(
         self, pointer: Any, mask: Any, shape: Sequence[int] | None, strides: Sequence[int] | None, dtype: Any, op: str

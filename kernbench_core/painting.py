@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,23 @@ Shape = tuple[int, ...]
 # Rows shorter than this are copied by elements as wide as they allow, longer ones by bytes (which numpy moves in runs).
 _SHORT_ROW: Final = 64
 _UNITS: Final[tuple[DType, ...]] = (np.dtype(np.uint64), np.dtype(np.uint32), np.dtype(np.uint16))
+
+
+def covered(places: Sequence[Region], nbytes: int) -> bool:
+    """Tell whether regions, overlapping or not, hold every byte from 0 to `nbytes`."""
+    if any(place.contiguous and place.base <= 0 and place.base + place.nbytes >= nbytes for place in places):
+        return True
+    if sum(place.nbytes for place in places) < nbytes:
+        return False
+    runs = [
+        (place.base, place.nbytes, 1, 0) if place.contiguous else (place.base, place.row_bytes, place.rows, place.pitch)
+        for place in places
+    ]
+    starts = np.concatenate([base + pitch * np.arange(rows) for base, _, rows, pitch in runs])
+    ends = np.concatenate([base + size + pitch * np.arange(rows) for base, size, rows, pitch in runs])
+    order = np.argsort(starts, kind="stable")
+    starts, reached = starts[order], np.maximum.accumulate(ends[order])
+    return bool(starts[0] <= 0 and reached[-1] >= nbytes and (starts[1:] <= reached[:-1]).all())
 
 
 def view_strides(src: Region, shape: Shape, size: int) -> tuple[int, ...] | None:
@@ -67,4 +85,7 @@ def paint_converted(out: Array, dst: Region, data: Array, src: Region, own: DTyp
 
 
 def _assign(target: Array, data: Array) -> None:
+    if not data.strides[0] and data.shape[1] == 1:
+        target[...] = data[0, 0]  # one element, repeated
+        return
     target[...] = data if data.shape == target.shape else np.ascontiguousarray(data).reshape(target.shape)

@@ -15,7 +15,7 @@ from kernbench_core import compute_math, dtypes
 from kernbench_core.elements import first_common, virtual_at
 from kernbench_core.oplog import OpLog, OpRecord
 from kernbench_core.regions import Region, intersect
-from kernbench_core.values import LoadedValue, OpId, Value
+from kernbench_core.values import FillValue, LoadedValue, OpId, Value
 
 _ELEMENTWISE: Final = frozenset(
     {
@@ -41,13 +41,13 @@ class Element:
         return dtypes.itemsize(self.value.dtype)
 
     def source(self) -> Element | None:
-        """Return the element of an op's result or of an array that this one is; None where there is none."""
+        """Return the element of an op's result or of an array that this one is; None where a load left it out."""
         found = None
         own = Region(self.byte, self.size)
         for part in self.value.content().parts():
             for _, inside in intersect(own, part.dst):
                 found = Element(part.source, virtual_at([part.src], inside.base))
-        return found
+        return None if found is None or isinstance(found.value, FillValue) else found
 
 
 @frozen

@@ -65,7 +65,7 @@ class Substitution:
             made = tuple(Part(part.dst, self.of(part.source), part.src) for part in parts)
             if all(new.source is old.source for new, old in zip(made, parts, strict=True)):
                 return value
-            return AssemblyValue(value.shape, value.dtype, made, value.fill, value.makers())
+            return AssemblyValue(value.shape, value.dtype, made, value.makers())
         if not isinstance(value, ArrayValue):
             return value
         if value.writer is not None:

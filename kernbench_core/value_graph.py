@@ -11,6 +11,7 @@ from kernbench_core.values import (
     Array,
     ArrayValue,
     AssemblyValue,
+    FillValue,
     LoadedValue,
     OpId,
     Part,
@@ -58,11 +59,13 @@ class ValueWriter:
             return ["loaded", *head, self.add(value.content()) if value.bound else None, value.op_id, value.sources]
         if isinstance(value, AssemblyValue):
             parts = [[self.add(p.source), *_numbers(p.dst), *_numbers(p.src)] for p in value.parts()]
-            return ["assembly", *head, value.fill, parts, value.makers()]
+            return ["assembly", *head, parts, value.makers()]
         if isinstance(value, AbstractValue):
             return ["abstract", *head]
         if isinstance(value, ArrayValue) and value.origin is not None and value.src is not None:
             return ["view", *head, self.add(value.origin), *_numbers(value.src)]
+        if isinstance(value, FillValue):
+            return ["fill", *head, self.add_array(value.array())]
         return ["array", *head, self.add_array(value.array()), value.writer]
 
 
@@ -90,8 +93,8 @@ class ValueReader:
             content = None if rest[0] is None else self.get(rest[0])
             return LoadedValue(shape, dtype, content, _op(rest[1]), tuple(map(tuple, rest[2])))
         if kind == "assembly":
-            parts = tuple(Part(Region(*p[1:5]), self.get(p[0]), Region(*p[5:9])) for p in rest[1])
-            return AssemblyValue(shape, dtype, parts, rest[0], tuple(map(tuple, rest[2])))
+            parts = tuple(Part(Region(*p[1:5]), self.get(p[0]), Region(*p[5:9])) for p in rest[0])
+            return AssemblyValue(shape, dtype, parts, tuple(map(tuple, rest[1])))
         if kind == "abstract":
             return AbstractValue(shape, dtype)
         if kind == "view":
@@ -100,6 +103,8 @@ class ValueReader:
             view = view_of(origin, Region(*rest[1:]), shape, dtype)
             assert view is not None
             return view
+        if kind == "fill":
+            return FillValue(self.arrays[rest[0]])
         return ArrayValue(self.arrays[rest[0]], writer=_op(rest[1]))
 
 

@@ -14,14 +14,13 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core import dtypes
-from kernbench_core.errors import NoDataError, PendingDataError, ShapeError
-from kernbench_core.painting import paint, paint_converted, view_strides
-from kernbench_core.regions import Region, intersect, linked
+from kernbench_core.errors import NoDataError, PendingDataError, ShapeError, StoreError
+from kernbench_core.painting import covered, paint, paint_converted, view_strides
+from kernbench_core.regions import Region, intersect, linked, normal
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 OpId = tuple[int, int]
-Scalar = bool | int | float
 
 
 class Value:
@@ -134,6 +133,12 @@ class ArrayValue(Value):
         if self.origin is None or self.src is None:
             return (Part(whole, self, whole),)
         return (Part(whole, self.origin, self.src),)
+
+
+class FillValue(ArrayValue):
+    """One element that stands wherever a masked load moved nothing: its `other`. `ground` repeats it."""
+
+    __slots__ = ()
 
 
 class ResultValue(Value):
@@ -268,26 +273,24 @@ class AbstractValue(Value):
 
 
 class AssemblyValue(Value):
-    """Byte regions of other values put together, painted in order, over `fill` where no part reaches.
+    """Byte regions of other values put together, painted in order; together they must cover it.
 
     `parts` may name loads and assemblies; they are flattened here, so that an assembly is never deep. The array is
     made when it is first asked for; `pending` if any part is.
     """
 
-    __slots__ = ("_array", "_makers", "_parts", "_results", "fill")
+    __slots__ = ("_array", "_makers", "_parts", "_results")
 
     def __init__(
         self,
         shape: Shape,
         dtype: str,
         parts: tuple[Part, ...],
-        fill: Scalar | None = None,
         makers: tuple[OpId, ...] = (),
     ) -> None:
         super().__init__(shape, dtype)
         self._makers = makers
         self._parts = flatten(parts)
-        self.fill = fill
         self._array: Array | None = None
         self._results: tuple[ResultValue, ...] | None = None
 
@@ -324,13 +327,20 @@ class AssemblyValue(Value):
         return self._array
 
     def gather(self, dtype: np.dtype[Any] | None = None) -> Array:
-        """Assemble into a fresh array that nobody keeps, converted to `dtype` on the way when that is given."""
+        """Assemble into a fresh array that nobody keeps, converted to `dtype` on the way when that is given.
+
+        StoreError where the parts leave a byte open: what stands there would be whatever the host's memory held.
+        """
         own = dtypes.numpy_dtype(self.dtype)
         target = own if dtype is None else dtype
+        parts = self.parts()
+        if not covered([part.dst for part in parts], self.nbytes):
+            raise StoreError(
+                f"The parts of {self} must cover all of its {self.nbytes} bytes, and leave some open; paint them over "
+                "a ground."
+            )
         out: Array = np.empty(self.shape, target)
-        if self.fill is not None:
-            out[...] = np.asarray(self.fill).astype(own).astype(target)
-        for part in self.parts():
+        for part in parts:
             data = _bytes_of(part.source)
             if target == own:
                 paint(out.reshape(-1).view(np.uint8), part.dst, data, part.src)
@@ -383,15 +393,12 @@ def sub_parts(source: Value, src: Region, dst: Region) -> list[Part]:
         for at_src, at_inner in intersect(src, inner.dst):
             pairs = linked(dst, at_src, inner.src, at_inner)
             out.extend(Part(to, inner.source, come) for to, come in pairs)
-    fill = getattr(content, "fill", None)
-    if fill is not None:
-        out.insert(0, Part(dst, filler(content.shape, content.dtype, fill), src))
     return out
 
 
-def filler(shape: Shape, dtype: str, fill: Scalar) -> ArrayValue:
-    """Return a ready value of one repeated element."""
-    return adopt(np.full(shape, fill, dtypes.numpy_dtype(dtype)))
+def ground(fill: FillValue, nbytes: int) -> Part:
+    """Return the part that has one element wherever no later part is painted; it takes the room of one element."""
+    return Part(Region(0, nbytes), fill, normal(Region(0, fill.nbytes, nbytes // fill.nbytes)))
 
 
 def view_of(source: ArrayValue, src: Region, shape: Shape, dtype: str) -> ArrayValue | None:

@@ -12,7 +12,7 @@ from kernbench_core import compute, dtypes
 from kernbench_core.errors import KernbenchError
 from kernbench_core.oplog import Access, OpRecord
 from kernbench_core.regions import Region, intersect
-from kernbench_core.values import Array, OpId, Part, ResultValue, Value
+from kernbench_core.values import Array, FillValue, OpId, Part, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.executor import DataExecutor
@@ -206,6 +206,8 @@ def _made_by(executor: DataExecutor, value: Value, index: tuple[int, ...]) -> st
         record = executor.record_of(source)
         if record is not None:
             return f" It was made by {record}."
+    if isinstance(source, FillValue):
+        return " No op made it: a mask turned it off, and it is the `other` of a load."
     return " No op made it: it was written by the host." if source is not None else ""
 
 

@@ -15,7 +15,7 @@ from kernbench_ccl.payloads import Payload, PayloadError, Segment, contribution,
 from kernbench_ccl.symbolic import Symbols
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.regions import Region
-from kernbench_core.values import ArrayValue, AssemblyValue, Part, ResultValue, Value
+from kernbench_core.values import ArrayValue, AssemblyValue, FillValue, Part, ResultValue, Value, ground
 
 ITEM = 2  # bytes of an f16
 
@@ -55,13 +55,13 @@ def test_assemblies_are_painted_as_numpy_paints(parts: list[tuple[int, int, int,
     """Contiguous parts of several vectors, overlapping or not, over a fill."""
     found, vectors = symbols(12)
     naive: list[Counter[tuple[Any, int]]] = [Counter() for _ in range(12)]  # the fill is the neutral 0
-    pieces = []
+    pieces = [ground(FillValue(np.zeros((), np.float16)), 12 * ITEM)]
     for source, src, size, dst in parts:
         n = min(size, 12 - src, 12 - dst)
         pieces.append(Part(Region(dst * ITEM, n * ITEM), vectors[source], Region(src * ITEM, n * ITEM)))
         for i in range(n):
             naive[dst + i] = Counter({(source, src + i): 1})
-    assert elements(found.of(AssemblyValue((12,), "f16", tuple(pieces), fill=0))) == naive
+    assert elements(found.of(AssemblyValue((12,), "f16", tuple(pieces)))) == naive
 
 
 def test_strided_parts_are_followed_row_by_row() -> None:

@@ -16,7 +16,7 @@ from kernbench_core.oplog import Access, OpDescription, OpLog, OpRecord
 from kernbench_core.oplog_columns import Columns
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
-from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, adopt
+from kernbench_core.values import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, adopt, ground
 
 TCM = 1 << 40
 
@@ -249,7 +249,8 @@ def test_loads_and_assemblies_carry_dependencies() -> None:
     record = Recorder()
     made = record.op("exp", [host(np.zeros(4, np.float32))], (4,), "f32")
     load = LoadedValue((4,), "f32")
-    whole = AssemblyValue((2, 4), "f32", (Part(Region(0, 16), load, Region(0, 16)),), fill=5)
+    under = ground(FillValue(np.full((), 5, np.float32)), 32)
+    whole = AssemblyValue((2, 4), "f32", (under, Part(Region(0, 16), load, Region(0, 16))))
     result = record.op("add", [whole, whole], (2, 4), "f32")
     assert record.log[1].dependency_ids == []
     load.bind(made)

@@ -17,7 +17,7 @@ from kernbench_core.oplog import Access, OpDescription, OpLog
 from kernbench_core.oplog_file import load_run, save_run
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
-from kernbench_core.values import AssemblyValue, LoadedValue, Part, ResultValue, adopt
+from kernbench_core.values import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, adopt, ground
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLAY = """
@@ -62,7 +62,8 @@ def small_run() -> tuple[OpLog, MemoryStore]:
     reads = (Access("tcm", (Region(1 << 40, 256),), tile), Access("hbm", (Region(8192, 384),), b))
     out = Access("tcm", (Region(1 << 41, 192),), product)
     log.append(6.0, 9.0, "sip0.cube0.pe0.pe_gemm", OpDescription("gemm", "gemm_f16", shapes, reads, out, (0, 1)))
-    half = AssemblyValue((8, 6), "f32", (Part(Region(0, 96), product, Region(96, 96)),), fill=2.0)
+    under = ground(FillValue(np.full((), 2, np.float32)), 192)
+    half = AssemblyValue((8, 6), "f32", (under, Part(Region(0, 96), product, Region(96, 96))))
     scaled = ResultValue((0, 2), (8, 6), "bf16")
     params = {"op": "mul", "dtype": "bf16", "shape_out": (8, 6), "factor": 0.1}
     reads = (Access("tcm", (), half), Access("immediate", (), adopt(np.array(0.1, np.float32))))
