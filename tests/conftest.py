@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import hypothesis
 import pytest
@@ -28,11 +30,44 @@ def _no_narrow_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_works() -> Iterator[None]:
+    """Take Ctrl-C, and let processes that are started take it: a shell has those in the background ignore it."""
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    if ignored:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @pytest.fixture(scope="session")
 def plugins() -> Plugins:
     """Load the plug-ins of this tree, as far as their packages are there, and nobody else's."""
     present = [line for line in SOURCE_TREE if importlib.util.find_spec(line.split()[-1].partition(".")[0])]
     return load_plugins(present, installed=False)
+
+
+def without_carets(text: str) -> str:
+    """Return text without the lines that mark a part of the line above: each Python marks something else."""
+    return re.sub(r"\n *[~^]+(?=\n|$)", "", text)
+
+
+def count_calls(function: Callable[[], object]) -> int:
+    """Return how many calls of Python functions `function` makes: its time, whatever else the machine does."""
+    found = 0
+
+    def profile(_: FrameType, event: str, __: object) -> None:
+        nonlocal found
+        found += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return found
 
 
 @contextmanager

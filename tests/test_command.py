@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -176,9 +175,8 @@ def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "kernel saw 0.0\n"
-    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "\ninterrupted: everything here covers only what ran\n" in out
     assert "total time" in out
@@ -200,9 +198,8 @@ def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path) -> None:
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "kernel saw 0.0\n"
-    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    told, err = process.communicate(timeout=20)
+    told, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (130, "")
     assert "\ninterrupted: everything here covers only what ran\n" in told
 

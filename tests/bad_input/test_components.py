@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
+from tests.conftest import without_carets
 
 MODELS = Path(__file__).with_name("hostile_models.py")
 BENCH = """
@@ -36,13 +37,13 @@ CASES = {
     "choose "
     "another one for kind 'pe_gemm'.",
     "BadDelay": MODEL + f"BadDelay raised ValueError: {DELAY} at simulated time {{time}}.\n"
-    '  File "{models}", line {line}, in run\n    yield env.timeout(-5)\n          ^^^^^^^^^^^^^^^',
+    '  File "{models}", line {line}, in run\n    yield env.timeout(-5)',
     "Raises": MODEL + "Raises raised ValueError: my own fault at simulated time {time}.\n"
     '  File "{models}", line {line}, in run\n    raise ValueError("my own fault")',
     "Exits": MODEL + "Exits raised SystemExit: 0 at simulated time {time}.\n"
     '  File "{models}", line {line}, in overhead\n    raise SystemExit(0)',
     "RaisesEarly": MODEL + "RaisesEarly.connect raised KeyError: 'nowhere' before simulated time 0.\n"
-    '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]\n    ~~~~~~~~~~~~~~^^^^^^^^^^^',
+    '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]',
     "Twice": GEMM + " must answer each GemmCmd once, not twice; call emit once for a message.",
     "IntoThePast": GEMM + " must not send anything into the past: at {number} ns it scheduled an event for {number} "
     "ns; emit "
@@ -72,7 +73,7 @@ def test_a_broken_contract_names_node_and_class(folder: Any, hostile: Plugins, n
     forms = {"time": r"[0-9.]+ [nu]s", "number": "[0-9.]+", "models": re.escape(str(MODELS)), "line": "[0-9]+"}
     for mark, form in forms.items():
         pattern = pattern.replace(re.escape(f"{{{mark}}}"), form)
-    assert re.fullmatch(pattern, outcome.err), outcome.err
+    assert re.fullmatch(pattern, without_carets(outcome.err)), outcome.err
     assert (outcome.code, outcome.out, outcome.left) == (6, "", frozenset())
 
 

@@ -11,6 +11,7 @@ import pytest
 from kernbench_core.bench import describe_bench, open_bench, parse_assignments
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.registry import BenchEntry, Provider, Registry
+from tests.conftest import without_carets
 
 NOBODY: Registry[BenchEntry] = Registry("bench", [])
 
@@ -148,7 +149,7 @@ def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: 
         ("x = 1", UsageError, "bench file {path!r} must define a function bench(rt, …)."),
         ("1 / 0", KernelError,
          "bench file {path!r} must run to its end, but it raised ZeroDivisionError: division by zero.\n"
-         '  File "{path}", line 1, in <module>\n    1 / 0\n    ~~^~~'),
+         '  File "{path}", line 1, in <module>\n    1 / 0'),
         ("import sys\nsys.exit(0)", KernelError,
          "bench file {path!r} must run to its end, but it raised SystemExit: 0.\n"
          '  File "{path}", line 2, in <module>\n    sys.exit(0)'),
@@ -171,7 +172,7 @@ def test_a_bad_bench_file_is_a_sentence(
         path.write_text(source)
     with pytest.raises(error) as caught:
         open_bench(str(path), NOBODY)
-    assert str(caught.value) == sentence.format(path=str(path))
+    assert without_carets(str(caught.value)) == sentence.format(path=str(path))
 
 
 def test_assignments_are_split_once() -> None:

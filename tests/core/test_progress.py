@@ -44,7 +44,9 @@ def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) 
     stream = Terminal()
     with ProgressDisplay("gemm", stream) as display:
         display.update(Progress(12_500.0, 40_000, 0.5))
-        time.sleep(0.4)
+        deadline = time.monotonic() + 60
+        while "80 k events/s" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.02)
     assert "gemm" in stream.getvalue()
     assert "12.5 us 40 k events 80 k events/s" in stream.getvalue()
 
@@ -106,13 +108,15 @@ def test_a_debugger_stops_in_the_callers_frame(tmp_path: Path) -> None:
     os.close(theirs)
     os.write(ours, b"p here + 1\nc\n")
     seen = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while b"end 42" not in seen and time.monotonic() < deadline:
         if select.select([ours], [], [], 0.1)[0]:
             seen += os.read(ours, 4096)
-    process.wait(10)
+    process.wait(60)
     os.close(ours)
-    assert b"program.py(7)<module>()" in seen
+    # from 3.13 on, Python stops at the call and not behind it
+    stopped = b"program.py(6)<module>()" if sys.version_info >= (3, 13) else b"program.py(7)<module>()"
+    assert stopped in seen
     assert b"\n42\r" in seen
     assert b"end 42" in seen
 

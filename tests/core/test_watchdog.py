@@ -17,15 +17,33 @@ from kernbench_core.errors import LimitError
 from kernbench_core.watchdog import Limits, Progress, WallTimeExceeded, Watchdog
 
 
-def ticking(number: int, busy_s: float = 0.0) -> Environment:
-    """Return an environment with a process that waits `number` times 1 ns, working `busy_s` in between."""
+class Clock:
+    """A wall clock that stands still but where events make it go on: no load of this machine shows."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give the watchdog a clock of ours."""
+    clock = Clock()
+    monkeypatch.setattr("kernbench_core.watchdog.time", clock)
+    return clock
+
+
+def ticking(number: int, clock: Clock | None = None, busy_s: float = 0.0) -> Environment:
+    """Return an environment with a process that waits `number` times 1 ns, each of which takes `busy_s` on a clock."""
     env = Environment()
 
     def tick(env: Environment) -> ProcessGenerator:
         for _ in range(number):
             yield env.timeout(1.0)
-            if busy_s:
-                time.sleep(busy_s)
+            if clock is not None:
+                clock.now += busy_s
 
     env.process(tick(env))
     return env
@@ -81,23 +99,37 @@ def test_time_limit_beyond_the_end_does_not_move_the_clock() -> None:
     assert env.now == 5.0
 
 
-def test_progress_comes_at_least_twice_a_second() -> None:
+@pytest.mark.parametrize("busy_s", [0.000_02, 0.000_2, 0.002, 0.007])
+def test_progress_comes_at_least_twice_a_second(clock: Clock, busy_s: float) -> None:
     """Slow events are reported in time, fast ones not too often."""
     seen: list[Progress] = []
-    Watchdog(ticking(600, busy_s=0.002), Limits(), seen.append).run(lambda: False)
+    Watchdog(ticking(round(8 / busy_s), clock, busy_s), Limits(), seen.append).run(lambda: False)
     gaps = [b.wall_s - a.wall_s for a, b in pairwise(seen)]
     assert max(gaps) < 0.5
-    seen.clear()
-    Watchdog(ticking(100_000), Limits(), seen.append).run(lambda: False)
-    assert len(seen) < 40
+    assert len(seen) < 8 / 0.05
+    assert seen[-1].wall_s == pytest.approx(8, rel=0.01)
+
+
+@pytest.mark.parametrize("busy_s", [0.000_2, 0.002, 0.007])
+def test_the_limit_on_wall_time_is_met_half_a_second_after_it(clock: Clock, busy_s: float) -> None:
+    """A run whose events take no longer than that is stopped between two of them."""
+    watchdog = Watchdog(ticking(round(20 / busy_s), clock, busy_s), Limits(timeout_s=3.0), None)
+    with pytest.raises(
+        LimitError, match=r"^the run reached its limit of 3 s of wall time at simulated time \S+ [nu]s, "
+    ):
+        watchdog.run(lambda: False)
+    assert 3.0 < watchdog.wall_s < 3.5
 
 
 def test_wall_time_limit_leaves_nothing_behind() -> None:
-    """After a run that ended in time, its alarm is gone: neither a thread nor a late exception."""
-    before = threading.active_count()
-    Watchdog(ticking(10), Limits(timeout_s=0.05), None).run(lambda: False)
-    time.sleep(0.5)
-    assert threading.active_count() == before
+    """After a run that ended in time, its alarm is gone: the thread long before the limit, and the signal's handler."""
+    before = threading.enumerate()
+    Watchdog(ticking(10), Limits(timeout_s=600.0), None).run(lambda: False)
+    for thread in threading.enumerate():
+        if thread not in before:
+            thread.join(60.0)
+            assert not thread.is_alive()
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
 def test_interrupt_passes_every_except_exception() -> None:
