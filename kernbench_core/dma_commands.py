@@ -11,6 +11,7 @@ from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, Me
 from kernbench_core.dtypes import itemsize
 from kernbench_core.elements import missing_element, unmapped_element
 from kernbench_core.errors import PageFaultError, UninitializedReadError
+from kernbench_core.loads_in_flight import LoadInFlight
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.oplog_params import handle_of
@@ -73,12 +74,12 @@ class DmaCommand(KernelCommand):
 
 
 class DmaReadCmd(DmaCommand):
-    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes.
+    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes, without later own stores.
 
     `fill` is what the elements hold that a mask turns off; a transfer that leaves some out needs it.
     """
 
-    __slots__ = ("_fill", "_source", "_transfer")
+    __slots__ = ("_beside", "_fill", "_source", "_transfer")
 
     dma_op: ClassVar[str] = "read"
 
@@ -97,16 +98,26 @@ class DmaReadCmd(DmaCommand):
         super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self._transfer = transfer
         self._fill = fill
+        #: What the store keeps of the load where its program goes on beside it.
+        self._beside: LoadInFlight | None = None
         self._source = value
         if transfer.inside is not None:
             self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Keep apart from the load what its PE writes from now on, where the program does not wait for it."""
+        super().at_issue(store, now)
+        if not self.blocking:
+            self._beside = store.begin_load("hbm", self.regions, self.op_id[0])
 
     def land(self, now: float) -> None:
         """Bind the load to what memory holds now."""
         assert isinstance(self.value, LoadedValue)
         source = self._source
+        where = "hbm", self.regions, source.shape, source.dtype
         try:
-            source.bind(*self.store.sample("hbm", self.regions, source.shape, source.dtype))
+            beside = self._beside
+            source.bind(*self.store.sample(*where) if beside is None else self.store.end_load(beside, *where))
         except UninitializedReadError as error:
             which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
             raise UninitializedReadError(

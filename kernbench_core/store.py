@@ -15,6 +15,7 @@ import numpy as np
 
 from kernbench_core import dtypes
 from kernbench_core.errors import StoreError, UninitializedReadError
+from kernbench_core.loads_in_flight import LoadInFlight, LoadsInFlight
 from kernbench_core.regions import Region, ascending_pieces, normal, subtract, total_bytes
 from kernbench_core.store_index import Entry, SpaceIndex, Write, WriteTicket
 from kernbench_core.values import (
@@ -58,6 +59,8 @@ class MemoryStore:
         self.latest: dict[int, tuple[str, CallSite, float]] = {}
         self._spaces: dict[str, SpaceIndex] = {}
         self._abstract: dict[tuple[Shape, str], AbstractValue] = {}
+        #: By space the loads under way that must not find what their own PE writes from now on.
+        self._in_flight: dict[str, LoadsInFlight] = {}
 
     def write(
         self, space: str, where: Where, data: Array | Value, writer: OpId | None = None, lands_at: float | None = None
@@ -74,8 +77,34 @@ class MemoryStore:
         regions = as_regions(where, value.nbytes)
         _check_size(space, regions, value.shape, value.dtype, "write")
         if value.nbytes:
-            self._spaces.setdefault(space, SpaceIndex()).insert(Write(regions, value, ticket))
+            index = self._spaces.get(space)
+            if index is None:
+                index = self._spaces[space] = SpaceIndex()
+            write = Write(regions, value, ticket)
+            if self._in_flight and space in self._in_flight:
+                self._in_flight[space].before(write, index)
+            index.insert(write)
         return ticket
+
+    def begin_load(self, space: str, regions: tuple[Region, ...], pe: int) -> LoadInFlight | None:
+        """Note a load that its program goes on beside: what its PE writes from now on is later than the load.
+
+        Returns what `end_load` takes when it completes; None in a run without data, where it needs not be called.
+        """
+        if not self.data:
+            return None
+        loads = self._in_flight.get(space)
+        if loads is None:
+            loads = self._in_flight[space] = LoadsInFlight()
+        return loads.begin(pe, regions)
+
+    def end_load(
+        self, load: LoadInFlight, space: str, where: Where, shape: Shape, dtype: str
+    ) -> tuple[Value, tuple[OpId, ...]]:
+        """Return what a load finds that was begun, as `sample` does."""
+        if not self._in_flight[space].end(load):
+            del self._in_flight[space]
+        return self._sample(self._spaces.get(space) if load.own is None else load.own, space, where, shape, dtype)
 
     def write_part(
         self, space: str, region: Region, value: Value, offset: int, writer: OpId | None, lands_at: float | None
@@ -106,8 +135,12 @@ class MemoryStore:
         """Return what `value` does, and the ops that wrote bytes of it (none for what the host wrote)."""
         if not self.data:
             return self._abstract_value(shape, dtype), ()
+        return self._sample(self._spaces.get(space), space, where, shape, dtype)
+
+    def _sample(
+        self, index: SpaceIndex | None, space: str, where: Where, shape: Shape, dtype: str
+    ) -> tuple[Value, tuple[OpId, ...]]:
         regions = as_regions(where, prod(shape) * dtypes.itemsize(dtype))
-        index = self._spaces.get(space)
         if index is not None:
             hit = index.exact.get(regions)
             if hit is not None and hit.value.shape == shape and hit.value.dtype == dtype:
@@ -119,7 +152,7 @@ class MemoryStore:
         _check_size(space, regions, shape, dtype, "read")
         if not total_bytes(regions):
             return ArrayValue(np.empty(shape, dtypes.numpy_dtype(dtype))), ()
-        return self._assembled(space, regions, shape, dtype)
+        return self._assembled(index, space, regions, shape, dtype)
 
     def has(self, space: str, where: Where, nbytes: int = 1) -> bool:
         """Tell whether every byte of `where` (an address: the next `nbytes` bytes) has been written."""
@@ -201,9 +234,8 @@ class MemoryStore:
         return shape, dtype
 
     def _assembled(
-        self, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str
+        self, index: SpaceIndex | None, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str
     ) -> tuple[Value, tuple[OpId, ...]]:
-        index = self._spaces.get(space)
         parts: list[Part] = []
         used: list[Entry] = []
         offset = 0
@@ -211,7 +243,7 @@ class MemoryStore:
             for piece in ascending_pieces(region):
                 found = 0 if index is None else index.collect(piece, offset, parts, used)
                 if found < piece.nbytes:
-                    raise self._unwritten(space, regions, piece)
+                    raise _unwritten(index, space, regions, piece)
                 offset += piece.nbytes
         value = _as_value(parts, shape, dtype)
         shown = {id(part.source) for part in parts}
@@ -220,17 +252,6 @@ class MemoryStore:
         if index is not None:
             index.remember(regions, shape, dtype, value, writers, used)
         return value, writers
-
-    def _unwritten(self, space: str, regions: tuple[Region, ...], piece: Region) -> UninitializedReadError:
-        index = self._spaces.get(space)
-        missing = [piece] if index is None else subtract(piece, (e.region for e in index.touching(piece)))
-        first = min(missing, key=lambda r: r.base)
-        where = ", ".join(map(str, regions[:4])) + (", ..." if len(regions) > 4 else "")
-        return UninitializedReadError(
-            f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} bytes nobody "
-            f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first.",
-            tuple(missing),
-        )
 
 
 def as_regions(where: Where, nbytes: int) -> tuple[Region, ...]:
@@ -243,6 +264,19 @@ def as_regions(where: Where, nbytes: int) -> tuple[Region, ...]:
     if isinstance(where, Region):
         return (normal(where),)
     return (Region(int(where), nbytes),)  # type: ignore[arg-type]
+
+
+def _unwritten(
+    index: SpaceIndex | None, space: str, regions: tuple[Region, ...], piece: Region
+) -> UninitializedReadError:
+    missing = [piece] if index is None else subtract(piece, (e.region for e in index.touching(piece)))
+    first = min(missing, key=lambda r: r.base)
+    where = ", ".join(map(str, regions[:4])) + (", ..." if len(regions) > 4 else "")
+    return UninitializedReadError(
+        f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} bytes nobody "
+        f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first.",
+        tuple(missing),
+    )
 
 
 def _check_size(space: str, regions: tuple[Region, ...], shape: Shape, dtype: str, verb: str) -> None:

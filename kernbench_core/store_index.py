@@ -7,7 +7,7 @@ ones; an entry that no newer one overlaps is *clean*, and clean entries share no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -192,6 +192,13 @@ class SpaceIndex:
             self._sequence,
             self._compact_at,
         )
+
+    def part(self, pieces: Iterable[Region]) -> SpaceIndex:
+        """Return a copy of what ascending regions touch; entries and values are shared, no container is."""
+        part = SpaceIndex(sequence=self._sequence)
+        for entry in dict.fromkeys(entry for piece in pieces for entry in self.touching(piece)):
+            part._keep(entry, entry in self._clean)
+        return part
 
     def _file(self, entry: Entry, met: set[Write]) -> None:
         """File an entry; the writes in `met` were met by this write before, and are looked up by their regions once."""
