@@ -8,7 +8,7 @@ holds it. Nothing here knows the engine or a component.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -23,7 +23,8 @@ from kernbench_core.oplog import OpLog, OpRecord
 from kernbench_core.store import MemoryStore
 from kernbench_core.substitution import Substitution
 from kernbench_core.values import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
-from kernbench_core.verification import Expected, Verification, verify_ops, verify_regions
+from kernbench_core.verification import Expected, Verification, verify_regions
+from kernbench_core.verify_ops import OpCheck, Where, verify_ops
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
 
@@ -56,7 +57,7 @@ class DataExecutor:
 
     `op_log` is an `OpLog`, or any sequence of `OpRecord`s (of another program, say); `store` is phase 1's memory, which
     is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
-    `keep_all` no result is dropped: that is the debug mode, for `verify_ops`. With `inputs` the same ops are computed
+    `keep_all` no result is dropped: that is the debug mode. With `inputs` the same ops are computed
     on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
     computed stays.
     """
@@ -106,17 +107,45 @@ class DataExecutor:
         """
         return verify_regions(self, expected)
 
-    def verify_ops(self, expected: Mapping[OpId, Array] | None = None) -> Verification:
-        """Compare every op's result with `expected`, or else with the op computed anew by itself (GEMMs in f64).
+    def verify_ops(
+        self, expected: Mapping[OpId, Array] | None = None, where: Where | None = None
+    ) -> Verification:
+        """Compare every op's result with `expected`, or else every op with itself computed anew (see `verify_ops`).
 
-        Needs `keep_all`, as results are dropped otherwise.
+        What was dropped is computed once more, and dropped again. `where` says where in a kernel an op was issued.
         """
-        if not self.keep_all:
-            raise ExecutionError("Comparing single ops must be done with keep_all=True; make the executor with it.")
         if self.inputs is not None:
             raise ExecutionError("Comparing single ops must be done on the data of the run; leave inputs out.")
-        self.run()
-        return verify_ops(self, expected)
+        self._need_data()
+        self._sync()
+        return verify_ops(self, expected, where)
+
+    def visit(self, check: OpCheck) -> None:
+        """Have every op of the log checked while all that it reads is there; compute what is not."""
+        copies = list(self._copies()) if check.expected is None else []
+        for op in (*self._ops.values(), *copies):
+            if op.done:
+                op.done = False
+                for result in op.reads():
+                    self._readers[result] = self._readers.get(result, 0) + 1
+
+        def seen(op: _Op) -> None:
+            record = self._record(op)
+            if op.result.op_id in self._ops:
+                check.result(op.row, record, op.result, op.inputs)
+            else:
+                check.copy(op.row, record, op.inputs[0], op.inputs[-1])
+
+        self._execute([*self._ops.values(), *copies], set(), self._sweep(set()), seen)
+
+    def _copies(self) -> Iterable[_Op]:
+        """Yield what moved data as ops whose results are there and of no use; none where records name addresses."""
+        if not isinstance(self.op_log, OpLog) or self._fork is not None:
+            return
+        for row, t_start, inputs in self.op_log.columns.copies():
+            nothing = ResultValue((-1, row), (0,), "int8")
+            nothing.fill(np.empty(0, np.int8))
+            yield _Op(row, t_start, nothing, inputs, done=True)
 
     def record_of(self, result: ResultValue) -> OpRecord | None:
         """Return the record that computes a result, if the log has it."""
@@ -229,11 +258,18 @@ class DataExecutor:
             )
         return op
 
-    def _execute(self, targets: Sequence[_Op], wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
+    def _execute(
+        self,
+        targets: Sequence[_Op],
+        wanted: set[ResultValue],
+        kept: set[ResultValue] | None,
+        seen: Callable[[_Op], None] | None = None,
+    ) -> None:
         """Compute `targets` and what they need; keep what memory or an op of the log to come still reads.
 
         `kept` are the results that stay. When it is None, results that nobody reads are set aside until they are worth
-        a walk over all that memory holds.
+        a walk over all that memory holds. `seen` is called with each op before anything that it reads is dropped; then
+        only what is pending is computed.
         """
         waits, dependents = self._plan(targets)
         ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
@@ -241,7 +277,9 @@ class DataExecutor:
         left = len(waits)
         while ready:
             window = self._window(ready)
-            self._compute(window)
+            self._compute([op for op in window if op.result.pending] if seen is not None else window)
+            for op in window if seen is not None else ():
+                seen(op)  # type: ignore[misc]
             left -= len(window)
             if kept is None and self._loose_bytes > _WINDOW_BYTES:
                 kept = self._sweep(wanted)

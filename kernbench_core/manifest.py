@@ -29,10 +29,12 @@ _FORMS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("bench", "params", "configuration", "limits", "versions"), (dict, "an object")),
     **dict.fromkeys(("topology", "device"), (str, "text")),
     "seed": (int, "an integer"),
-    **dict.fromkeys(("data", "verify_data"), (bool, "true or false")),
+    **dict.fromkeys(("data", "verify_data", "verify_ops"), (bool, "true or false")),
     "plugins": (list, "a list"),
     "op_log_sha256": (str | None, "text or null"),
 }
+#: Fields that manifests of earlier versions do not have.
+_LATER = ("verify_ops",)
 #: The distributions whose version may change what a run computes.
 _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 
@@ -57,6 +59,7 @@ class Manifest:
     versions: Mapping[str, str]
     plugins: tuple[Mapping[str, str], ...]
     op_log_sha256: str | None = None
+    verify_ops: bool = False
 
     @property
     def configuration_sha256(self) -> str:
@@ -91,13 +94,13 @@ def read_manifest(path: Path) -> Manifest:
     if schema != SCHEMA:
         raise UsageError(f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {schema!r}.")
     names = [field.name for field in attrs.fields(Manifest)]
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in found and name not in _LATER]
     if missing:
         raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; it is not whole.")
     faults = list(_faults(found))
     if faults:
         raise UsageError(f"manifest {str(path)!r} must be as a run wrote it, but {'; '.join(faults)}.")
-    fields: dict[str, Any] = {name: found[name] for name in names}
+    fields: dict[str, Any] = {name: found[name] for name in names if name in found}
     fields["plugins"] = tuple(fields["plugins"])
     manifest = Manifest(**fields)
     recorded = found.get("configuration_sha256", manifest.configuration_sha256)
@@ -112,7 +115,7 @@ def read_manifest(path: Path) -> Manifest:
 def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     """Say which fields do not have the form that `Manifest.to_json` gives them."""
     for name, (kind, must_be) in _FORMS.items():
-        if not isinstance(found[name], kind):
+        if name in found and not isinstance(found[name], kind):
             yield f"{name} is {found[name]!r}, not {must_be}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"

@@ -206,6 +206,15 @@ class Columns:
             if type(result) is ResultValue and result.op_id == (self.op_pe[row], self.op_issue[row]):
                 yield row, self.t_start[row], result, tuple(self.values[begin : end - 1])
 
+    def copies(self) -> Iterator[tuple[int, float, tuple[Value, ...]]]:
+        """Yield row, start and values of every row that moves data which it names: the first read, the last written."""
+        starts = self._row_starts()[2]
+        moves = [template.sig[0] == "memory" for template in self.templates]
+        for row in np.flatnonzero(np.array(self.stage_pe[:]) < 0).tolist():
+            begin, end = starts[row], starts[row + 1]
+            if moves[self.template[row]] and begin != end:
+                yield row, self.t_start[row], tuple(self.values[begin:end])
+
     def row(self, row: int) -> tuple[float, float, str, Head, dict[str, Any], list[RawAccess]]:
         """Rebuild one row: times, component, head, parameters, accesses (the written one last)."""
         template = self.templates[self.template[row]]

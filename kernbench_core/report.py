@@ -76,6 +76,11 @@ def print_tcm_map(found: TcmMap, console: Console) -> None:
 def verdict(result: RunResult) -> Text:
     """Say in words whether the data is right, and how many hazards there are."""
     line = _verdict(result)
+    ops = result.op_verification
+    if ops is not None:
+        told = ("ops verified", "bold green") if ops.ok else ("OPS ARE WRONG", "bold red")
+        count = f": {ops.checked:,}" if ops.ok else f": {ops.wrong:,} of {ops.checked:,}"
+        line = Text.assemble(line, ", ", told, count)
     if result.hazards:
         line = Text.assemble(line, ", ", (count_hazards(result.hazards), "bold red"))
     return line
@@ -167,10 +172,10 @@ def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
 
 def _facts(result: RunResult, width: int, verbose: bool) -> Group:
     lines: list[RenderableType] = [verdict(result)]
-    if result.verification is not None:
+    for verification in (result.verification, result.op_verification):
         lines.extend(
             Padding(Text(line.lstrip(), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))
-            for failure in result.verification.failures
+            for failure in (() if verification is None else verification.failures)
             for line in failure.splitlines()
         )
     lines.extend(_hazards(result, verbose))

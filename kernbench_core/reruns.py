@@ -63,6 +63,7 @@ def rerun(
         device=old.device,
         data=old.data,
         verify_data=old.verify_data,
+        verify_ops=old.verify_ops,
         seed=old.seed,
         limits=Limits(**old.limits),  # type: ignore[arg-type]
         trace=None,

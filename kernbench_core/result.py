@@ -33,7 +33,7 @@ class RunResult:
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
     are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
     they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
-    `rows` are what the bench reported with `rt.report`.
+    `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
     """
 
     bench: str
@@ -52,6 +52,7 @@ class RunResult:
     tcm_map: TcmMap | None = None
     hazards: tuple[Hazard, ...] = ()
     rows: tuple[Row, ...] = ()
+    op_verification: Verification | None = None
 
     @property
     def total_ns(self) -> float:
@@ -89,6 +90,16 @@ class RunResult:
         return self.verification.ok if self.verification is not None and self.verification.checked else None
 
     @property
+    def ops_verified(self) -> bool | None:
+        """Whether every op gives what it gives when computed anew by itself; None when that was not asked for."""
+        return None if self.op_verification is None else self.op_verification.ok
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing that was verified is wrong."""
+        return self.verified is not False and self.ops_verified is not False
+
+    @property
     def max_abs_error(self) -> float | None:
         """The largest absolute difference from what was expected; None when nothing was compared."""
         return self.verification.max_abs_error if self.verification is not None and self.verification.checked else None
@@ -114,6 +125,10 @@ class RunResult:
             "checked": 0 if self.verification is None else self.verification.checked,
             "wrong": 0 if self.verification is None else self.verification.wrong,
             "failures": [] if self.verification is None else list(self.verification.failures),
+            "ops_verified": self.ops_verified,
+            "ops_checked": 0 if self.op_verification is None else self.op_verification.checked,
+            "ops_wrong": 0 if self.op_verification is None else self.op_verification.wrong,
+            "op_failures": [] if self.op_verification is None else list(self.op_verification.failures),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],

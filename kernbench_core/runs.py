@@ -27,9 +27,13 @@ from kernbench_core.run_files import out_folder, write_out
 from kernbench_core.trace import TraceFile, open_trace
 
 if TYPE_CHECKING:
+    from kernbench_core.callsite import CallSite
     from kernbench_core.config import Config
     from kernbench_core.engine import GraphEngine
+    from kernbench_core.executor import DataExecutor
+    from kernbench_core.oplog import OpRecord
     from kernbench_core.runtime import Expectation
+    from kernbench_core.values import OpId
     from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
 
@@ -77,6 +81,7 @@ class Request:
     explain: bool = False
     tcm_map: bool = False
     strict_races: bool = False
+    verify_ops: bool = False
 
 
 def run(
@@ -88,6 +93,7 @@ def run(
     set: Iterable[str] = (),
     device: str = "all",
     verify_data: bool = False,
+    verify_ops: bool = False,
     data: bool = True,
     seed: int = 0,
     trace: str | Path | None = None,
@@ -106,7 +112,8 @@ def run(
     `bench` is a registered name, the path of a `.py` file, or a function; `params` are its parameters, as
     values or as command-line texts. `topology` is a preset or a file, `components` a file merged over it,
     `set` holds `"key.path=value"` texts merged last. `verify_data` runs phase 2 and compares every tensor
-    that the bench checks; `data=False` keeps shapes only. `trace` writes a timeline, `out` a folder with manifest,
+    that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
+    keeps shapes only. `trace` writes a timeline, `out` a folder with manifest,
     result and op log. `explain` has the result say why the run took as long as it did,
     `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a hazard. `plugins` default
     to the installed ones.
@@ -122,8 +129,9 @@ def run(
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
     _check_values(seed, params, set)
-    if verify_data and not data:
-        raise UsageError("verifying data needs data; leave out either --verify-data or --no-data.")
+    for wanted, option in ((verify_data, "--verify-data"), (verify_ops, "--verify-ops")):
+        if wanted and not data:
+            raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
     found = open_bench(bench, plugins.benches)
     given = dict(params or {})
     request = Request(
@@ -143,6 +151,7 @@ def run(
         explain=explain,
         tcm_map=tcm_map,
         strict_races=strict_races,
+        verify_ops=verify_ops,
     )
     return carry_out(request, on_progress)
 
@@ -191,6 +200,7 @@ def configure(
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) -> RunResult:
     """Simulate, verify, write the files."""
     from kernbench_core.engine import GraphEngine
+    from kernbench_core.executor import DataExecutor
     from kernbench_core.mesh import is_mesh
     from kernbench_core.topology import compile_topology
 
@@ -214,14 +224,16 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
         tcm_map=request.tcm_map,
         plugins=request.plugins,
     )
-    if request.verify_data and engine.ctx.op_logger is not None:
+    if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
         engine.ctx.op_logger.sites = {}  # for what is said of wrong data
     try:
         engine.run(request.bench.function, request.values, name=request.bench.name)
-        verification = _verify(engine) if request.verify_data else None
+        executor = DataExecutor(engine.op_log, engine.store, engine.functions)
+        verification = _verify(engine, executor) if request.verify_data else None
+        ops = _verify_ops(engine, executor) if request.verify_ops else None
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
-    result = _result(request, engine, verification, began)
+    result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)
     if request.strict_races and result.hazards:
         raise RaceError(result)
     try:
@@ -237,9 +249,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
     return result
 
 
-def _verify(engine: GraphEngine) -> Verification:
+def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
     """Run phase 2 on what the checked tensors need, and compare them."""
-    from kernbench_core.executor import DataExecutor
     from kernbench_core.oplog import Access
     from kernbench_core.verification import Expected
     from kernbench_core.wrong_data import WrongData, check_names
@@ -248,13 +259,29 @@ def _verify(engine: GraphEngine) -> Verification:
     for number, (name, each) in enumerate(zip(check_names(engine.expectations), engine.expectations, strict=True)):
         told[str(number)] = name, each
         expected[str(number)] = Expected(Access("", ()), _reference(each), each.rtol, each.atol, value=each.value)
-    executor = DataExecutor(engine.op_log, engine.store, engine.functions)
     verification = executor.verify(expected)
     if not verification.found:
         return verification
+    return WrongData(engine.op_log, executor, engine.shared.launches, _sites(engine)).told(verification, told)
+
+
+def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:
+    """Compute every op anew, by itself, and compare."""
+    from kernbench_core.callsite import describe_site
+
+    sites = _sites(engine)
+
+    def where(record: OpRecord) -> str:
+        site = None if record.op_id is None else sites.get(record.op_id)
+        return "" if site is None else f" at {describe_site(site)}"
+
+    return executor.verify_ops(where=where)
+
+
+def _sites(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:
+    """Return the kernel line of each op, where it was noted."""
     logger = engine.ctx.op_logger
-    sites = {} if logger is None or logger.sites is None else logger.sites
-    return WrongData(engine.op_log, executor, engine.shared.launches, sites).told(verification, told)
+    return {} if logger is None or logger.sites is None else logger.sites
 
 
 def _reference(expectation: Expectation) -> Any:
@@ -315,6 +342,7 @@ def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
         seed=request.seed,
         data=request.data,
         verify_data=request.verify_data,
+        verify_ops=request.verify_ops,
         limits=attrs.asdict(request.limits),
         versions=current_versions(),
         plugins=current_plugins(request.plugins),

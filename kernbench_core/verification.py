@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from kernbench_core import compute, dtypes
+from kernbench_core import dtypes
 from kernbench_core.errors import KernbenchError
-from kernbench_core.oplog import Access, OpRecord
+from kernbench_core.oplog import Access
 from kernbench_core.regions import Region, intersect
-from kernbench_core.values import Array, FillValue, OpId, Part, ResultValue, Value
+from kernbench_core.values import Array, FillValue, Part, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.executor import DataExecutor
@@ -111,30 +111,6 @@ def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Seq
     return tally.verdict()
 
 
-def verify_ops(executor: DataExecutor, expected: Mapping[OpId, Array] | None) -> Verification:
-    """See `DataExecutor.verify_ops`."""
-    tally = _Tally()
-    for record, result in sorted(executor.results(), key=lambda pair: (pair[0].t_start, pair[1].op_id)):
-        if expected is not None and result.op_id not in expected:
-            continue
-        tally.checked += 1
-        wanted = expected[result.op_id] if expected is not None else _alone(executor, record)
-        failure = _compare(tally, "the result", result.array(), Expected(Access("", ()), wanted))
-        if failure is not None:
-            tally.failures.append(evolve(failure, maker=f" It was made by {record}."))
-    return tally.verdict()
-
-
-def _alone(executor: DataExecutor, record: OpRecord) -> Array:
-    """Compute one op by itself, a GEMM of floats in f64."""
-    inputs = [a.value.array() for a in record.reads if a.value is not None]
-    name, function = executor.function(record)
-    if name == compute.GEMM and inputs[0].dtype.kind not in "iub":
-        a, b = (compute.oriented(record.params, w, x.astype(np.float64)) for w, x in zip("ab", inputs, strict=False))
-        return compute.finish_gemm(record.params, (a @ b).astype(np.float32), inputs)
-    return np.asarray(function(record.params, inputs))
-
-
 def _expected(wanted: Sequence[Any]) -> Expected:
     where, array, *tolerances = wanted
     if not isinstance(where, Access):
@@ -163,18 +139,23 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
         near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))
         wrong = ~same if exact else ~(same | near)
     tally.worst = max(tally.worst, float(np.nanmax(np.where(np.isnan(error), np.inf, error))))
-    count = int(wrong.sum())
-    if not count:
+    if not wrong.any():
         return None
-    ranked = np.where(wrong, np.where(np.isnan(error), np.inf, error), -1.0)
-    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(ranked)), got.shape))
+    worst, words = difference(wrong, error, left, right)
     within = "exactly" if exact else f"within rtol={rtol:g}, atol={atol:g}"
+    return Failure(name, f"must equal what is expected {within}, but {words}", worst=worst)
+
+
+def difference(wrong: Array, error: Array, left: Array, right: Array) -> tuple[tuple[int, ...], str]:
+    """Return the index of the worst of the elements that are `wrong`, and say how many and which there are."""
+    ranked = np.where(wrong, np.where(np.isnan(error), np.inf, error), -1.0)
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(ranked)), wrong.shape))
+    count = int(wrong.sum())
     where = f": {_stretches(wrong)}" if count > 1 else ""
-    words = (
-        f"must equal what is expected {within}, but {count} of {got.size} elements differ{where}; the worst is "
-        f"{list(worst)}: got {left[worst]!s}, expected {right[worst]!s}."
+    return worst, (
+        f"{count} of {wrong.size} elements differ{where}; the worst is {list(worst)}: got {left[worst]!s}, "
+        f"expected {right[worst]!s}."
     )
-    return Failure(name, words, worst=worst)
 
 
 def _stretches(wrong: np.ndarray[Any, np.dtype[np.bool_]]) -> str:

@@ -50,6 +50,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
 @click.option("--device", metavar="all|sip:N", default="all", show_default=True, help="The PEs that run programs.")
 @click.option("--verify-data", is_flag=True, help="Compute the data too, and compare it with the bench's reference.")
+@click.option("--verify-ops", is_flag=True, help="Compute every op anew, by itself, and compare; name the first wrong.")
 @click.option("--no-data", is_flag=True, help="Keep shapes only: timing without data.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option(
@@ -86,6 +87,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             set=sets,
             device=options["device"],
             verify_data=options["verify_data"],
+            verify_ops=options["verify_ops"],
             data=not options["no_data"],
             seed=options["seed"],
             trace=options["trace"],
@@ -111,7 +113,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
     _print(result, options)
     if result.interrupted:
         return _INTERRUPTED
-    return 1 if result.verified is False else 0
+    return 0 if result.right else 1
 
 
 @click.command()
@@ -140,7 +142,7 @@ def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
         _echo_rerun(again.same, again.differences, again.result)
     else:
         _tell_rerun(again)
-    return 0 if again.same and again.result.verified is not False else 1
+    return 0 if again.same and again.result.right else 1
 
 
 def _tell_rerun(again: Rerun) -> None:
@@ -156,10 +158,11 @@ def _tell_rerun(again: Rerun) -> None:
         click.echo("the op log differs:")
         for difference in again.differences:
             click.echo(f"  {difference}")
-    if result.verification is not None and result.verified is False:
+    if not result.right:
         click.echo(verdict(result).plain)
-        for line in "\n".join(result.verification.failures).splitlines():
-            click.echo(f"  {line}")
+        for verification in (result.verification, result.op_verification):
+            for line in "\n".join(() if verification is None else verification.failures).splitlines():
+                click.echo(f"  {line}")
 
 
 def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult) -> None:
