@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kernbench_core.hazards import Hazards
     from kernbench_core.memory import DeviceMemory
     from kernbench_core.messages import Launch, MsgBase, Transaction
+    from kernbench_core.on_demand import OnDemand
     from kernbench_core.oplog import OpLogger
     from kernbench_core.queues import Queues
     from kernbench_core.routing import PathRouter
@@ -91,6 +92,7 @@ class RunContext:
     store: MemoryStore
     hazards: Hazards
     memory: DeviceMemory
+    on_demand: OnDemand
     queues: Queues
     resolver: AddressResolver
     router: PathRouter

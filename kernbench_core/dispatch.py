@@ -15,7 +15,7 @@ from kernbench_core import compute
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
 from kernbench_core.dtypes import cast, is_float, is_int, numpy_dtype
-from kernbench_core.errors import KernelError, ShapeError
+from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.index import IndexTensor
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.oplog_params import OF_READS
@@ -23,13 +23,15 @@ from kernbench_core.pointers import Pointer
 from kernbench_core.store import MemoryStore
 from kernbench_core.tcm import TcmBlock, TcmTable
 from kernbench_core.tensor import CompositeHandle, Handle, Tensor
-from kernbench_core.values import AbstractValue, ArrayValue, ResultValue, Value
+from kernbench_core.values import AbstractValue, Array, ArrayValue, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.bridge import Bridge
     from kernbench_core.context import RunContext
     from kernbench_core.graph import PeSite
     from kernbench_core.language_math import MathLanguage
+    from kernbench_core.messages import Launch
+    from kernbench_core.on_demand import OnDemand
     from kernbench_core.queues import Queues
 
 
@@ -38,12 +40,22 @@ _PRUNE_AT = 64
 
 
 class PeState:
-    """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter."""
+    """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.
 
-    __slots__ = ("data", "issued", "memory", "pe", "queues", "site", "store", "tcm")
+    `launch` is the one under way, which `began` with that issue number. Without `on_demand` nothing is computed while
+    kernels run.
+    """
+
+    __slots__ = ("began", "data", "issued", "launch", "memory", "on_demand", "pe", "queues", "site", "store", "tcm")
 
     def __init__(
-        self, site: PeSite, memory: DeviceMemory, store: MemoryStore, data: bool, queues: Queues | None = None
+        self,
+        site: PeSite,
+        memory: DeviceMemory,
+        store: MemoryStore,
+        data: bool,
+        queues: Queues | None = None,
+        on_demand: OnDemand | None = None,
     ) -> None:
         self.site = site
         self.pe = site.index
@@ -54,7 +66,9 @@ class PeState:
         self.tcm = TcmTable(site.prefix, *memory.tcm_range(site))
         if store.hazards is not None:
             self.tcm.watch(partial(store.hazards.handed_out, self.pe))
-        self.issued = 0
+        self.issued = self.began = 0
+        self.launch: Launch | None = None
+        self.on_demand = on_demand
 
 
 def state_of(ctx: RunContext, site: PeSite) -> PeState:
@@ -62,7 +76,7 @@ def state_of(ctx: RunContext, site: PeSite) -> PeState:
     kept = ctx.memory.kept
     state = kept.get(site.index)
     if state is None:
-        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data, ctx.queues)
+        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data, ctx.queues, ctx.on_demand)
         if ctx.tcm_recorder is not None:
             ctx.tcm_recorder.attach(state.tcm)
     found: PeState = state
@@ -139,6 +153,39 @@ class Dispatcher:
             c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
         }
         self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
+
+    # Data -------------------------------------------------------------------------------------------
+
+    def known(self, value: Value) -> bool:
+        """Tell whether the data of a value that has landed is determined: loaded, or made by an op that is over.
+
+        Over are the ops of launches that the host had waited for when it submitted this one, and those of earlier
+        launches on this PE. Whether somebody has computed a result yet does not matter.
+        """
+        return all(result.on_demand or self._is_over(*result.op_id) for result in value.results())
+
+    def made_before(self, value: Value) -> bool:
+        """Tell whether all of a value was made by launches before this one, known to be over or not."""
+        kept, launch = self._state.memory.kept, self._state.launch
+        made = [(kept.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
+        return all(state is not None and (state.launch is not launch or issue < state.began) for state, issue in made)
+
+    def _is_over(self, pe: int, issue: int) -> bool:
+        state = self._state
+        if pe == state.pe:
+            return issue < state.began
+        return state.launch is not None and issue < state.launch.known.get(pe, 0)
+
+    def data_of(self, value: Value, why: str) -> Array:
+        """Give the data of a known value, computing what it needs; `why` names the call that reads."""
+        on_demand = self._state.on_demand
+        if not value.pending or on_demand is None:
+            return value.array()
+        try:
+            return on_demand.array(value)
+        except ExecutionError as error:
+            here = f"{why} at {describe_site(call_site())}"
+            raise KernelError(f"{here} must have data that can be computed: {error}") from error
 
     # Operands ---------------------------------------------------------------------------------------
 
@@ -240,9 +287,14 @@ class Dispatcher:
         dtype: str,
         params: Mapping[str, object],
     ) -> Value:
-        """Compute integer results at once, so that they can index and branch; leave all others to phase 2."""
-        if is_float(dtype) or any(is_float(read.value.dtype) or read.value.pending for read in reads):
+        """Compute integer results at once, so that they can index and branch; leave all others to phase 2.
+
+        Those of integers that are known but not computed are computed when they are asked for.
+        """
+        if is_float(dtype) or any(is_float(read.value.dtype) or not self.known(read.value) for read in reads):
             return ResultValue(op_id, shape, dtype)
+        if any(read.value.pending for read in reads):
+            return ResultValue(op_id, shape, dtype, on_demand=True)
         if not self._state.data:
             return AbstractValue(shape, dtype)
         known = {"shape_out": shape, "dtype": dtype, **params}

@@ -24,6 +24,7 @@ from kernbench_core.launch_names import running_in_words
 from kernbench_core.machine import ComponentClasses, build_machine
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import HostRequest, MmuMapMsg
+from kernbench_core.on_demand import OnDemand
 from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.oplog_columns import SPILL_ROWS
 from kernbench_core.queues import Queues
@@ -89,6 +90,7 @@ class GraphEngine:
         self.runtime: Runtime | None = None
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)
+            self.ctx.on_demand = OnDemand(self.op_log, self.store, self.functions)
             self.ctx.hazards = self.store.hazards = Hazards([p.prefix for p in graph.design.pes], lambda: self.env.now)
             if tcm_map:
                 self.ctx.tcm_recorder = TcmRecorder(lambda: self.env.now)
@@ -183,6 +185,7 @@ class GraphEngine:
         for handle in self.shared.launches:
             if handle.program is program:
                 self.ctx.hazards.joined(handle.launch, program.number)
+                program.learn(handle.launch)
 
     def _end(self, _: Runtime) -> None:
         """End the run with the bench, even where a model keeps a process of its own going."""

@@ -82,7 +82,6 @@ class Shared:
     polling: int = 0
     #: What each package keeps for the run, under a name of its own.
     kept: dict[str, Any] = attrs.field(factory=dict)
-    executor: Any = None
     #: The plug-ins of the run, None where the installed ones are meant.
     plugins: Plugins | None = None
 
@@ -106,6 +105,8 @@ class HostProgram:
         self.rng = np.random.default_rng(seed)
         self.requests: list[HostRequest] = []
         self.value: Any = None
+        #: By PE how many of its ops are over, as far as the program knows: those of launches that it has waited for.
+        self.known: Mapping[int, int] = {}
         #: What the program is suspended for, None while it is not; a text is what reports say.
         self.waits_for: HostRequest | LaunchHandle | str | None = None
         self.waits_since_ns = 0.0
@@ -193,6 +194,11 @@ class HostProgram:
         if handle in self.shared.running:
             self.shared.running.remove(handle)
         self._engine.ctx.hazards.joined(handle.launch, self.number)
+        self.learn(handle.launch)
+
+    def learn(self, launch: Launch) -> None:
+        """Note that the program has waited for a launch: what that did and knew, launches to come may read."""
+        self.known = latest(self.known, launch.known, launch.issued)
 
     def poll(self, handle: LaunchHandle) -> bool:
         """Return whether a launch is over; where it is not, wait for it first, in simulated time, but only POLL_NS.
@@ -226,6 +232,16 @@ class HostProgram:
         if caller is not None and caller.shared is self.shared and caller.bridge.inside:
             for handle in [handle for handle in self.shared.running if tensor in handle.tensors]:
                 caller.join(handle)
+
+
+def latest(*known: Mapping[int, int]) -> dict[int, int]:
+    """Return by PE the greatest number that any of these has."""
+    found = dict(known[0])
+    for other in known[1:]:
+        for pe, number in other.items():
+            if found.get(pe, 0) < number:
+                found[pe] = number
+    return found
 
 
 def current_program() -> HostProgram | None:

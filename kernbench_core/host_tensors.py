@@ -203,12 +203,7 @@ class HostTensors(HostProgram):
 
     def materialize(self, value: Value) -> Array:
         """Compute what `value` needs, and return it."""
-        from kernbench_core.executor import DataExecutor
-
-        if self.shared.executor is None:
-            self.shared.executor = DataExecutor(self._engine.op_log, self.store, self._engine.functions)
-        result: Array = self.shared.executor.materialize(value)
-        return result
+        return self._engine.ctx.on_demand.array(value)
 
 
 def _check_shape(shape: Sequence[object], name: str | None) -> None:

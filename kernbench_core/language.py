@@ -167,7 +167,7 @@ class TLContext(QueueLanguage):
             return None
         if isinstance(mask, Tensor):
             mask.settle()
-            if mask.value.pending:
+            if not mask.known:
                 raise PendingDataError(
                     f"the mask of {op} at {describe_site(call_site())} must be known while the kernel runs, and the "
                     f"result of {mask.op} made at {describe_site(mask.site)} exists only after it; load the whole tile "
@@ -231,7 +231,7 @@ class TLContext(QueueLanguage):
         if not isinstance(mask, Tensor):
             return None
         mask.settle()
-        return mask if mask.value.pending else None
+        return None if mask.known else mask
 
     def _as_tensor(self, value: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Tensor:
         """Bring a value into the scratchpad with this dtype and shape, by timed commands where it is not there."""
@@ -313,4 +313,4 @@ def _shown(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     value.settle()
-    return repr(value) if value.value.pending else value.numpy("tl.device_print")
+    return value.numpy("tl.device_print") if value.known else repr(value)

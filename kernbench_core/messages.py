@@ -294,11 +294,13 @@ class Launch:
     the number of programs along x, y, z. `start_ns` is the common start stamp, in ns, or None until a
     component of the launch path stamps it. PEs note when they really started and ended. `peers` are the PEs that its
     programs may send to (default: each other, by position), `collective` is what `tl.collective` gives them.
+    `known` says, by PE, how many of its ops were over when the launch was submitted, as far as the host knew; `issued`
+    how many each of its PEs had issued at its end.
     """
 
     __slots__ = (
-        "arguments", "collective", "ended_ns", "grid", "injected_ns", "kernel", "peers", "programs", "start_ns",
-        "started_ns",
+        "arguments", "collective", "ended_ns", "grid", "injected_ns", "issued", "kernel", "known", "peers", "programs",
+        "start_ns", "started_ns",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_cpu"
@@ -322,6 +324,8 @@ class Launch:
         self.start_ns: float | None = None
         self.started_ns: dict[int, float] = {}
         self.ended_ns: dict[int, float] = {}
+        self.known: Mapping[int, int] = {}
+        self.issued: dict[int, int] = {}
 
     @property
     def nbytes(self) -> int:

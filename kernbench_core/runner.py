@@ -68,6 +68,7 @@ class KernelRunner:
             )
         signature = inspect.signature(launch.kernel)
         launch.started_ns[state.pe] = env.now
+        state.launch, state.began = launch, state.issued
         hazards = state.store.hazards
         if hazards is not None:
             hazards.begun(launch, state.pe)
@@ -76,6 +77,7 @@ class KernelRunner:
         if hazards is not None:
             hazards.ended(launch, state.pe)
         launch.ended_ns[state.pe] = env.now
+        launch.issued[state.pe] = state.issued
 
     def where(self) -> str | None:
         """Give `file.py:LINE` of the kernel line that is suspended, or None when no kernel is."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.device_tensor import DeviceTensor, LocalTensor, ShardInfo
 from kernbench_core.errors import UsageError
-from kernbench_core.host_program import LaunchHandle
+from kernbench_core.host_program import LaunchHandle, latest
 from kernbench_core.host_tensors import Expectation, HostTensors
 from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, pick_pes, replace_nested
 from kernbench_core.messages import KernelLaunchMsg, Launch
@@ -110,6 +110,7 @@ class Runtime(HostTensors):
         ctx = self._engine.ctx
         request = KernelLaunchMsg(launch)
         launch.injected_ns = self.now
+        launch.known = self.known
         ctx.launches.append(launch)
         handle = LaunchHandle(request, tuple(tensors), self, site_of_frame(sys._getframe()), label)
         self.shared.running.append(handle)
@@ -178,11 +179,13 @@ class Runtime(HostTensors):
             nonlocal left
             left -= 1
             hazards.program_ended(child.number, self.number)
+            self.known = latest(self.known, child.known)
             if not left:
                 over.succeed()
 
         for i, child in enumerate(children):
             hazards.program_started(child.number, self.number)
+            child.known = self.known
             engine.start(child, fn, (i, child, *args), {}, ended)
         if children:
             self.pause(over, f"{len(children)} programs that it started")

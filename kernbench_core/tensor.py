@@ -52,6 +52,12 @@ class Handle:
             self.command = None
 
     def _refuse_data(self, why: str) -> NoReturn:
+        if self._tl.made_before(self.value):
+            raise PendingDataError(
+                f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the "
+                f"result of {self.op} made at {describe_site(self.site)} is of a launch that the host had not waited "
+                "for when it submitted this one; wait for that launch first."
+            )
         raise PendingDataError(
             f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the result "
             f"of {self.op} made at {describe_site(self.site)} exists only after it; branch on loaded data or on "
@@ -101,6 +107,11 @@ class Tensor(Handle):
         super().__init__(tl, value, op, site, command)
         self.block = block
 
+    @property
+    def known(self) -> bool:
+        """Whether its data may be read, once its command is complete."""
+        return self._tl.known(self.value)
+
     def check_live(self, use: str) -> None:
         """Raise KernelError when the tensor was freed; `use` names the call that needs it.
 
@@ -115,10 +126,10 @@ class Tensor(Handle):
         """Give the data as a read-only array; PendingDataError when it is known only after phase 2."""
         self.check_live(why)
         self.settle()
-        if self.value.pending:
+        if not self.known:
             self._refuse_data(why)
         try:
-            return self.value.array()
+            return self._tl.data_of(self.value, why)
         except NoDataError:
             raise NoDataError(
                 f"{why} at {describe_site(call_site())} must have data, and this run keeps shapes only; leave out "
@@ -223,7 +234,7 @@ class Tensor(Handle):
         return self._tl.unary("invert", self)
 
     def __repr__(self) -> str:
-        state = "in flight" if self.command is not None else "pending" if self.value.pending else "ready"
+        state = "in flight" if self.command is not None else "ready" if self.known else "pending"
         return f"Tensor({self.dtype}{list(self.shape)}, {state}, of {self.op} at {describe_site(self.site)})"
 
 

@@ -142,13 +142,17 @@ class FillValue(ArrayValue):
 
 
 class ResultValue(Value):
-    """The result of one op: pending until phase 2 fills it in, pending again once it is released."""
+    """The result of one op: pending until phase 2 fills it in, pending again once it is released.
 
-    __slots__ = ("_array", "_flat", "computed", "op_id")
+    `on_demand` says that kernels may ask for it once its op has ended, as it follows from what was determined before.
+    """
 
-    def __init__(self, op_id: OpId, shape: Shape, dtype: str) -> None:
+    __slots__ = ("_array", "_flat", "computed", "on_demand", "op_id")
+
+    def __init__(self, op_id: OpId, shape: Shape, dtype: str, on_demand: bool = False) -> None:
         super().__init__(shape, dtype)
         self.op_id = op_id
+        self.on_demand = on_demand
         self.computed = False
         self._array: Array | None = None
         self._flat: Array | None = None

@@ -12,8 +12,10 @@ from kernbench_core.dtypes import dtype_name
 from kernbench_core.environment import Environment
 from kernbench_core.executor import DataExecutor
 from kernbench_core.graph import Design, Node, PeSite
+from kernbench_core.host_program import latest
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.messages import Command, Launch
+from kernbench_core.on_demand import OnDemand
 from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.runner import KernelRunner
 from kernbench_core.store import MemoryStore
@@ -41,6 +43,7 @@ class Context:
         self.memory = DeviceMemory(found)
         self.tcm_recorder = None
         self.queues = None
+        self.on_demand: OnDemand
 
 
 class Cpu:
@@ -78,6 +81,8 @@ class Rig:
         self.ctx = Context(self.design, data)
         self.log = OpLog()
         self.logger = OpLogger(self.log)
+        self.ctx.on_demand = OnDemand(self.log, self.ctx.store, {})
+        self.known: dict[int, int] = {}
         self.cpus = [Cpu(self.ctx, pe, self.logger, overhead) for pe in range(pes)]
         self.runners = [KernelRunner(cpu) for cpu in self.cpus]
         self.launch: Launch | None = None
@@ -105,12 +110,14 @@ class Rig:
             pe = program % len(self.cpus)
             programs[pe] = (*programs.get(pe, ()), (program, 0, 0))
         launch = self.launch = Launch(kernel, arguments, (count, 1, 1), programs)
+        launch.known = self.known
         env = self.ctx.env
         start = env.now
         for runner in self.runners:
             env.process(runner.run(env, launch))
         while env.advance(1000):
             pass
+        self.known = latest(self.known, launch.known, launch.issued)
         return env.now - start
 
     def numpy(self, allocation: TensorAllocation) -> Any:

@@ -1,0 +1,91 @@
+"""Which launches a later one may read, by what the host has waited for; on the real machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.callsite import describe_site
+from kernbench_core.errors import PendingDataError
+
+
+def double(x: Any, y: Any, tl: Any) -> None:
+    """Write what only phase 2 knows."""
+    at = 4 * tl.program_id(0) + tl.arange(0, 4)
+    tl.store(y + at, tl.load(x + at) * 2.0)
+
+
+def branch(y: Any, z: Any, by: int, tl: Any) -> None:
+    """Branch on what the PE `by` places on wrote."""
+    pe = (tl.program_id(0) + by) % tl.num_programs(0)
+    if tl.load(y + 4 * pe).item() > 10:
+        tl.store(z + tl.program_id(0), 1.0)
+
+
+def bench(rt: Any, by: int = 1, wait: bool = True, other: bool = False) -> None:
+    """Launch one kernel, and another one that branches on its results."""
+    x = rt.tensor(np.arange(4 * rt.n_pes, dtype=np.float32))
+    y, z = rt.zeros((4 * rt.n_pes,)), rt.zeros((rt.n_pes,))
+    first = rt.launch(double, x, y, wait=False)
+    if other:  # the host does something else in between, for so long that the launch is over
+        rt.zeros((1 << 16,))
+        assert first.request.response is not None
+    if wait:
+        rt.wait(first)
+    rt.launch(branch, y, z, by)
+    heads = 8.0 * ((np.arange(rt.n_pes) + by) % rt.n_pes)
+    rt.check(z, (heads > 10).astype(np.float32))
+
+
+@pytest.mark.parametrize("by", [0, 1])
+def test_a_kernel_branches_on_the_results_of_a_launch_that_was_waited_for(by: int) -> None:
+    """And the data of its stores is right."""
+    result = kb.run(bench, "tiny", params={"by": by}, verify_data=True)
+    assert result.verification is not None and result.verification.ok
+    assert result.hazards == ()
+
+
+def test_each_pe_knows_its_own_earlier_launches() -> None:
+    """Launches of one PE are in order, waited for or not."""
+    result = kb.run(bench, "tiny", params={"by": 0, "wait": False}, verify_data=True)
+    assert result.verification is not None and result.verification.ok
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_launch_that_was_not_waited_for_is_not_read(other: bool) -> None:
+    """Whether it was over by then is a matter of this run's timing, and is not asked."""
+    with pytest.raises(PendingDataError) as caught:
+        kb.run(bench, "tiny", params={"wait": False, "other": other})
+    line = describe_site((branch.__code__, 0)).rpartition(":")[0]
+    first = branch.__code__.co_firstlineno + 3
+    assert str(caught.value).splitlines()[0] == (
+        f"item() at {line}:{first} must have data that is known while the kernel runs, and the result of tl.load made "
+        f"at {line}:{first} is of a launch that the host had not waited for when it submitted this one; wait for that "
+        "launch first."
+    )
+
+
+def test_programs_side_by_side_know_what_they_waited_for_and_hand_it_on() -> None:
+    """A program knows what its parent knew at its start, the parent in the end what all of them do."""
+
+    def child(i: int, rt: Any, x: Any, y: Any, z: Any) -> None:
+        rt.launch(branch, y, z, 1)
+
+    def parent(rt: Any) -> None:
+        x = rt.tensor(np.arange(4 * rt.n_pes, dtype=np.float32))
+        y, z, w = rt.zeros((4 * rt.n_pes,)), rt.zeros((rt.n_pes,)), rt.zeros((rt.n_pes,))
+        rt.launch(double, x, y)
+        rt.side_by_side(child, [0], (x, y, z))
+        rt.launch(double, x, y, pes=range(rt.n_pes))
+        rt.launch(branch, y, w, 1)
+        rt.check(z, rt_expected(rt.n_pes))
+        rt.check(w, rt_expected(rt.n_pes))
+
+    def rt_expected(n: int) -> Any:
+        return (8.0 * ((np.arange(n) + 1) % n) > 10).astype(np.float32)
+
+    result = kb.run(parent, "tiny", verify_data=True)
+    assert result.verification is not None and result.verification.ok
