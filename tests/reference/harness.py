@@ -1,0 +1,117 @@
+"""Run a made-up program on kernbench and on the reference interpreter, and say where they differ."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reference import numerics as num
+from reference.posts import Runtime
+from reference.programs import Program
+from reference.tiles import UndeterminedError
+
+MESHES = {"tiny": 4, "default": 64}
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """What differs: its class, by which a smaller program is recognised as the same, and a sentence."""
+
+    kind: str
+    sentence: str
+
+
+def namespace(program: Program) -> dict[str, Any]:
+    """Run the source of a program as a module, whose lines errors can name; give its names."""
+    source = program.source()
+    file = f"/tmp/seed{program.seed}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    names: dict[str, Any] = {"__name__": f"seed{program.seed}", "__file__": file}
+    exec(compile(source, file, "exec"), names)
+    return names
+
+
+def run_reference(program: Program) -> Runtime:
+    """Run a program on the interpreter; give its runtime, with the tensors."""
+    runtime = Runtime(MESHES[program.topology])
+    namespace(program)["bench"](runtime)
+    return runtime
+
+
+@functools.cache
+def _machine(topology: str) -> tuple[Any, Any]:
+    from kernbench_core.plugins import load_plugins
+    from kernbench_core.runs import configure
+    from kernbench_core.topology import compile_topology
+
+    tree = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+    plugins = load_plugins(tree, installed=False)
+    return plugins, compile_topology(configure(plugins, topology), plugins.components)
+
+
+def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:
+    """Run a program with data, all of phase 2 at once; give its outputs and its hazards."""
+    from kernbench_core.engine import GraphEngine
+    from kernbench_core.executor import DataExecutor
+
+    plugins, graph = _machine(program.topology)
+    functions = {name: entry.target for name, entry in plugins.ops.items()}
+    engine = GraphEngine(graph, plugins.components, functions=functions, plugins=plugins)
+    engine.run(namespace(program)["bench"], {}, name="bench")
+    executor = DataExecutor(engine.op_log, engine.store, engine.functions)
+    executor.run()
+    outputs = {each.name.split(",")[0]: executor.materialize(each.value) for each in engine.expectations}
+    return outputs, [str(hazard) for hazard in engine.ctx.hazards.found()]
+
+
+def compare(program: Program) -> Mismatch | None:
+    """Run both and give the first difference, or None; raise UndeterminedError where nothing can be said."""
+    wanted, wrong = _tried(lambda: run_reference(program))
+    if isinstance(wrong, UndeterminedError):
+        raise wrong
+    found, raised = _tried(lambda: run_kernbench(program))
+    if wrong is not None or raised is not None:
+        if wrong is not None and raised is not None:
+            return None
+        side, error = ("kernbench", raised) if wrong is None else ("the interpreter", wrong)
+        told = f"{type(error).__name__}: {error}"
+        kind = re.sub(r"\d+|\(.*?\)|'.*?'", "", told.split("\n")[0])[:60]
+        return Mismatch(f"{side} raises {kind}", f"only {side} raises {told}")
+    outputs, hazards = found
+    if hazards:
+        return Mismatch("hazard", f"kernbench lists a hazard of a program without one: {hazards[0]}")
+    for name, array in outputs.items():
+        mismatch = _difference(name, array, wanted)
+        if mismatch is not None:
+            return mismatch
+    return None
+
+
+def _tried(run: Any) -> tuple[Any, Exception | None]:
+    try:
+        return run(), None
+    except Exception as error:
+        return None, error
+
+
+def _difference(name: str, array: Any, reference: Runtime) -> Mismatch | None:
+    buffer = reference.tensors[name]
+    if array.shape != buffer.shape or array.dtype != buffer.dtype:
+        words = f"{array.dtype}{list(array.shape)}, and must be {buffer.dtype}{list(buffer.shape)}"
+        return Mismatch("shape", f"{name} is {words}")
+    got = array.reshape(-1)
+    far = num.distance(got, buffer.data) > buffer.slack
+    if not far.any():
+        return None
+    at = int(np.argmax(far))
+    where = [int(i) for i in np.unravel_index(at, buffer.shape)]
+    return Mismatch(
+        "value",
+        f"{name}{where} ({buffer.dtype}) is {got[at]} on kernbench and {buffer.data[at]} on the interpreter, "
+        f"± {buffer.slack[at]:.3g}; {int(far.sum())} of {far.size} elements differ",
+    )

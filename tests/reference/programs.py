@@ -1,0 +1,126 @@
+"""Made-up programs as trees that can be cut down and printed: statements, kernels, tensors, launches."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Node:
+    """A statement. `text` has `{0}`, `{1}`, … where the names in `args` go.
+
+    With a `target` it is an assignment; `before` are lines that belong to it and come first. With a `body` it is a
+    branch or a loop, whose line is `text`. `shown` is what a single program alone would see instead of `text`; `plain`
+    is a simple expression of the same shape and dtype.
+    """
+
+    text: str
+    args: tuple[str, ...] = ()
+    target: str | None = None
+    before: tuple[str, ...] = ()
+    body: tuple[Node, ...] = ()
+    orelse: tuple[Node, ...] = ()
+    shown: str | None = None
+    plain: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Yield source lines."""
+        for line in self.before:
+            yield line.format(*self.args)
+        text = self.text.format(*self.args)
+        if not self.body:
+            yield text if self.target is None else f"{self.target} = {text}"
+            return
+        yield f"{text}:"
+        for node in self.body:
+            yield from (f"    {line}" for line in node.lines())
+        if self.orelse:
+            yield "else:"
+            for node in self.orelse:
+                yield from (f"    {line}" for line in node.lines())
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of a bench: the call that makes it, without its placement."""
+
+    name: str
+    call: str
+    placement: str = "None"
+    output: bool = False
+
+    def line(self) -> str:
+        """Give its source line."""
+        placement = "" if self.placement == "None" else f", placement={self.placement}"
+        return f'{self.name} = {self.call[:-1]}, name="{self.name}"{placement})'
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and the grid it is launched on; None is one program for each PE."""
+
+    kernel: str
+    nodes: tuple[Node, ...]
+    grid: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A bench on a machine."""
+
+    seed: int
+    topology: str
+    tensors: tuple[Tensor, ...] = ()
+    launches: tuple[Launch, ...] = field(default=())
+
+    def uses(self, launch: Launch) -> list[str]:
+        """Give the names of the tensors that a kernel mentions."""
+        text = " ".join(line for node in launch.nodes for line in node.lines())
+        mentioned = set(re.findall(r"\b[xy]\d+\b", text))
+        return [tensor.name for tensor in self.tensors if tensor.name in mentioned]
+
+    def source(self) -> str:
+        """Give the program as a file that `kernbench run` takes."""
+        needed = {name for launch in self.launches for name in self.uses(launch)}
+        parts = [
+            f'"""Made up from seed {self.seed}, for the machine {self.topology!r}."""',
+            "import numpy as np",
+            "from kernbench_core import Interleave, Replicate, Shard",
+            *([NUMBERS] if any("numbers(" in t.call for t in self.tensors if t.name in needed) else []),
+        ]
+        for launch in self.launches:
+            names = ", ".join([*self.uses(launch), "tl"])
+            body = [line for node in launch.nodes for line in node.lines()] or ["pass"]
+            parts.append(f"def {launch.kernel}({names}):\n" + textwrap.indent("\n".join(body), "    "))
+        host = [tensor.line() for tensor in self.tensors if tensor.name in needed]
+        for launch in self.launches:
+            grid = "" if launch.grid is None else f", grid={launch.grid}"
+            host.append(f"rt.launch({', '.join([launch.kernel, *self.uses(launch)])}{grid})")
+        host += [
+            f'rt.check({tensor.name}, lambda: WANTED["{tensor.name}"])'
+            for tensor in self.tensors
+            if tensor.output and tensor.name in needed
+        ]
+        parts.append('def bench(rt):\n    """Compare."""\n' + textwrap.indent("\n".join(host), "    "))
+        parts.append("WANTED = {}")
+        return "\n\n".join(parts) + "\n"
+
+    def with_nodes(self, index: int, nodes: Sequence[Node]) -> Program:
+        """Give the program with other statements in one kernel."""
+        launches = list(self.launches)
+        launches[index] = replace(launches[index], nodes=tuple(nodes))
+        return replace(self, launches=tuple(launches))
+
+
+NUMBERS = '''\
+def numbers(seed, shape, low, high, scale=1.0, wild=False):
+    """Give numbers of few bits; wild ones have NaN, infinities and -0.0 among them."""
+    rng = np.random.default_rng(seed)
+    array = rng.integers(low, high, shape) * scale
+    if wild:
+        array = np.where(rng.random(shape) < 0.1, rng.choice([np.nan, np.inf, -np.inf, -0.0], shape), array)
+    return array.astype(np.float32 if scale != 1.0 or wild else np.int64)
+'''
