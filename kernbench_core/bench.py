@@ -8,20 +8,19 @@ The first line of its docstring is its sentence. Each parameter after `rt` is an
 from __future__ import annotations
 
 import difflib
-import hashlib
-import importlib.util
 import inspect
 import math
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.sources import Sources, read_sources
 
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry
@@ -60,20 +59,24 @@ class BenchParam:
 
 @attrs.frozen
 class Bench:
-    """A bench that is ready to be called: `registered` under its name, or from `file`, or a bare function."""
+    """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function."""
 
     name: str
     function: Callable[..., Any]
     sentence: str
     params: tuple[BenchParam, ...]
-    file: Path | None = None
+    sources: Sources | None = None
     registered: bool = False
 
-    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def importable(self) -> AbstractContextManager[None]:
+        """Let the modules beside a bench file be imported while a block runs."""
+        return nullcontext() if self.sources is None else self.sources.importable()
+
+    def values(self, given: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
         """Check `given` (texts, or Python values) and return the value of every parameter, defaults included.
 
-        A `.npy` parameter becomes a read-only numpy array. Raise UsageError for an unknown or missing
-        parameter and for a value of the wrong type.
+        A `.npy` parameter becomes a read-only numpy array; its path starts from `folder`, or from the current one.
+        Raise UsageError for an unknown or missing parameter and for a value of the wrong type.
         """
         known = {param.name: param for param in self.params}
         for name in given:
@@ -82,7 +85,7 @@ class Bench:
         values: dict[str, Any] = {}
         for param in self.params:
             if param.name in given:
-                values[param.name] = self._value(param, given[param.name])
+                values[param.name] = self._value(param, given[param.name], folder or Path())
             elif param.required:
                 raise UsageError(
                     f"bench {self.name!r} needs a value for {param.name!r}; give it with -p {param.name}=VALUE."
@@ -98,34 +101,35 @@ class Bench:
         has = ", ".join(names) if names else "none"
         return f"bench {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
 
-    def _value(self, param: BenchParam, given: Any) -> Any:
+    def _value(self, param: BenchParam, given: Any, folder: Path) -> Any:
         where = f"parameter {param.name!r} of bench {self.name!r}"
         if given is None and param.optional:
             return None
         try:
             if param.kind == "npy":
-                return _array(given)
+                return _array(given, folder)
             return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
             raise UsageError(f"{where} must be {param.must_be}, not {given!r}{reason}.") from None
 
 
-def open_bench(bench: str | Path | Callable[..., Any], registry: Registry[BenchEntry]) -> Bench:
-    """Find a bench by registered name, by the path of a `.py` file, or take a function as it is.
+def open_bench(bench: str | Path | Sources | Callable[..., Any], registry: Registry[BenchEntry]) -> Bench:
+    """Find a bench by registered name, by the path of a `.py` file or what was read of it, or take a function as it is.
 
     Raise UsageError when there is no such bench, and KernelError when its file cannot be executed.
     """
     if callable(bench):
         return describe_bench(bench.__name__, bench)
+    if isinstance(bench, Path) or (isinstance(bench, str) and bench.endswith(".py")):
+        bench = read_sources(Path(bench))
+    if isinstance(bench, Sources):
+        return describe_bench(bench.given.stem, _from_sources(bench), bench)
     text = str(bench)
-    if isinstance(bench, Path) or text.endswith(".py"):
-        path = Path(bench)
-        return describe_bench(path.stem, _from_file(path), file=path)
     return attrs.evolve(describe_bench(text, registry.load(text)), registered=True)
 
 
-def describe_bench(name: str, function: Callable[..., Any], file: Path | None = None) -> Bench:
+def describe_bench(name: str, function: Callable[..., Any], sources: Sources | None = None) -> Bench:
     """Read a bench's sentence and parameters off its docstring and signature; raise UsageError if it cannot be one."""
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise UsageError(f"bench {name!r} must be a plain function, with neither yield nor async: it would never run.")
@@ -136,21 +140,13 @@ def describe_bench(name: str, function: Callable[..., Any], file: Path | None = 
         )
     params = tuple(_declared(name, parameter, _hint(function, parameter)) for parameter in parameters[1:])
     doc = (inspect.getdoc(function) or "").strip().splitlines()
-    return Bench(name, function, doc[0] if doc else "", params, file)
+    return Bench(name, function, doc[0] if doc else "", params, sources)
 
 
-def _from_file(path: Path) -> Callable[..., Any]:
-    if not path.is_file():
-        raise UsageError(f"bench file {str(path)!r} does not exist; give a registered bench or the path of a .py file.")
-    where = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    spec = importlib.util.spec_from_file_location(f"kernbench_bench_{path.stem}_{where}", path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"bench file {str(path)!r} must be a Python source file ending in .py.")
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickles in the file look their own module up by name.
-    sys.modules[spec.name] = module
+def _from_sources(sources: Sources) -> Callable[..., Any]:
+    path = str(sources.given)
     try:
-        spec.loader.exec_module(module)
+        module = sources.execute()
     except SyntaxError as error:
         place = f"{error.filename}:{error.lineno}"
         raise KernelError(f"{place}: bench file must be valid Python, but {error.msg}.") from None
@@ -158,12 +154,12 @@ def _from_file(path: Path) -> Callable[..., Any]:
         from kernbench_core.faults import user_traceback
 
         raise KernelError(
-            f"bench file {str(path)!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
+            f"bench file {path!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
             f"{user_traceback(error)}"
         ) from error
     function = getattr(module, "bench", None)
     if not callable(function):
-        raise UsageError(f"bench file {str(path)!r} must define a function bench(rt, …).")
+        raise UsageError(f"bench file {path!r} must define a function bench(rt, …).")
     found: Callable[..., Any] = function
     return found
 
@@ -240,7 +236,7 @@ def _checked(param: BenchParam, value: Any) -> Any:
     return value
 
 
-def _array(given: Any) -> Any:
+def _array(given: Any, folder: Path) -> Any:
     """Load a `.npy` file, or take an array as it is; raise ValueError saying what is wrong with it."""
     import numpy as np
 
@@ -248,7 +244,7 @@ def _array(given: Any) -> Any:
         return given
     if not isinstance(given, str | Path):
         raise ValueError
-    path = Path(given)
+    path = folder / given
     if not path.is_file():
         raise ValueError("there is no such file")
     try:

@@ -1,15 +1,38 @@
-"""Write files whole or not at all, with bytes that depend on nothing but their content."""
+"""Write files and folders whole or not at all, with bytes that depend on nothing but their content."""
 
 from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import shutil
+import signal
+import stat
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, cast
+from types import FrameType
+from typing import IO, Any, cast
 
 from kernbench_core.errors import UsageError
+
+
+def check_file(what: str, path: Path) -> Path:
+    """Return the absolute path that a file can be written to, of what a link points to; raise UsageError otherwise.
+
+    `what` is how a sentence begins: "trace file". Relative paths keep their meaning when the current folder changes.
+    """
+    if not path.parent.is_dir():
+        raise UsageError(f"{what} {str(path)!r} must be in a folder that exists; make {str(path.parent)!r} first.")
+    target = Path(os.path.realpath(path))
+    try:
+        is_file = stat.S_ISREG(target.stat().st_mode)
+    except FileNotFoundError:
+        is_file = target.parent.is_dir()
+    if not is_file or not os.access(target.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{what} {str(path)!r} must be a file in a folder that can be written; give another one.")
+    return target
 
 
 @contextmanager
@@ -19,25 +42,129 @@ def whole_file(path: Path, *, compress: bool = False) -> Iterator[IO[bytes]]:
     When the block raises, `path` is as it was before. `compress` writes gzip without name and time, so that equal
     content gives equal bytes. Raise UsageError when the folder of `path` cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path.parent)
     try:
-        raw = temporary.open("xb")
-    except OSError as error:
-        raise UsageError(f"file {str(path)!r} must be in a folder that can be written: {error.strerror}.") from None
-    try:
+        try:
+            raw = temporary.open("xb")
+        except OSError as error:
+            raise UsageError(f"file {str(path)!r} must be in a folder that can be written: {error.strerror}.") from None
         with raw:
             if compress:
                 with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
                     yield cast("IO[bytes]", packed)
             else:
                 yield raw
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_text(path: Path, text: str) -> None:
     """Write `text` and a final newline to `path` as UTF-8, whole or not at all."""
     with whole_file(path) as out:
         out.write(text.encode() + b"\n")
+
+
+@contextmanager
+def whole_folder(path: Path, replaced: Collection[str] = ()) -> Iterator[Path]:
+    """Give an empty folder; when the block ends well, its files are those of `path`, beside what else is there.
+
+    Files of `path` named in `replaced`, relative to it, go; UsageError where the new ones would replace others. When
+    the block raises, `path` is as it was before.
+    """
+    new = _temporary(path if path.is_dir() else path.parent)
+    try:
+        new.mkdir()
+        yield new
+        with _undisturbed():
+            if path.exists():
+                _merge(new, path, replaced)
+            else:
+                new.rename(path)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def files_below(folder: Path) -> list[str]:
+    """Return the files in a folder and below, relative to it and in order; a link is a file."""
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
+    )
+
+
+@contextmanager
+def same_folder() -> Iterator[Path]:
+    """Give the current folder, which is that again when the block ends: a bench may change to another one."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder must exist; change to another one.") from None
+    try:
+        yield here
+    finally:
+        with suppress(OSError):
+            os.chdir(here)
+
+
+def _merge(new: Path, path: Path, replaced: Collection[str]) -> None:
+    """Move the files of `new` into `path` in place of those that are `replaced`; undo it when that fails."""
+    names = files_below(new)
+    for name in names:
+        if name not in replaced and os.path.lexists(path / name):
+            raise UsageError(f"{str(path / name)!r} must not be there, as no run wrote it; move it away.")
+    old = new / "replaced"
+    while old.name in names:
+        old = old.with_name(f"{old.name}_")
+    moves = [(path / name, old / name) for name in replaced if os.path.lexists(path / name)]
+    moves += [(new / name, path / name) for name in names]
+    done = []
+    try:
+        for source, target in moves:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+            done.append((source, target))
+    except BaseException:
+        for source, target in reversed(done):
+            target.rename(source)
+        raise
+    for name in replaced:
+        _remove_empty((path / name).parent, path)
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Remove a folder below `top` and those above it as far as nothing is in them."""
+    while folder != top and top in folder.parents and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+
+
+def _temporary(folder: Path) -> Path:
+    """Name something new in a folder, short enough wherever a file of any name fits."""
+    return folder / f".kernbench.{secrets.token_hex(6)}.tmp"
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keep Ctrl-C and SIGTERM back until the block has ended, which must be soon."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    usual: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in usual.items():
+        if callable(handler) or handler == signal.SIG_DFL:
+            signal.signal(number, keep)
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)

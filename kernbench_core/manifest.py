@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
 SCHEMA = "kernbench.manifest/1"
+#: Inside the folder of a run: the manifest, and the folder of the bench's file and of the modules beside that.
+MANIFEST = "manifest.json"
+BENCH = "bench"
 _LIMITS = ("max_events", "max_sim_ns", "timeout_s")
 #: What the fields of a manifest must be, in Python and in words.
 _FORMS: Mapping[str, tuple[Any, str]] = {
@@ -43,11 +46,13 @@ _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 class Manifest:
     """One run's recipe, and the SHA-256 of the op log that it gave.
 
-    `bench` is `{"name": …}`, `{"file": …, "sha256": …}` or `{"function": "module:name"}`. A parameter that is an
-    array is `{"file": …, "sha256": …}`. `limits` maps `max_events`, `max_sim_ns`, `timeout_s` to numbers or None.
+    `bench` is `{"name": …}`, `{"file": …, "sha256": …, "modules": …}` or `{"function": "module:name"}`; `modules`, left
+    out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. A parameter
+    that is an array is `{"file": …, "sha256": …}`. `limits` maps `max_events`, `max_sim_ns`, `timeout_s` to numbers or
+    None.
     """
 
-    bench: Mapping[str, str]
+    bench: Mapping[str, Any]
     params: Mapping[str, Any]
     topology: str
     configuration: Mapping[str, Any]
@@ -119,6 +124,9 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {found[name]!r}, not {must_be}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
+    modules = found["bench"].get("modules", {}) if isinstance(found["bench"], dict) else {}
+    if not (isinstance(modules, dict) and _texts(modules, *modules)):
+        yield f"bench.modules is {modules!r}, not SHA-256 by file"
     for name, value in _items(found["params"]):
         if isinstance(value, list) or (isinstance(value, dict) and not _texts(value, "file", "sha256")):
             yield f"params.{name} is {value!r}, not a plain value or a file with its sha256"
@@ -163,32 +171,40 @@ def current_plugins(plugins: Plugins) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def describe_bench(bench: Bench, *, copied: bool) -> dict[str, str]:
-    """Say which bench a run used; `copied` when its file lies beside the manifest."""
-    if bench.file is not None:
-        name = bench.file.name if copied else _portable(bench.file)
-        return {"file": name, "sha256": hashlib.sha256(bench.file.read_bytes()).hexdigest()}
+def describe_bench(bench: Bench, *, copied: bool) -> dict[str, Any]:
+    """Say which bench a run used; `copied` when its file lies in the folder of the manifest."""
+    if bench.sources is not None:
+        given = bench.sources.given
+        (_, sha256), *modules = bench.sources.hashes.items()
+        file = f"{BENCH}/{given.name}" if copied else _portable(given)
+        return {"file": file, "sha256": sha256, **({"modules": dict(modules)} if modules else {})}
     if bench.registered:
         return {"name": bench.name}
     return {"function": f"{bench.function.__module__}:{bench.function.__qualname__}"}
 
 
-def describe_params(
-    values: Mapping[str, Any], given: Mapping[str, Any], *, copied: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters in JSON, and the arrays among them by the file name that a copy is given."""
+def describe_params(values: Mapping[str, Any], given: Mapping[str, Any], *, copied: bool) -> dict[str, Any]:
+    """Return the parameters in JSON; `copied` when arrays lie in the folder of the manifest."""
     described: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
     for name, value in values.items():
         if not hasattr(value, "dtype"):
             described[name] = value
             continue
-        file = f"params/{name}.npy"
-        arrays[file] = value
+        file = array_file(name)
         if not copied and isinstance(given.get(name), str | Path):
             file = _portable(Path(given[name]))
         described[name] = {"file": file, "sha256": array_sha256(value), "shape": list(value.shape)}
-    return described, arrays
+    return described
+
+
+def array_files(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays among parameters, by the file in the folder of a manifest that keeps them."""
+    return {array_file(name): value for name, value in values.items() if hasattr(value, "dtype")}
+
+
+def array_file(name: str) -> str:
+    """Return the file that keeps an array parameter, relative to the manifest."""
+    return f"params/{name}.npy"
 
 
 def array_sha256(array: Any) -> str:
@@ -209,11 +225,22 @@ def write_npy(array: Any, write: Callable[[bytes], object]) -> None:
     npy.write_array(Out(), array, allow_pickle=False)
 
 
-def input_file(manifest: Path, entry: Mapping[str, str], what: str) -> Path:
-    """Return the path of an input that a manifest names; raise UsageError when it is gone or has changed."""
-    path = manifest.parent / entry["file"]
+def input_path(manifest: Path, file: str, what: str, trust: bool) -> Path:
+    """Return the path of a file that a manifest names; UsageError when it is gone, or elsewhere and not trusted."""
+    path = manifest.parent / file
+    if not (trust or path.resolve().is_relative_to(manifest.parent.resolve())):
+        raise UsageError(
+            f"{what} must be in the folder of the manifest, not at {str(path)!r}; look at that file, and give --trust "
+            "to use it."
+        )
     if not path.is_file():
         raise UsageError(f"{what} must be at {str(path)!r}; put the file there, or run with --out to keep a copy.")
+    return path
+
+
+def input_file(manifest: Path, entry: Mapping[str, str], what: str, trust: bool = False) -> Path:
+    """Return the path of an input that a manifest names; raise UsageError as `input_path`, and when it has changed."""
+    path = input_path(manifest, entry["file"], what, trust)
     if path.suffix == ".npy":
         import numpy as np
 
@@ -223,12 +250,17 @@ def input_file(manifest: Path, entry: Mapping[str, str], what: str) -> Path:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
     else:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != entry["sha256"]:
+    check_sha256(what, path, entry["sha256"], found)
+    return path
+
+
+def check_sha256(what: str, path: Path, recorded: str, found: str) -> None:
+    """Raise UsageError when a file is not what the manifest was made with."""
+    if found != recorded:
         raise UsageError(
-            f"{what} at {str(path)!r} must have SHA-256 {entry['sha256'][:12]}…, not {found[:12]}…; "
+            f"{what} at {str(path)!r} must have SHA-256 {recorded[:12]}…, not {found[:12]}…; "
             "restore the file that the manifest was made with."
         )
-    return path
 
 
 def differences(old: Manifest, new: Manifest) -> tuple[str, ...]:
@@ -238,15 +270,22 @@ def differences(old: Manifest, new: Manifest) -> tuple[str, ...]:
         for name in sorted({*old.versions, *new.versions})
         if old.versions.get(name) != new.versions.get(name)
     ]
-    before, after = ({entry["plugin"]: entry for entry in manifest.plugins} for manifest in (old, new))
-    for name in sorted({*before, *after}):
-        if before.get(name) != after.get(name):
-            found.append(f"plug-in {name!r} was {_provider(before.get(name))} and is {_provider(after.get(name))}.")
+    found += plugin_differences(old, new.plugins)
+    modules = [manifest.bench.get("modules", {}) for manifest in (old, new)]
+    found += [f"the module {name!r} of the bench was absent and is present." for name in modules[1].keys() - modules[0]]
     if old.configuration_sha256 != new.configuration_sha256:
         found.append("the resolved configuration differs.")
     if old.op_log_sha256 != new.op_log_sha256:
         found.append(f"op_log_sha256 was {old.op_log_sha256} and is {new.op_log_sha256}.")
     return tuple(found)
+
+
+def plugin_differences(old: Manifest, plugins: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Say which plug-ins are not those of a manifest, one sentence each."""
+    before, after = ({entry["plugin"]: entry for entry in those} for those in (old.plugins, plugins))
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            yield f"plug-in {name!r} was {_provider(before.get(name))} and is {_provider(after.get(name))}."
 
 
 def _provider(entry: Mapping[str, str] | None) -> str:

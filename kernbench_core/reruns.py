@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.bench import open_bench
-from kernbench_core.errors import UsageError
-from kernbench_core.manifest import Manifest, differences, input_file, read_manifest
+from kernbench_core.bundle import opened
+from kernbench_core.errors import ConfigError, KernbenchError, UsageError
+from kernbench_core.files import same_folder
+from kernbench_core.manifest import (
+    Manifest,
+    check_sha256,
+    current_plugins,
+    differences,
+    input_file,
+    input_path,
+    plugin_differences,
+    read_manifest,
+)
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.result import RunResult
 from kernbench_core.run_files import OP_LOG
 from kernbench_core.runs import Request, carry_out, manifest_of, require_path
+from kernbench_core.sources import Sources, read_sources
 
 if TYPE_CHECKING:
     from kernbench_core.oplog import OpLog
@@ -34,30 +46,52 @@ class Rerun:
 def rerun(
     manifest: str | Path,
     *,
+    trust: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     plugins: Plugins | None = None,
 ) -> Rerun:
-    """Run again what `manifest` describes and compare the op logs; write nothing.
+    """Run again what `manifest`, or the one in a bundle, describes and compare the op logs; write nothing.
+
+    It runs registered benches, and files in the folder of the manifest; others, and functions, with `trust` only.
 
     Raise UsageError when the manifest, or an input file that it names, is missing or has changed, and RunInterrupted,
     with the partial result, for Ctrl-C.
     """
+    require_path("manifest", manifest, "the path of a file, as text or a Path")
+    plugins = plugins or load_plugins()
+    with same_folder() as here, opened(Path(manifest)) as path:
+        old = read_manifest(path)
+        try:
+            request = _request(path, old, trust, plugins, here)
+            result = carry_out(request, on_progress)
+        except KernbenchError as error:
+            missing = [f"  since then, {told}" for told in plugin_differences(old, current_plugins(plugins))]
+            if isinstance(error, ConfigError):
+                raise type(error)(*error.problems, *missing) from None
+            for told in missing:
+                error.add_note(told)
+            raise
+        new = manifest_of(request, result.op_log_sha256)
+        same = new.op_log_sha256 == old.op_log_sha256
+        saved = here / path.parent / OP_LOG
+        found = [*differences(old, new), *(() if same else _first_difference(saved, result.op_log))]
+        return Rerun(result, same, tuple(found))
+
+
+def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Path) -> Request:
+    """Check what a manifest describes, and return what is to be run."""
     from kernbench_core.config import Config
     from kernbench_core.watchdog import Limits
 
-    require_path("manifest", manifest, "the path of a file, as text or a Path")
-    path = Path(manifest)
-    old = read_manifest(path)
-    plugins = plugins or load_plugins()
-    bench = open_bench(_recorded_bench(path, old), plugins.benches)
     given = {
-        name: input_file(path, value, f"the file of parameter {name!r}") if isinstance(value, dict) else value
+        name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
         for name, value in old.params.items()
     }
-    request = Request(
+    bench = open_bench(_recorded_bench(path, old, trust, plugins), plugins.benches)
+    return Request(
         bench=bench,
         given=given,
-        values=bench.values(given),
+        values=bench.values(given, here),
         topology=old.topology,
         config=Config(old.configuration, {}, (path.name,)),
         device=old.device,
@@ -70,11 +104,6 @@ def rerun(
         out=None,
         plugins=plugins,
     )
-    result = carry_out(request, on_progress)
-    new = manifest_of(request, result.op_log_sha256)
-    same = new.op_log_sha256 == old.op_log_sha256
-    found = [*differences(old, new), *(() if same else _first_difference(path.parent / OP_LOG, result.op_log))]
-    return Rerun(result, same, tuple(found))
 
 
 def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
@@ -96,14 +125,23 @@ def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
         yield f"the log had {len(before)} ops and has {len(op_log)}, the first {min(len(before), len(op_log))} alike."
 
 
-def _recorded_bench(path: Path, manifest: Manifest) -> str | Path | Callable[..., Any]:
-    """Return the bench that a manifest names, as `open_bench` takes it."""
+def _recorded_bench(
+    path: Path, manifest: Manifest, trust: bool, plugins: Plugins
+) -> str | Sources | Callable[..., Any]:
+    """Return the bench that a manifest names, as `open_bench` takes it; UsageError for one that is not trusted."""
     recorded = manifest.bench
     if "file" in recorded:
-        return input_file(path, recorded, "the bench file")
+        return _recorded_file(path, recorded, trust)
     if "name" in recorded:
-        return recorded["name"]
-    module, _, qualname = recorded["function"].partition(":")
+        plugins.benches[recorded["name"]]  # a path would be taken as such
+        return str(recorded["name"])
+    named = recorded["function"]
+    if not trust:
+        raise UsageError(
+            f"manifest {str(path)!r} names the function {named!r}, which may do anything; look at it, and give --trust "
+            "to run it."
+        )
+    module, _, qualname = named.partition(":")
     found: Any = None
     try:
         found = import_module(module)
@@ -112,8 +150,21 @@ def _recorded_bench(path: Path, manifest: Manifest) -> str | Path | Callable[...
     except (ImportError, AttributeError):
         found = None
     if not callable(found):
-        raise UsageError(
-            f"manifest {str(path)!r} names the bench function {recorded['function']!r}, which must be importable."
-        )
+        raise UsageError(f"manifest {str(path)!r} names the bench function {named!r}, which must be importable.")
     function: Callable[..., Any] = found
     return function
+
+
+def _recorded_file(manifest: Path, recorded: Mapping[str, Any], trust: bool) -> Sources:
+    """Read a bench's file and own modules; UsageError where one is not in place or not what it was."""
+    what = "the bench file"
+    path = input_path(manifest, recorded["file"], what, trust)
+    sources = read_sources(path)
+    (_, found), *modules = sources.hashes.items()
+    check_sha256(what, path, recorded["sha256"], found)
+    now = dict(modules)
+    for name, sha256 in recorded.get("modules", {}).items():
+        what = f"the module {name!r} of the bench"
+        place = (Path(recorded["file"]).parent / name).as_posix()
+        check_sha256(what, input_path(manifest, place, what, trust), sha256, now.get(name, sha256))
+    return sources

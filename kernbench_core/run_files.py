@@ -1,16 +1,19 @@
-"""The folder that a run writes: inputs, op log, result and manifest, whole or not at all."""
+"""The folder that a run writes: inputs, op log, result and manifest, whole or not at all, and nobody else's files."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from kernbench_core.errors import UsageError
-from kernbench_core.files import whole_file, write_text
-from kernbench_core.manifest import describe_params, write_npy
+from kernbench_core.files import files_below, whole_folder, write_text
+from kernbench_core.manifest import BENCH, MANIFEST, SCHEMA, array_files, write_npy
 from kernbench_core.result import RunResult, json_text
 
 if TYPE_CHECKING:
@@ -18,63 +21,109 @@ if TYPE_CHECKING:
 
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
+_RESULT = "result.json"
 
 
-def out_folder(out: str | Path | None) -> Path | None:
-    """Check, before the run, that `out` can become a folder; raise UsageError otherwise."""
+@attrs.frozen
+class OutFolder:
+    """A folder that can be written: `written` are the files in it that an earlier run wrote, relative to it."""
+
+    path: Path
+    written: frozenset[str] = frozenset()
+
+
+def out_folder(out: str | Path | None) -> OutFolder | None:
+    """Check, before the run, that `out` can become a run's folder; raise UsageError otherwise.
+
+    It must be new, empty, or hold an earlier run, whose files are replaced; others beside them stay.
+    """
     if out is None:
         return None
-    path = Path(out)
+    shown = repr(str(out))
+    path = Path(os.path.realpath(out))
+    here = Path.cwd()
+    if path == here or path in here.parents:
+        raise UsageError(
+            f"--out must name a folder of its own, not {shown}, which is the current one or one above it; give a new "
+            "name."
+        )
     if path.exists() and not path.is_dir():
-        raise UsageError(f"--out must name a folder, not the file {str(path)!r}.")
+        raise UsageError(f"--out must name a folder, not the file {shown}.")
     if not path.parent.is_dir():
-        raise UsageError(f"--out must be in a folder that exists; make {str(path.parent)!r} first.")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"--out must be a folder that can be written, not {str(path)!r}; give another one.")
-    return path
+        raise UsageError(f"--out must be in a folder that exists; make {str(Path(out).parent)!r} first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out must be a folder that can be written, not {shown}; give another one.")
+    if not path.exists() or not any(path.iterdir()):
+        return OutFolder(path)
+    return OutFolder(path, _written(path, shown))
+
+
+def _written(path: Path, shown: str) -> frozenset[str]:
+    """Return what an earlier run wrote into a folder; UsageError where none did, or where that was changed since."""
+    try:
+        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        files: Any = found["files"] if found["schema"] == SCHEMA else None
+        names = {str(name): str(sha256) for name, sha256 in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"--out must name a new folder, an empty one, or one that a run wrote, not {shown}, which holds other "
+            "things; give another one."
+        ) from None
+    for name, sha256 in names.items():
+        file = path / name
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise UsageError(f"--out must be a folder as a run wrote it, but the manifest in {shown} names {name!r}.")
+        if file.is_file() and _sha256(file) != sha256:
+            raise UsageError(
+                f"--out must not replace {str(file)!r}, which was changed after a run wrote it; move it away, or give "
+                "another folder."
+            )
+    return frozenset({*names, MANIFEST})
+
+
+def check_room(out: OutFolder, bench: Bench, values: Mapping[str, Any]) -> None:
+    """Raise UsageError, before the run, where it would replace a file that no run wrote."""
+    own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
+    for name in (MANIFEST, _RESULT, OP_LOG, BENCH, *own, *array_files(values)):
+        path = out.path / name
+        is_folder = name in (OP_LOG, BENCH) and path.is_dir()
+        if os.path.lexists(path) and name not in out.written and not is_folder:
+            raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
 
 
 def write_out(
-    out: Path,
+    out: OutFolder,
     result: RunResult,
     functions: Mapping[str, str],
     bench: Bench,
     values: Mapping[str, Any],
-    given: Mapping[str, Any],
 ) -> None:
-    """Write inputs, op log and result, and the manifest last: where it is, everything is; or leave no folder behind.
+    """Write inputs, op log, result and the manifest, which lists them by SHA-256, all or nothing.
 
-    `functions` say who computes which op, `values` and `given` are the parameters of `bench`, checked and as typed.
+    `functions` say who computes which op, `values` are the parameters of `bench`.
     """
-    was_there = out.exists()
-    out.mkdir(exist_ok=True)
-    unfinished = out / f".{OP_LOG}.tmp"
-    try:
-        (out / "manifest.json").unlink(missing_ok=True)
-        _write_inputs(out, bench, values, given)
-        _write_op_log(out, unfinished, result, functions)
-        write_text(out / "result.json", json_text(result.to_json()))
-        write_text(out / "manifest.json", json_text(result.manifest))
-    except BaseException:
-        shutil.rmtree(unfinished if was_there else out, ignore_errors=True)
-        raise
-
-
-def _write_inputs(out: Path, bench: Bench, values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    _, arrays = describe_params(values, given, copied=True)
-    for name, array in arrays.items():
-        (out / name).parent.mkdir(exist_ok=True)
-        with whole_file(out / name) as file:
-            write_npy(array, file.write)
-    if bench.file is not None:
-        with whole_file(out / bench.file.name) as file:
-            file.write(bench.file.read_bytes())
-
-
-def _write_op_log(out: Path, unfinished: Path, result: RunResult, functions: Mapping[str, str]) -> None:
     from kernbench_core.oplog_file import save_run
 
-    for folder in (unfinished, out / OP_LOG):
-        shutil.rmtree(folder, ignore_errors=True)
-    save_run(unfinished, result.op_log, result.store, functions)
-    unfinished.rename(out / OP_LOG)
+    with whole_folder(out.path, out.written) as folder:
+        write_inputs(folder, bench, values)
+        save_run(folder / OP_LOG, result.op_log, result.store, functions)
+        write_text(folder / _RESULT, json_text(result.to_json()))
+        files = {name: _sha256(folder / name) for name in files_below(folder)}
+        write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
+
+
+def write_inputs(folder: Path, bench: Bench, values: Mapping[str, Any]) -> None:
+    """Write the arrays, and the bench's file with its own modules, as they were before it ran, into a new folder."""
+    for name, array in array_files(values).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        with (folder / name).open("xb") as file:
+            write_npy(array, file.write)
+    for name, data in ({} if bench.sources is None else bench.sources.files).items():
+        path = folder / BENCH / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

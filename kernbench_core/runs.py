@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.bench import Bench, open_bench
+from kernbench_core.bundle import Bundle, bundle_file
 from kernbench_core.errors import ConfigError, KernbenchError, KernelError, UsageError
+from kernbench_core.files import same_folder
 from kernbench_core.manifest import (
     Manifest,
     current_plugins,
@@ -23,7 +25,7 @@ from kernbench_core.manifest import (
 )
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.result import RunResult, count_hazards
-from kernbench_core.run_files import out_folder, write_out
+from kernbench_core.run_files import OutFolder, check_room, out_folder, write_out
 from kernbench_core.trace import TraceFile, open_trace
 
 if TYPE_CHECKING:
@@ -40,10 +42,14 @@ if TYPE_CHECKING:
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """A run was interrupted; `result` holds what had happened until then."""
+    """A run was interrupted; `result` holds what had happened until then, all of it where only files are missing."""
 
     def __init__(self, result: RunResult) -> None:
-        super().__init__("the run was interrupted")
+        super().__init__(
+            "the run was interrupted"
+            if result.interrupted
+            else "interrupted while the files were written, after the run had ended; each is whole or as it was."
+        )
         self.result = result
 
 
@@ -76,12 +82,18 @@ class Request:
     seed: int
     limits: Limits
     trace: TraceFile | None
-    out: Path | None
+    out: OutFolder | None
     plugins: Plugins
+    bundle: Bundle | None = None
     explain: bool = False
     tcm_map: bool = False
     strict_races: bool = False
     verify_ops: bool = False
+
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether the sources and inputs are kept beside the manifest."""
+        return self.out is not None or self.bundle is not None
 
 
 def run(
@@ -98,6 +110,7 @@ def run(
     seed: int = 0,
     trace: str | Path | None = None,
     out: str | Path | None = None,
+    bundle: str | Path | None = None,
     explain: bool = False,
     tcm_map: bool = False,
     strict_races: bool = False,
@@ -113,17 +126,17 @@ def run(
     values or as command-line texts. `topology` is a preset or a file, `components` a file merged over it,
     `set` holds `"key.path=value"` texts merged last. `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
-    keeps shapes only. `trace` writes a timeline, `out` a folder with manifest,
-    result and op log. `explain` has the result say why the run took as long as it did,
-    `tcm_map` what the scratchpads held; `strict_races` raises RaceError when there is a hazard. `plugins` default
-    to the installed ones.
+    keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result and op log, `bundle` one file
+    that `rerun` takes anywhere. `explain` has the result say why the run took as long as it did, `tcm_map` what the
+    scratchpads held; `strict_races` raises RaceError when there is a hazard. `plugins` default to the installed ones.
+    Relative paths start from the folder that is the current one now.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
     Ctrl-C. Nothing is written unless the run ends well.
     """
     from kernbench_core.watchdog import Limits
 
-    _check_paths(bench, topology, {"components": components, "trace": trace, "out": out})
+    _check_paths(bench, topology, {"components": components, "trace": trace, "out": out, "bundle": bundle})
     if plugins is None:
         plugins = load_plugins()
         for failure in plugins.failures:
@@ -132,28 +145,49 @@ def run(
     for wanted, option in ((verify_data, "--verify-data"), (verify_ops, "--verify-ops")):
         if wanted and not data:
             raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
-    found = open_bench(bench, plugins.benches)
-    given = dict(params or {})
-    request = Request(
-        bench=found,
-        given=given,
-        values=found.values(given),
-        topology=str(topology) if not Path(topology).is_absolute() else Path(topology).name,
-        config=configure(plugins, topology, components, tuple(set)),
-        device=device,
-        data=data,
-        verify_data=verify_data,
-        seed=seed,
-        limits=Limits(max_events, max_sim_ns, timeout_s),
-        trace=None if trace is None else open_trace(trace, plugins.exporters),
-        out=out_folder(out),
-        plugins=plugins,
-        explain=explain,
-        tcm_map=tcm_map,
-        strict_races=strict_races,
-        verify_ops=verify_ops,
-    )
-    return carry_out(request, on_progress)
+    files = {"trace": trace, "bundle": bundle}
+    with same_folder() as here:
+        config = configure(plugins, topology, components, tuple(set))
+        outputs = {
+            "trace": None if trace is None else open_trace(trace, plugins.exporters),
+            "out": out_folder(out),
+            "bundle": bundle_file(bundle, {"topology": topology, "components": components}),
+        }
+        _check_outputs({what: path for what, path in files.items() if path is not None}, (bench, topology, components))
+        found = open_bench(bench, plugins.benches)
+        given = dict(params or {})
+        request = Request(
+            bench=found,
+            given=given,
+            values=found.values(given, here),
+            topology=str(topology) if not Path(topology).is_absolute() else Path(topology).name,
+            config=config,
+            device=device,
+            data=data,
+            verify_data=verify_data,
+            seed=seed,
+            limits=Limits(max_events, max_sim_ns, timeout_s),
+            plugins=plugins,
+            explain=explain,
+            tcm_map=tcm_map,
+            strict_races=strict_races,
+            verify_ops=verify_ops,
+            **outputs,  # type: ignore[arg-type]
+        )
+        if request.out is not None:
+            check_room(request.out, found, request.values)
+        if request.bundle is not None and found.sources is None and not found.registered:
+            raise UsageError(f"a bundle needs a registered bench or a .py file, not the function {found.name!r}.")
+        return carry_out(request, on_progress)
+
+
+def _check_outputs(outputs: Mapping[str, str | Path], inputs: Iterable[object]) -> None:
+    """Raise UsageError where a file would be written over another one of this run."""
+    taken = {os.path.realpath(path): path for path in inputs if isinstance(path, str | Path)}
+    for what, path in outputs.items():
+        if os.path.realpath(path) in taken:
+            raise UsageError(f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses.")
+        taken[os.path.realpath(path)] = path
 
 
 def _check_paths(bench: object, topology: object, files: Mapping[str, object]) -> None:
@@ -227,26 +261,36 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
     if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
         engine.ctx.op_logger.sites = {}  # for what is said of wrong data
     try:
-        engine.run(request.bench.function, request.values, name=request.bench.name)
-        executor = DataExecutor(engine.op_log, engine.store, engine.functions)
-        verification = _verify(engine, executor) if request.verify_data else None
-        ops = _verify_ops(engine, executor) if request.verify_ops else None
+        with request.bench.importable():
+            engine.run(request.bench.function, request.values, name=request.bench.name)
+            executor = DataExecutor(engine.op_log, engine.store, engine.functions)
+            verification = _verify(engine, executor) if request.verify_data else None
+            ops = _verify_ops(engine, executor) if request.verify_ops else None
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
     result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)
     if request.strict_races and result.hazards:
         raise RaceError(result)
+    _write_files(request, result, engine.functions)
+    return result
+
+
+def _write_files(request: Request, result: RunResult, functions: Mapping[str, str]) -> None:
+    """Write what is asked for, each file whole or not at all."""
     try:
         if request.trace is not None:
             request.trace.write(result.op_log)
+        if request.bundle is not None:
+            request.bundle.write(result.manifest, request.bench, request.values)
         if request.out is not None:
-            write_out(request.out, result, engine.functions, request.bench, request.values, request.given)
+            write_out(request.out, result, functions, request.bench, request.values)
     except OSError as error:
         raise UsageError(
-            f"the files of --trace and --out must be writable, but {error.filename or 'one of them'!r} failed with "
-            f"{error.strerror!r} after the run had ended well; make room or name another place."
+            f"the files of --trace, --bundle and --out must be writable, but {error.filename or 'one of them'!r} "
+            f"failed with {error.strerror!r} after the run had ended well; make room or name another place."
         ) from error
-    return result
+    except KeyboardInterrupt:
+        raise RunInterrupted(result) from None
 
 
 def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
@@ -331,11 +375,10 @@ def _result(
 
 
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
-    copied = request.out is not None
-    params, _ = describe_params(request.values, request.given, copied=copied)
+    copied = request.keeps_inputs
     return Manifest(
         bench=describe_bench(request.bench, copied=copied),
-        params=params,
+        params=describe_params(request.values, request.given, copied=copied),
         topology=request.topology,
         configuration=dict(request.config.data),
         device=request.device,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.files import whole_file
+from kernbench_core.files import check_file, whole_file
 
 if TYPE_CHECKING:
     from kernbench_core.registry import ExporterEntry, Registry
@@ -50,8 +49,4 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
         raise UsageError(
             f"trace file {path.name!r} must fit one exporter, not {' and '.join(fitting)}; choose another suffix."
         )
-    if not path.parent.is_dir():
-        raise UsageError(f"trace file {str(path)!r} must be in a folder that exists; make {str(path.parent)!r} first.")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"trace file {str(path)!r} must be a file in a folder that can be written; give another one.")
-    return TraceFile(path, exporters.load(fitting[0]), compress)
+    return TraceFile(check_file("trace file", path), exporters.load(fitting[0]), compress)

@@ -61,6 +61,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 @click.option("--tcm-map", is_flag=True, help="Show what the scratchpads held over time, and at the peak.")
 @click.option("--strict-races", is_flag=True, help="Exit with 7 when uses of memory race (hazards).")
 @click.option("--out", metavar="DIR", help="Write manifest, result and op log into a folder.")
+@click.option("--bundle", metavar="FILE", help="Write all it takes to run this elsewhere into one file (.tar.gz).")
 @click.option("--max-events", metavar="N", type=Whole(1), help="Stop after this many simulator events.")
 @click.option("--max-sim-time", metavar="T", help="Stop at this simulated time, as '5 ms'.")
 @click.option("--timeout", metavar="T", help="Stop after this wall time, as '60 s'.")
@@ -92,6 +93,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             seed=options["seed"],
             trace=options["trace"],
             out=options["out"],
+            bundle=options["bundle"],
             explain=options["explain"],
             tcm_map=options["tcm_map"],
             strict_races=options["strict_races"],
@@ -105,30 +107,34 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
     try:
         result = _with_progress(carry_out, Path(bench).name, options)
     except RunInterrupted as interruption:
-        result = interruption.result
+        _print(interruption.result, options)
+        if not interruption.result.interrupted:
+            shell.error(str(interruption))
+        return _INTERRUPTED
     except RaceError as races:
         _print(races.result, options)
         shell.error(str(races))
         return races.exit_code
     _print(result, options)
-    if result.interrupted:
-        return _INTERRUPTED
     return 0 if result.right else 1
 
 
 @click.command()
-@click.argument("manifest", metavar="MANIFEST")
+@click.argument("manifest", metavar="MANIFEST|BUNDLE")
+@click.option("--trust", is_flag=True, help="Run a bench that lies outside of the manifest's folder, or a function.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
-    """Run again what MANIFEST describes: the same op-log hash and right data, or what differs."""
+    """Run again what a manifest, or the one in a bundle, describes: the same op-log hash, or what differs."""
     from kernbench_core.reruns import rerun as rerun_manifest
     from kernbench_core.runs import RunInterrupted
 
     try:
         again = _with_progress(
-            lambda on_progress: rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins),
+            lambda on_progress: rerun_manifest(
+                manifest, trust=options["trust"], on_progress=on_progress, plugins=shell.plugins
+            ),
             Path(manifest).name,
             options,
         )

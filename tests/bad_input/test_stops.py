@@ -134,7 +134,7 @@ def test_a_failing_run_with_json_is_one_object(folder: Any) -> None:
     assert (outcome.code, outcome.left) == (6, {"started"})
 
 
-@pytest.mark.parametrize("option", [("--out", "o"), ("--trace", "t.json")])
+@pytest.mark.parametrize("option", [("--out", "o"), ("--trace", "t.json"), ("--bundle", "b.tgz")])
 def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str]) -> None:
     """The run was right, so the sentence says so; no part of a file stays."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -144,9 +144,8 @@ def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert outcome.err == (
-        "error: the files of --trace and --out must be writable, but 'one of them' failed with 'File too large' after "
-        "the "
-        "run had ended well; make room or name another place.\n"
+        "error: the files of --trace, --bundle and --out must be writable, but 'one of them' failed with 'File too "
+        "large' after the run had ended well; make room or name another place.\n"
     )
     assert (outcome.code, outcome.out, outcome.left) == (2, "", frozenset())
 

@@ -136,9 +136,11 @@ def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: 
     file = tmp_path / "mine_bench.py"
     file.write_text('def bench(rt, n: int = 3):\n    """Do mine."""\n')
     named = open_bench("s", registry)
-    assert (named.name, named.registered, named.file) == ("s", True, None)
+    assert (named.name, named.registered, named.sources) == ("s", True, None)
     filed = open_bench(str(file), NOBODY)
-    assert (filed.name, filed.sentence, filed.registered, filed.file) == ("mine_bench", "Do mine.", False, file)
+    assert filed.sources is not None
+    found = (filed.name, filed.sentence, filed.registered, filed.sources.given)
+    assert found == ("mine_bench", "Do mine.", False, file)
     assert open_bench(sample, NOBODY).name == "sample"
 
 

@@ -16,6 +16,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.files import write_text
 from kernbench_core.manifest import (
     Manifest,
+    array_files,
     array_sha256,
     current_versions,
     describe_bench,
@@ -25,6 +26,7 @@ from kernbench_core.manifest import (
     read_manifest,
 )
 from kernbench_core.result import json_text
+from kernbench_core.sources import read_sources
 
 MANIFEST = Manifest(
     bench={"name": "gemm"},
@@ -101,13 +103,13 @@ def test_arrays_are_named_by_the_hash_of_their_file(tmp_path: Path) -> None:
         ({"a": array}, False, "params/a.npy"),
         ({"a": str(path)}, True, "params/a.npy"),
     ]:
-        described, arrays = describe_params({"a": array, "n": 3}, given, copied=copied)
+        described = describe_params({"a": array, "n": 3}, given, copied=copied)
         assert described == {"a": {"file": file, "sha256": digest, "shape": [2, 3]}, "n": 3}
-        assert list(arrays) == ["params/a.npy"]
+    assert list(array_files({"a": array, "n": 3})) == ["params/a.npy"]
 
 
 def test_benches_are_named_by_name_file_or_function(tmp_path: Path) -> None:
-    """A file is named by its hash, and without its folder when it is absolute."""
+    """A file is named by its hash, with the modules beside it, and without its folder when it is absolute."""
 
     def fn(rt: Any) -> None: ...
 
@@ -115,7 +117,14 @@ def test_benches_are_named_by_name_file_or_function(tmp_path: Path) -> None:
     path.write_text("x = 1\n")
     digest = hashlib.sha256(b"x = 1\n").hexdigest()
     assert describe_bench(Bench("gemm", fn, "", (), None, True), copied=True) == {"name": "gemm"}
-    assert describe_bench(Bench("mine", fn, "", (), path), copied=False) == {"file": "mine.py", "sha256": digest}
+    mine = Bench("mine", fn, "", (), read_sources(path))
+    assert describe_bench(mine, copied=False) == {"file": "mine.py", "sha256": digest}
+    assert describe_bench(mine, copied=True) == {"file": "bench/mine.py", "sha256": digest}
+    path.write_text("import helper\n")
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    digests = {"sha256": hashlib.sha256(b"import helper\n").hexdigest(), "modules": {"helper.py": digest}}
+    mine = attrs.evolve(mine, sources=read_sources(path))
+    assert describe_bench(mine, copied=False) == {"file": "mine.py", **digests}
     assert describe_bench(Bench("fn", fn, "", ()), copied=False) == {"function": f"{__name__}:{fn.__qualname__}"}
 
 

@@ -86,8 +86,8 @@ def test_a_bench_file_and_a_function_can_be_run(toy: ModuleType, tmp_path: Path)
     path.write_text("def bench(rt, n: int = 1):\n    rt.logged.append(-n)\n")
     result = run(path, "one", {"n": 4}, out=tmp_path / "out", plugins=toy.plugins)
     assert result.op_log.records == [-4]
-    assert result.manifest["bench"]["file"] == "mine.py"
-    assert (tmp_path / "out" / "mine.py").read_bytes() == path.read_bytes()
+    assert result.manifest["bench"]["file"] == "bench/mine.py"
+    assert (tmp_path / "out" / "bench" / "mine.py").read_bytes() == path.read_bytes()
 
     def mine(rt: Any) -> None:
         rt.logged.append("mine")

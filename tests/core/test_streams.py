@@ -143,11 +143,11 @@ def test_a_closed_error_stream_is_told_as_an_object_too() -> None:
 
 @pytest.mark.parametrize("option", ["--trace", "--out", "--topology", "--components"])
 def test_a_name_that_is_too_long_is_a_sentence(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], option: str
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     """Wherever a path can be given; nothing is run."""
     toy.engines.clear()
-    name = "x" * 300 + ".txt"
+    name = str(tmp_path / ("x" * 300 + ".txt"))
     assert main(["run", "toy", "--topology", "one", option, name], toy.plugins) == 2
     told = f"error: {name!r} must be usable, but that failed with 'File name too long'; make room, or name another.\n"
     assert capsys.readouterr().err == told
