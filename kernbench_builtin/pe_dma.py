@@ -190,6 +190,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         chunk.serialisation = tail - head
         self.ctx.issued += 1
         self.ctx.queues.pushed_bytes += nbytes
+        self.ctx.queues.under_way[chunk] = None
         self.emit(chunk, head, tail)
         self._end(chunk_msg, max(tail, self.out_ports[push.route[1]].available_at))
 
@@ -201,6 +202,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Put a chunk of a piece into its slot: the PE's scratchpad, or by a write of its own SRAM or HBM."""
         push = chunk.push
         self.ctx.note_one_way(chunk)
+        del self.ctx.queues.under_way[chunk]
         if push.came < 0.0:
             push.came = chunk.head
         if self._inside(push):

@@ -170,6 +170,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             self._finish(push.send, out)
 
     def _credit(self, credit: Credit, out: float) -> None:
+        del self.ctx.queues.under_way[credit]
         outgoing = self._outgoing[credit.queue.destination, credit.queue.channel]
         outgoing.given_back = credit.given_back
         self._pump(outgoing, out)
@@ -315,7 +316,9 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             return
         peer = pe_unit(self.ctx.design.pes[queue.source].prefix, UNIT)
         path = (self.id, *self._route(queue.source), peer)
-        self._emit(Credit(queue, self._credit_bytes, incoming.given_back, path), out)
+        credit = Credit(queue, self._credit_bytes, incoming.given_back, path)
+        self.ctx.queues.under_way[credit] = None
+        self._emit(credit, out)
 
     # Queues that go ---------------------------------------------------------------------------------------
 

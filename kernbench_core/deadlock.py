@@ -14,6 +14,7 @@ from attrs import field, frozen
 from kernbench_core.callsite import describe_site
 from kernbench_core.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
 from kernbench_core.launch_names import called
+from kernbench_core.lost import lost_messages
 from kernbench_core.naming import pe_prefix
 from kernbench_core.spelling import join_names
 from kernbench_core.units import format_time
@@ -58,6 +59,8 @@ def deadlock_report(ctx: RunContext, shared: Shared) -> str:
     lines += [f"  {line}" for line in _programs(shared, now)]
     found = waiting_kernels(ctx, shared)
     lines += _section("kernels that wait", _kernels(ctx, shared, found), _MOST_KERNEL_LINES)
+    lost = lost_messages(ctx)
+    lines += _section("messages that were lost", lost)
     lines += _section("PEs that were launched but never started", _never_started(ctx, shared))
     lines += _section("calls that only some ranks have made", _open_calls(shared), _MOST_CALL_LINES)
     if any(kernel.awaits for kernel in found):
@@ -72,7 +75,8 @@ def deadlock_report(ctx: RunContext, shared: Shared) -> str:
         return "\n".join(lines)
     lines += _section("components that are busy or hold messages", _components(ctx))
     cycle = shortest_cycle(waits(ctx))
-    lines.append("  wait-for cycle: " + (spell([*cycle, cycle[0]]) if cycle else "none; an answer was lost"))
+    none = f"none; {'a message' if lost else 'an answer'} was lost"
+    lines.append("  wait-for cycle: " + (spell([*cycle, cycle[0]]) if cycle else none))
     return "\n".join(lines)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernbench_core.commands import KernelCommand
     from kernbench_core.context import RunContext
     from kernbench_core.hazards import Hazards
+    from kernbench_core.messages import MsgBase
     from kernbench_core.queue_commands import QueueCommand, SendCmd
 
 __all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues", "SlotBlock"]
@@ -188,6 +189,8 @@ class Queues:
         self._neighbours: dict[tuple[int, str], int | None] = {}
         #: Payload bytes that have been put on the fabric, and those that have got into their slots.
         self.pushed_bytes = self.landed_bytes = 0
+        #: Messages on the fabric that nobody waits for: payload until it is in its slot, credits until they are noted.
+        self.under_way: dict[MsgBase, None] = {}
 
     def __iter__(self) -> Iterator[Queue]:
         return iter(self._queues.values())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernbench_core.bound import formula_latency, one_way_latency
 from kernbench_core.errors import SanityError
+from kernbench_core.lost import lost_messages
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.timing import resource_uses
 from kernbench_core.units import format_time
@@ -47,6 +48,7 @@ def _answered_once(ctx: RunContext) -> Iterator[str]:
     """Compare what was asked with what was answered; a second answer to one request is refused when it comes."""
     if ctx.issued != ctx.completed:
         yield f"{ctx.issued} memory transactions were sent but {ctx.completed} answered; each must be answered once."
+        yield from (f"{lost}." for lost in lost_messages(ctx))
     unfinished = 0 if ctx.op_logger is None else ctx.op_logger.unfinished
     if unfinished:
         yield f"{unfinished} ops began but never ended; each must end once."

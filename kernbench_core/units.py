@@ -17,7 +17,10 @@ from typing import Any
 from attrs import field, frozen
 
 GRID_NS = 2.0**-16
-"""The grid of simulated time, in nanoseconds: sums of its multiples are exact in a float64 up to 137 s."""
+"""The grid of simulated time, in nanoseconds: sums of its multiples are exact in a float64 up to `EXACT_NS`."""
+
+EXACT_NS = 2.0**37
+"""Simulated time that a run may reach, in nanoseconds (137 s): a float64 holds 53 bits, 16 of them below 1 ns."""
 
 _GRID_PER_NS = 2.0**16
 LARGEST = 10**18

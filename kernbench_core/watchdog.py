@@ -18,7 +18,7 @@ import attrs
 
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
-from kernbench_core.units import format_time
+from kernbench_core.units import EXACT_NS, format_time
 
 #: Wall time between two looks at the limits and two progress reports, in s.
 _LOOK_S = 0.2
@@ -103,7 +103,7 @@ class Watchdog:
         env, limits = self._env, self._limits
         most = _FEWEST_EVENTS
         looked = time.perf_counter()
-        until = math.inf if limits.max_sim_ns is None else limits.max_sim_ns
+        until = EXACT_NS if limits.max_sim_ns is None else min(EXACT_NS, limits.max_sim_ns)
         while not finished():
             left = env.advance(self._next_slice(most), until)
             if alarm.interrupted:
@@ -111,6 +111,11 @@ class Watchdog:
             if not left:
                 return
             if env.peek() > until:
+                if until == EXACT_NS:
+                    raise LimitError(
+                        f"the run reached {format_time(until)} of simulated time after {env.events} events, and later "
+                        f"times are not exact on the grid of 2^-16 ns; simulate less at once."
+                    )
                 raise LimitError(
                     f"the run reached its limit of {format_time(until)} of simulated time after {env.events} events; "
                     "raise --max-sim-time if it is only long."

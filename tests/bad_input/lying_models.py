@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernbench_builtin.forwarding import Forwarding
 from kernbench_builtin.hbm_ctrl import HbmCtrl
 from kernbench_builtin.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_builtin.pe_cpu import PeCpu
 from kernbench_builtin.pe_dma import PeDma
 from kernbench_builtin.pe_gemm import PeGemm
+from kernbench_builtin.pe_math import PeMath
 from kernbench_builtin.pe_mmu import PeMmu
 from kernbench_builtin.pe_scheduler import PeScheduler
 from kernbench_builtin.pe_tcm import PeTcm
+from kernbench_builtin.queue_messages import Credit, PushChunk
 from kernbench_core.component import ComponentBase
 from kernbench_core.registry import ComponentEntry
 
@@ -119,12 +122,58 @@ class Deaf(PeDma):
         """Do nothing."""
 
 
+class Lossy(Forwarding):
+    """Lose the fourth read of a DMA."""
+
+    seen = 0
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if getattr(msg, "op", "") == "read" and not msg.reply and msg.path[0].endswith("pe_dma"):
+            self.seen += 1
+            if self.seen == 4:
+                return
+        super().emit(msg, head, tail)
+
+
+class LossyAnswers(Forwarding):
+    """Lose answers to reads."""
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if getattr(msg, "op", "") != "read" or not msg.reply:
+            super().emit(msg, head, tail)
+
+
+class LossyPayload(Forwarding):
+    """Lose what PEs send each other."""
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if not isinstance(msg, PushChunk):
+            super().emit(msg, head, tail)
+
+
+class LossyCredits(Forwarding):
+    """Lose credits."""
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        if not isinstance(msg, Credit):
+            super().emit(msg, head, tail)
+
+
+class Swallow(PeMath):
+    """Take commands and do nothing with them."""
+
+    def __init__(self, node: Any, ctx: Any) -> None:
+        super().__init__(node, ctx)
+        self.arrive = lambda msg: None
+
+
 def kernbench_components() -> list[ComponentEntry]:
     """Register all of the above."""
     kinds = {
         "Halves": "hbm_ctrl", "Hasty": "hbm_ctrl", "HastyBanks": "hbm_ctrl", "TwiceMemory": "hbm_ctrl",
         "TwiceMmu": "pe_mmu", "Hurried": "pe_dma", "Deaf": "pe_dma", "Instant": "pe_gemm", "Busy": "pe_gemm",
-        "BusyScratchpad": "pe_tcm", "Prophet": "pe_cpu", "Impatient": "pe_scheduler",
+        "BusyScratchpad": "pe_tcm", "Prophet": "pe_cpu", "Impatient": "pe_scheduler", "Lossy": "router",
+        "LossyAnswers": "router", "LossyPayload": "router", "LossyCredits": "router", "Swallow": "pe_math",
     }  # fmt: skip
     return [
         ComponentEntry(f"lying.{name.lower()}", f"lying_models:{name}", kind=kind, sentence="Tell lies.")

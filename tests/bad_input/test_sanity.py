@@ -84,3 +84,53 @@ def test_a_deadlock_is_found_with_banks_too(folder: Any, lying: Plugins, tmp_pat
     assert outcome.err.startswith("error: deadlock at simulated time ")
     assert "kernel 'kernel' at " in outcome.err and "waits for tl.load from its pe_dma" in outcome.err
     assert (outcome.code, outcome.out, outcome.left) == (4, "", frozenset())
+
+
+LOSSES = """
+def kernel(x, tl):
+    me = tl.program_id(0)
+    if me == 0:
+        a = tl.load(x, shape=(4096,))
+        for _ in range(6):
+            tl.send(a, 1)
+    elif me == 1:
+        for _ in range(6):
+            a = tl.recv((4096,), "f32", 0)
+        tl.store(x, a + 1)
+
+
+def bench(rt):
+    rt.launch(kernel, rt.zeros((4096,)), grid=(2,))
+"""
+LOST = {
+    "Lossy": r"sip0\.cube0\.r0c0 \(lying\.lossy\) was the last to have the read of 4096 B from "
+    r"sip0\.cube0\.pe0\.pe_dma to sip0\.cube0\.hbm_ctrl\d, for tl\.load at \S*k\.py:5 \(op 0 of PE 0\)",
+    "LossyAnswers": r"sip0\.cube0\.r0c0 \(lying\.lossyanswers\) was the last to have the answer to the read of "
+    r"\d+ B from sip0\.cube0\.pe0\.pe_dma to sip0\.cube0\.hbm_ctrl0, for tl\.load at \S*k\.py:5 \(op 0 of PE 0\)",
+    "LossyPayload": r"sip0\.cube0\.r0c0 \(lying\.lossypayload\) was the last to have the payload of 4096 B from "
+    r"sip0\.cube0\.pe0\.pe_dma to sip0\.cube0\.pe1\.pe_dma, for tl\.send at \S*k\.py:7 \(op 1 of PE 0\)",
+    "LossyCredits": r"sip0\.cube0\.r\dc\d \(lying\.lossycredits\) was the last to have the credit of 8 B from "
+    r"sip0\.cube0\.pe1\.pe_ipcq to sip0\.cube0\.pe0\.pe_ipcq",
+    "Swallow": r"sip0\.cube0\.pe1\.pe_math \(lying\.swallow\) was the last to have the MathCmd of \d+ B from "
+    r"sip0\.cube0\.pe1\.pe_cpu to sip0\.cube0\.pe1\.pe_math, for tl\.add at \S*k\.py:11 \(op \d+ of PE 1\)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_who_loses_a_message_is_named(folder: Any, lying: Plugins, name: str) -> None:
+    """A read, an answer, payload and credits of a queue, a command: who had it, for which kernel line; exit code 4."""
+    folder.write("k.py", LOSSES)
+    model = f"lying.{name.lower()}"
+    kind = lying.components.get(model).kind
+    outcome = folder.run("k.py", "--topology", "tiny", "--set", f"components.{kind}.impl={model}", plugins=lying)
+    assert re.search(r"\n  messages that were lost:\n    " + LOST[name], outcome.err), outcome.err
+    assert (outcome.code, outcome.out, outcome.left) == (4, "", frozenset())
+
+
+def test_what_is_held_is_not_called_lost(folder: Any) -> None:
+    """Two kernels that wait for each other: their commands are where they belong, and nothing was lost."""
+    folder.write("k.py", "def kernel(tl):\n    tl.recv((4,), 'f32', 1 - tl.program_id(0))\ndef bench(rt):\n"
+                 "    rt.launch(kernel, grid=(2,))\n")  # fmt: skip
+    outcome = folder.run("k.py", "--topology", "tiny")
+    assert "lost" not in outcome.err
+    assert outcome.code == 4

@@ -14,6 +14,7 @@ import pytest
 
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import LimitError
+from kernbench_core.units import EXACT_NS, GRID_NS
 from kernbench_core.watchdog import Limits, Progress, WallTimeExceeded, Watchdog
 
 
@@ -89,6 +90,26 @@ def test_simulated_time_up_to_the_limit_is_allowed() -> None:
     assert str(caught.value) == (
         "the run reached its limit of 499.5 ns of simulated time after 500 events; "
         "raise --max-sim-time if it is only long."
+    )
+
+
+@pytest.mark.parametrize("limit", [None, 1e30])
+def test_simulated_time_ends_where_it_is_no_longer_exact(limit: float | None) -> None:
+    """At 2^37 ns every time on the grid, and one step less, is a float64 of its own; a step later one would be lost."""
+    assert EXACT_NS - GRID_NS < EXACT_NS == EXACT_NS + GRID_NS
+    env = Environment()
+    env.timeout(EXACT_NS)
+    Watchdog(env, Limits(max_sim_ns=limit), None).run(lambda: False)
+    assert env.now == EXACT_NS
+    env = Environment()
+    env.timeout(1.0)
+    env.timeout(EXACT_NS + 2 * GRID_NS)
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(max_sim_ns=limit), None).run(lambda: False)
+    assert env.now == 1.0
+    assert str(caught.value) == (
+        "the run reached 137.4 s of simulated time after 1 events, and later times are not exact on the grid of "
+        "2^-16 ns; simulate less at once."
     )
 
 

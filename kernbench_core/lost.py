@@ -1,0 +1,60 @@
+"""Messages that are neither answered nor held by anybody, once nothing is left to happen: who had each last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kernbench_core.callsite import describe_site
+from kernbench_core.commands import KernelCommand
+from kernbench_core.messages import MsgBase, Transaction
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+
+#: Messages that are told.
+_MOST = 4
+
+
+def lost_messages(ctx: RunContext) -> list[str]:
+    """Return a sentence for each of the first lost messages: the component that had it last, what it was, for whom."""
+    found = list(_lost(ctx))
+    told = [_told(ctx, msg) for msg in found[:_MOST]]
+    return [*told, f"and {len(found) - _MOST} more"] if len(found) > _MOST else told
+
+
+def _lost(ctx: RunContext) -> Iterator[MsgBase]:
+    """Yield messages that somebody waits for, or that must arrive, and that are not where they are told to be."""
+    asked = [msg for component in ctx.components.values() for msg in component.awaiting()]
+    waiting = [component.waits_in_words() for component in ctx.components.values()]
+    commands = [command for each in waiting if each is not None for command in each.commands]
+    posted = [] if ctx.graph.design is None else ctx.queues.under_way
+    for msg in (*asked, *posted, *commands):
+        node = ctx.components.get(msg.path[msg.hop]) if msg.path else None
+        if node is None or any(True for _ in node.awaiting()):
+            continue  # it waits in turn for what the message made it ask for
+        if msg not in node.waiting and all(msg is not served for served, _ in node.serving):
+            yield msg
+
+
+def _told(ctx: RunContext, msg: MsgBase) -> str:
+    node = ctx.components[msg.path[msg.hop]]
+    source, destination = (msg.path[-1], msg.path[0]) if msg.reply else (msg.path[0], msg.path[-1])
+    what = msg.op if isinstance(msg, Transaction) else msg.sort or type(msg).__name__
+    what += f" of {msg.total if isinstance(msg, Transaction) else msg.nbytes} B"
+    command = _command(msg)
+    whom = ""
+    if command is not None:
+        pe, issue = command.op_id
+        whom = f", for {command.call} at {describe_site(command.site)} (op {issue} of PE {pe})"
+    lost = f"{'the answer to ' if msg.reply else ''}the {what} from {source} to {destination}{whom}"
+    return f"{node.id} ({node.node.impl}) was the last to have {lost}"
+
+
+def _command(msg: MsgBase) -> KernelCommand | None:
+    """Return the command of a kernel that a message works for."""
+    found: object = msg
+    while found is not None and not isinstance(found, KernelCommand):
+        origin = found.origin if isinstance(found, MsgBase) else None
+        found = origin if origin is not None else getattr(getattr(found, "on_done", None), "__self__", None)
+    return found
