@@ -111,7 +111,7 @@ class CompositeLanguage(MathLanguage):
         site = call_site()
         command = CompositeCmd(self.op_id(), site, held, work, layouts, pinned)
         self.issue(command, wait)
-        return CompositeHandle(self, command.out, "tl.composite", site, None if wait else command)
+        return CompositeHandle(self, command.out, site, None if wait else command, target)
 
     def _check_tiles(self, **tiles: Any) -> None:
         for name, extent in tiles.items():

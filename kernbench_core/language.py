@@ -24,7 +24,7 @@ from kernbench_core.language_queues import QueueLanguage
 from kernbench_core.memory import TensorAllocation
 from kernbench_core.messages import Launch
 from kernbench_core.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
-from kernbench_core.tensor import Tensor
+from kernbench_core.tensor import CompositeHandle, Tensor
 from kernbench_core.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.typenames import TRITON_DTYPES, dtype_of
 from kernbench_core.values import FillValue
@@ -193,8 +193,11 @@ class TLContext(QueueLanguage):
 
         Through a tensor of pointers, or from one pointer with the value's shape (or `shape`) and `strides` in
         elements. Elements that `mask` turns off are not written; a mask that only phase 2 knows makes the store read,
-        merge and write the whole tile.
+        merge and write the whole tile. Of a composite's handle the output is copied, once it is complete.
         """
+        if isinstance(value, CompositeHandle):
+            self._store_composite(pointer, value, mask, shape, strides)
+            return
         self.check_operand(value, "store")
         single = isinstance(pointer, Pointer) and isinstance(pointer.offset, int)
         if single and shape is None and isinstance(value, Tensor | IndexTensor) and value.shape:
@@ -208,6 +211,44 @@ class TLContext(QueueLanguage):
             self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value))
             return
         self._merge(transfer, tile, pending, tensor)
+
+    def _store_composite(
+        self, pointer: Any, handle: CompositeHandle, mask: Any, shape: Sequence[int] | None, strides: Any
+    ) -> None:
+        """Read what a composite wrote back to the scratchpad, and store it: at once, or rows by rows where it is large.
+        """
+        handle.settle()
+        rows, whole = handle.shape[0], mask is not None or (shape is not None and tuple(shape) != handle.shape)
+        target: Ref | None = None
+        if isinstance(pointer, Ref):
+            target = pointer if pointer.shape == handle.shape else None
+        elif isinstance(pointer, Pointer) and isinstance(pointer.offset, int):
+            target = make_ref(pointer, handle.shape, strides, None, "tl.store")
+        if whole or target is None:
+            self.store(pointer, self._output(handle, 0, rows), mask, shape=shape, strides=strides)
+            return
+        direct_transfer(target, "tl.store")
+        room = self._state.tcm.fit.largest_hole // 2  # a cast needs a second tile
+        step = max(1, room // (handle.value.nbytes // rows))
+        for first in range(0, rows, step):
+            count = min(step, rows - first)
+            self.store(target.rows(first, count), self._output(handle, first, count))
+
+    def _output(self, handle: CompositeHandle, first: int, count: int) -> Tensor:
+        """Load some rows of what a composite wrote; KernelError where something else was written over them."""
+        site, state = call_site(), self._state
+        transfer = direct_transfer(handle.place.rows(first, count), "tl.store")
+        block = state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
+        tensor = handle.place.pointer.tensor
+        command = DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, state.memory, block)
+        self.issue(command)
+        if state.data and any(part.source is not handle.value for part in command.value.parts()):
+            raise KernelError(
+                f"tl.store at {describe_site(site)} must be given a composite whose output is still where it wrote it, "
+                f"in tensor {tensor.name!r}, and something was written over that of {handle.op} at "
+                f"{describe_site(handle.site)}; store the handle before that."
+            )
+        return Tensor(self, command.value, block, "tl.store", site)
 
     def _merge(self, transfer: Transfer, tile: Tensor, mask: Tensor, tensor: TensorAllocation) -> None:
         """Store under a mask that only phase 2 knows: read the old content, then merge and write in one command."""

@@ -127,6 +127,12 @@ class Ref:
         """Virtual address of the first element."""
         return _base(self.pointer)
 
+    def rows(self, first: int, count: int) -> Ref:
+        """Give `count` rows from number `first` on, as a tile of its own with the same strides."""
+        tensor = self.pointer.tensor
+        start = (self.base - tensor.va) // _ITEMSIZE[self.dtype] + first * self.strides[0]
+        return Ref(Pointer(tensor, start, self.dtype), (count, *self.shape[1:]), self.strides, self.dtype)
+
 
 @frozen
 class Transfer:

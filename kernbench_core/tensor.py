@@ -17,6 +17,7 @@ from kernbench_core.values import Value
 if TYPE_CHECKING:
     from kernbench_core.commands import KernelCommand
     from kernbench_core.language_math import MathLanguage
+    from kernbench_core.pointers import Ref
     from kernbench_core.tcm import TcmBlock
 
 
@@ -66,18 +67,50 @@ class Handle:
 
 
 class CompositeHandle(Handle):
-    """The result of a composite: in HBM, pending; wait for it with tl.wait, and tl.load what it wrote."""
+    """The result of a composite: in HBM at `place`, pending.
 
-    __slots__ = ()
+    Wait for it with tl.wait, tl.load what it wrote, or tl.store it to copy that. Its data is known only after phase 2:
+    whatever reads it is refused.
+    """
+
+    __slots__ = ("place",)
+
+    def __init__(
+        self, tl: MathLanguage, value: Value, site: CallSite, command: KernelCommand | None, place: Ref
+    ) -> None:
+        super().__init__(tl, value, "tl.composite", site, command)
+        self.place = place
 
     def numpy(self) -> NoReturn:
-        """Refuse: the data is known only after phase 2."""
-        self._refuse_data("reading a composite's result")
+        """Refuse."""
+        self._refuse_data("numpy()")
 
-    item = data = numpy
+    def item(self) -> NoReturn:
+        """Refuse."""
+        self._refuse_data("item()")
+
+    @property
+    def data(self) -> NoReturn:
+        """Refuse."""
+        self._refuse_data("data")
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        self._refuse_data("an element")
+
+    def __float__(self) -> NoReturn:
+        self._refuse_data("float()")
+
+    def __int__(self) -> NoReturn:
+        self._refuse_data("int()")
+
+    def __index__(self) -> NoReturn:
+        self._refuse_data("an index")
 
     def __bool__(self) -> NoReturn:
         self._refuse_data("a condition")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._refuse_data("an array")
 
     def __repr__(self) -> str:
         return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"

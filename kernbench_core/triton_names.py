@@ -25,7 +25,8 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
     {
         "load": "Extents need not be powers of two. Also `shape=`, `strides=`, `dtype=` from one pointer, and "
         "`wait=False`. Elements that the mask turns off hold `other`, or 0. Cache hints change nothing.",
-        "store": "Also `shape=`, `strides=` from one pointer. Visible at once; its time is simulated after.",
+        "store": "Also `shape=`, `strides=` from one pointer, and a composite's handle. Visible at once; its time is "
+        "simulated after.",
         "dot": "Any extents; two matrices. Operands must have one dtype, or be 8-bit floats. Precision hints change "
         "nothing.",
         "zeros": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",

@@ -448,3 +448,135 @@ def test_an_integer_in_an_epilogue_of_a_math_composite() -> None:
     c = rig.empty((2, 2), "int32")
     rig.run(kernel, rig.tensor(x), c)
     np.testing.assert_array_equal(rig.numpy(c), np.full((2, 2), (1 << 29) - 1, np.int32))
+
+
+# The handle ---------------------------------------------------------------------------------------------
+
+PLACES: dict[str, Any] = {
+    "pointer": lambda y, h, tl: tl.store(y, h),
+    "strides": lambda y, h, tl: tl.store(y, h, strides=(8, 1)),
+    "ref": lambda y, h, tl: tl.store(tl.ref(y + 3, (6, 5), (7, 1)), h),
+    "shape": lambda y, h, tl: tl.store(y, h, shape=(6, 5)),
+    "pointers": lambda y, h, tl: tl.store(y + tl.arange(0, 6)[:, None] * 6 + tl.arange(0, 5)[None, :], h),
+    "mask": lambda y, h, tl: tl.store(
+        y + tl.arange(0, 6)[:, None] * 5 + tl.arange(0, 5)[None, :], h, mask=tl.arange(0, 5)[None, :] < 3
+    ),
+}
+
+
+def _right(place: str, y: Any) -> Any:
+    """What `y` holds then, by numpy."""
+    steps = {"strides": (0, 8), "ref": (3, 7), "pointers": (0, 6)}.get(place, (0, 5))
+    want = y.copy()
+    for (row, column), number in np.ndenumerate(AB.astype(y.dtype)):
+        if place != "mask" or column < 3:
+            want[steps[0] + steps[1] * row + column] = number
+    return want
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("wait", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_stored_handle_is_waited_for_and_copied(place: str, wait: bool, dtype: Any) -> None:
+    """A read and a write of its bytes, after it has ended; the data is known after phase 2."""
+    rig = Rig()
+    start = np.full(64, -1, dtype)
+    y = rig.tensor(start, "y")
+
+    def kernel(a: Any, b: Any, c: Any, y: Any, tl: Any) -> None:
+        handle = tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, wait=wait)
+        PLACES[place](y, handle, tl)
+        assert not tl.load(y + 10).known
+
+    c = rig.empty((6, 5), "f32", "c")
+    rig.run(kernel, rig.tensor(A, "a"), rig.tensor(B, "b"), c, y)
+    np.testing.assert_array_equal(rig.numpy(y), _right(place, start))
+    cast = [] if dtype is np.float32 else ["cast"]
+    assert rig.ops() == ["composite_gemm", "dma_read", *cast, "dma_write", "dma_read"]
+    composite, read, *_, write, _ = rig.log
+    assert read.t_start >= composite.t_end and write.t_start >= read.t_end
+    assert (read.params["src_addr"], read.params["nbytes"]) == (c.segments[0].pa, 120)
+    assert write.params["nbytes"] == (18 if place == "mask" else 30) * np.dtype(dtype).itemsize
+    assert list(read.dependency_ids) == [0]
+
+
+def test_a_large_output_is_copied_in_pieces() -> None:
+    """What does not fit in the scratchpad goes through it rows by rows, and its space is given back."""
+    rig = Rig(tcm=1 << 10)
+    x = rig.tensor(np.arange(512, dtype=np.float32).reshape(32, 16))
+    c, y = rig.empty((32, 16)), rig.empty((32, 16), "f16")
+
+    def kernel(x: Any, c: Any, y: Any, tl: Any) -> None:
+        tl.store(y, tl.composite("math", tl.ref(x, (32, 16)), out=c, math_op="relu"))
+
+    rig.run(kernel, x, c, y)
+    np.testing.assert_array_equal(rig.numpy(y), np.arange(512).reshape(32, 16).astype(np.float16))
+    reads = [record for record in rig.log if record.op_name == "dma_read"]
+    assert len(reads) == 4 and sum(record.params["nbytes"] for record in reads) == 2048
+    assert rig.used_tcm() == 0
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_a_handle_whose_output_is_gone_is_refused(data: bool) -> None:
+    """The copy reads memory, where something else may stand: that is not what the handle says."""
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        handle = tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c)
+        tl.store(c + 7, 1.0)
+        tl.store(bias, handle)
+
+    def over(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        handle = tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c)
+        tl.store(c + 7, 1.0)
+        tl.store(c, handle)
+
+    rig = Rig(data=data)
+    if not data:  # nothing is known of what memory holds
+        run(over, rig)
+        return
+    with pytest.raises(KernelError) as caught:
+        run(over, rig)
+    first = over.__code__.co_firstlineno
+    assert str(caught.value).splitlines()[0] == (
+        f"tl.store at {__file__}:{first + 3} must be given a composite whose output is still where it wrote it, in "
+        f"tensor 'c', and something was written over that of tl.composite at {__file__}:{first + 1}; store the handle "
+        "before that."
+    )
+    with pytest.raises(KernelError) as caught:
+        run(kernel)
+    assert "must stay inside tensor 'bias'" in str(caught.value)
+
+
+ASKED: dict[str, Any] = {
+    "an element": lambda h: h[0, 0],
+    "float()": float,
+    "int()": int,
+    "an index": lambda h: [1][h],
+    "a condition": bool,
+    "item()": lambda h: h.item(),
+    "numpy()": lambda h: h.numpy(),
+    "data": lambda h: h.data,
+    "an array": np.asarray,
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("wait", [False, True])
+def test_the_data_of_a_handle_is_refused(asked: str, wait: bool) -> None:
+    """However it is read, waited for or not, the sentence says what to do."""
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        handle = tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, wait=wait)
+        ASKED[asked](handle)
+
+    with pytest.raises(PendingDataError) as caught:
+        run(kernel)
+    line = kernel.__code__.co_firstlineno + 1
+    told = str(caught.value).splitlines()[0]
+    asks = next(n for n in range(1, 1000) if told.startswith(f"{asked} at {__file__}:{n} must"))
+    assert asks in (line + 1, ASKED[asked].__code__.co_firstlineno if hasattr(ASKED[asked], "__code__") else line + 1)
+    assert told == (
+        f"{asked} at {__file__}:{asks} must have data that is known while the kernel runs, and the result of "
+        f"tl.composite made at {__file__}:{line} exists only after it; branch on loaded data or on integers computed "
+        "from it, or store the result and read it in the next launch."
+    )
