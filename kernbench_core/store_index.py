@@ -1,22 +1,20 @@
 """The index behind one address space of the memory store: pages of entries, and what reads need of them.
 
-An entry is one region of one write. Entries are filed under the pages they touch, on one of a few levels by their
-span, so that a strided tile and a tensor of gigabytes are both filed in a handful of pages. Newer entries hide older
-ones; an entry that no newer one overlaps is *clean*, and clean entries share no byte with each other.
+An entry is one region of one write, filed under the pages that it touches. Newer entries hide older ones; an entry that
+no newer one overlaps is *clean*, and clean entries share no byte with each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from attrs import define, field, frozen
 
+from kernbench_core.region_pages import RegionPages
 from kernbench_core.regions import Region, ascending_pieces, compose, covers, intersect, overlaps, runs, subtract
 from kernbench_core.values import OpId, Part, Shape, Value
 
-# (page shift, largest span in bytes that is filed on the level)
-_LEVELS: Final = ((10, 1 << 13), (16, 1 << 20), (24, 1 << 62))
 _CACHE_LIMIT: Final = 1 << 16
 _COMPACT_AT: Final = 64
 
@@ -63,7 +61,7 @@ class SpaceIndex:
 
     exact: dict[tuple[Region, ...], Write] = field(factory=dict)
     starts: dict[int, Write] = field(factory=dict)
-    _pages: tuple[dict[int, list[Entry]], ...] = field(factory=lambda: tuple({} for _ in _LEVELS))
+    _pages: RegionPages[Entry] = field(factory=RegionPages)
     _clean: set[Entry] = field(factory=set)
     _hidden: set[Entry] = field(factory=set)
     _cache: dict[tuple[Region, ...], _Remembered] = field(factory=dict)
@@ -108,13 +106,7 @@ class SpaceIndex:
 
     def touching(self, piece: Region) -> list[Entry]:
         """Return the entries that share a byte with an ascending region, newest first."""
-        found: dict[Entry, None] = {}
-        for level, (shift, _) in enumerate(_LEVELS):
-            pages = self._pages[level]
-            if pages:
-                for page in _pages_of(piece, shift, pages):
-                    found.update(dict.fromkeys(pages.get(page, ())))
-        out = [entry for entry in found if overlaps(entry.region, piece)]
+        out = [entry for entry in self._pages.near(piece) if overlaps(entry.region, piece)]
         if len(out) > 1:
             out.sort(key=_newest_first)
         return out
@@ -185,7 +177,7 @@ class SpaceIndex:
         return SpaceIndex(
             dict(self.exact),
             dict(self.starts),
-            tuple({page: list(held) for page, held in pages.items()} for pages in self._pages),
+            self._pages.fork(),
             set(self._clean),
             set(self._hidden),
             dict(self._cache),
@@ -218,14 +210,7 @@ class SpaceIndex:
     def _keep(self, entry: Entry, clean: bool) -> None:
         """Put an entry on the pages that it touches."""
         (self._clean if clean else self._hidden).add(entry)
-        level = _level_of(entry.region)
-        pages = self._pages[level]
-        for page in _pages_of(entry.region, _LEVELS[level][0], None):
-            held = pages.get(page)
-            if held is None:
-                pages[page] = [entry]
-            else:
-                held.append(entry)
+        self._pages.file(entry.region, entry)
 
     def _drop(self, entry: Entry) -> None:
         self._clean.discard(entry)
@@ -233,13 +218,7 @@ class SpaceIndex:
         start = entry.write.regions[0].base
         if self.starts.get(start) is entry.write and entry.offset == 0:
             del self.starts[start]
-        level = _level_of(entry.region)
-        pages = self._pages[level]
-        for page in _pages_of(entry.region, _LEVELS[level][0], None):
-            held = pages[page]
-            held.remove(entry)
-            if not held:
-                del pages[page]
+        self._pages.drop(entry.region, entry)
 
     def _take(self, entries: list[Entry], piece: Region, offset: int, parts: list[Part]) -> int:
         covered = 0
@@ -268,28 +247,3 @@ def _take_common(rest: Region, entry: Entry, piece: Region, offset: int, parts: 
 
 def _newest_first(entry: Entry) -> int:
     return -entry.sequence
-
-
-def _level_of(region: Region) -> int:
-    span = region.end - region.base
-    return next(level for level, (_, limit) in enumerate(_LEVELS) if span <= limit)
-
-
-def _pages_of(region: Region, shift: int, among: dict[int, Any] | None) -> Iterator[int] | range | list[int]:
-    """Return the pages that an ascending region touches, or of many only those that are `among` the given."""
-    if region.rows > 1 and region.pitch >> shift:
-        return _row_pages(region, shift)
-    first, last = region.base >> shift, (region.end - 1) >> shift
-    if among is not None and last - first > len(among):
-        return [page for page in among if first <= page <= last]
-    return range(first, last + 1)
-
-
-def _row_pages(region: Region, shift: int) -> Iterator[int]:
-    done = region.base >> shift
-    yield done
-    for start in range(region.base, region.end, region.pitch):
-        for page in range(start >> shift, ((start + region.row_bytes - 1) >> shift) + 1):
-            if page > done:
-                done = page
-                yield page
