@@ -23,7 +23,7 @@ from kernbench_core.tcm import TcmBlock
 from kernbench_core.values import Value
 
 if TYPE_CHECKING:
-    from kernbench_core.hazards import Use
+    from kernbench_core.hazards import HeldUse
     from kernbench_core.memory import TensorAllocation
 
 IMMEDIATE = "immediate"
@@ -61,7 +61,7 @@ class KernelCommand(Command):
         #: The op of another PE that is known to be over once the kernel has waited for this command.
         self.after: OpId | None = None
         #: What the hazard watch keeps of it, if there is one.
-        self.uses: tuple[Use, ...] = ()
+        self.uses: tuple[HeldUse, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -121,7 +121,7 @@ class AnyOf:
         #: What went wrong with a command, and what waiting for it orders, counts where that one is waited for.
         self.error: KernbenchError | None = None
         self.after: OpId | None = None
-        self.uses: tuple[Use, ...] = ()
+        self.uses: tuple[HeldUse, ...] = ()
         for command in self.commands:
             assert command.done.callbacks is not None, "a complete command need not be waited for"
             command.done.callbacks.append(self._first)

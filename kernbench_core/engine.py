@@ -71,6 +71,7 @@ class GraphEngine:
         functions: Mapping[str, str] | None = None,
         explain: bool = False,
         tcm_map: bool = False,
+        race_by: str = "pe",
         spill_rows: int = SPILL_ROWS,
         plugins: Plugins | None = None,
     ) -> None:
@@ -91,7 +92,9 @@ class GraphEngine:
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)
             self.ctx.on_demand = OnDemand(self.op_log, self.store, self.functions)
-            self.ctx.hazards = self.store.hazards = Hazards([p.prefix for p in graph.design.pes], lambda: self.env.now)
+            self.ctx.hazards = self.store.hazards = Hazards(
+                [p.prefix for p in graph.design.pes], lambda: self.env.now, race_by
+            )
             if tcm_map:
                 self.ctx.tcm_recorder = TcmRecorder(lambda: self.env.now)
             self.ctx.memory = DeviceMemory(graph.design)

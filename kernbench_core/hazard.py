@@ -12,8 +12,11 @@ from kernbench_core.elements import spell_index
 from kernbench_core.units import format_bytes, format_time
 from kernbench_core.values import OpId
 
-READ_IN_FLIGHT: Final = "read_in_flight"
-"""A PE reads bytes while another PE's write of them is on its way."""
+RACE_BY: Final = ("pe", "program")
+"""What is in order within a launch: all that a PE does, or what one program does."""
+
+UNORDERED_READ: Final = "unordered_read"
+"""One PE reads bytes that another writes, and nothing says who is first."""
 
 UNORDERED_WRITES: Final = "unordered_writes"
 """Two PEs write the same bytes, and nothing says who is last."""
@@ -29,7 +32,8 @@ RECYCLED_SLOT: Final = "recycled_slot"
 class HazardUse:
     """One side of a hazard: the op (None for what is no op), the call, the PE, the kernel line, and its times in ns.
 
-    `landed_ns` is None where the run ended before, and for what is no op: an allocation, a tl.free.
+    `landed_ns` is None where the run ended before, and for what is no op: an allocation, a tl.free. `writes` says
+    whether it writes a tensor or reads it; None in a scratchpad or slot.
     """
 
     op_id: OpId | None
@@ -38,6 +42,7 @@ class HazardUse:
     line: str
     issued_ns: float
     landed_ns: float | None
+    writes: bool | None = None
 
     def __str__(self) -> str:
         until = "" if self.landed_ns is None else f" to {format_time(self.landed_ns)}"
@@ -74,15 +79,23 @@ class Hazard:
         return f"{_WORDS[self.kind]}: {self.place}, {format_bytes(self.nbytes)}{times}"
 
     def lines(self, *, folders: bool = True) -> tuple[str, ...]:
-        """Say what it is, then each side on a line of its own; without `folders`, files by their names alone."""
+        """Say what it is, then each side on a line of its own, and what would order them, where anything does.
+
+        Without `folders`, files are told by their names alone.
+        """
         first, second = (
             side if folders else evolve(side, line=PurePath(side.line).name) for side in (self.first, self.second)
         )
-        return str(self), f"  {first}", f"  {second}"
+        return str(self), f"  {first}", f"  {second}", *([f"  {ORDERS}"] if self.kind in _ORDERED else [])
 
+
+ORDERS: Final = "a message (tl.send, tl.recv) or a launch that the host waits for in between orders them"
+"""What to do about uses of a tensor that nothing orders."""
+
+_ORDERED: Final = (UNORDERED_READ, UNORDERED_WRITES)
 
 _WORDS: Final[Mapping[str, str]] = {
-    READ_IN_FLIGHT: "read while another PE's write is in flight",
+    UNORDERED_READ: "a read and a write that nothing orders",
     UNORDERED_WRITES: "unordered writes",
     RECYCLED_TCM: "TCM range used after it was handed out again",
     RECYCLED_SLOT: "slot used after it was given back, so that the next message may overwrite it",

@@ -1,27 +1,26 @@
 """Hazards: uses of memory whose outcome depends on timing because nothing orders them. Found as commands are issued.
 
-What orders two uses is *happens-before*, kept with vector clocks. Each PE counts its own epochs; its clock holds, for
-every PE, the last epoch that is known to be over. A launch gives its PEs what the host knew when it was submitted; the
-host learns what the PEs of a launch know when it has waited for it; an edge between PEs (`publish`, `order`) hands on
-what the sender knew. A use is over once its command is complete and its kernel has waited for it.
+What orders two uses is *happens-before*: `clocks` says which came before which, whatever the simulated times are. Each
+use is compared with all earlier ones that share a byte with it, of every line and thread; of two uses that conflict the
+one that is issued later finds the other. A use is over once its command is complete and its kernel has waited for it.
 
-Nothing here needs data, and nothing is remembered once the host has waited for every launch.
+Nothing here needs data. Uses are forgotten when all that comes is ordered after them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve
 
-from kernbench_core.callsite import describe_site
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.clocks import Clocks, Thread
 from kernbench_core.elements import first_common, index_at, virtual_at
-from kernbench_core.hazard import READ_IN_FLIGHT, RECYCLED_TCM, UNORDERED_WRITES, Hazard, HazardUse
+from kernbench_core.hazard import RECYCLED_TCM, UNORDERED_READ, UNORDERED_WRITES, Hazard, HazardUse
+from kernbench_core.memory_uses import LastUse, TensorUses, UseGroup
 from kernbench_core.regions import Region, ascending_pieces, overlaps
-from kernbench_core.store_index import SpaceIndex, Write
-from kernbench_core.values import AbstractValue, OpId
+from kernbench_core.values import OpId
 
 if TYPE_CHECKING:
     from kernbench_core.commands import KernelCommand
@@ -29,112 +28,56 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch
     from kernbench_core.tcm import TcmBlock
 
-Clock = np.ndarray[Any, np.dtype[np.int64]]
-
-#: Launches that were waited for whose clocks are kept, for other host programs that wait for them too.
-_MOST_OVER: Final = 256
-
-_NO_VALUE: Final = AbstractValue((0,), "int8")
-
-
-class Use:
-    """One command's use of one tensor, or of a range of its PE's scratchpad (`tensor` None).
-
-    `virtual` and `physical` are the same bytes in the same order. `epoch` is the epoch in which the use was over, 0
-    before. What its PE knew when it issued the command is not kept: it matters for the earlier uses that it meets then.
-    """
-
-    __slots__ = (
-        "call", "end", "epoch", "issued", "landed", "op_id", "physical", "site", "start", "tensor", "virtual", "writes",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        command: KernelCommand,
-        tensor: TensorAllocation | None,
-        virtual: tuple[Region, ...],
-        physical: tuple[Region, ...],
-        writes: bool,
-        now: float,
-    ) -> None:
-        self.op_id = command.op_id
-        self.call = command.call
-        self.site = command.site
-        self.tensor = tensor
-        self.virtual = virtual
-        self.physical = physical
-        self.writes = writes
-        self.epoch = 0
-        self.issued = now
-        self.landed: float | None = None
-        self.start = self.end = -1
-
-    def pieces(self) -> tuple[Region, ...]:
-        """Return the bytes as ascending regions."""
-        return tuple(piece for region in self.physical for piece in ascending_pieces(region))
-
-    def meets(self, other: Use) -> bool:
-        """Tell whether two uses share a byte."""
-        for use in (self, other):
-            if use.start < 0:
-                use.start = min(piece.base for piece in use.pieces())
-                use.end = max(piece.end for piece in use.pieces())
-        if self.start >= other.end or other.start >= self.end:
-            return False
-        theirs = [piece for piece in other.pieces() if piece.base < self.end and self.start < piece.end]
-        return any(overlaps(mine, piece) for mine in self.pieces() for piece in theirs)
+#: Last uses that are kept before those that are over are looked for, and how many more than were left then.
+_TIDY_AT: Final = 1 << 13
 
 
 @define(eq=False)
-class _Watch:
-    """What is known of one tensor: reads and writes in flight, and the writes that are still to be ordered."""
+class _Use:
+    """One side of a hazard. `tensor` is None for a range of the PE's scratchpad."""
 
-    reads: dict[Use, None] = field(factory=dict)
-    writes: dict[Use, None] = field(factory=dict)
-    written: SpaceIndex = field(factory=SpaceIndex)
+    op_id: OpId
+    call: str
+    site: CallSite
+    tensor: TensorAllocation | None
+    virtual: tuple[Region, ...]
+    physical: tuple[Region, ...]
+    writes: bool | None
+    issued: float
+    landed: float | None = None
+
+
+HeldUse: TypeAlias = LastUse | _Use
+"""What a command keeps of each of its uses while it is in flight."""
 
 
 @define(eq=False)
 class _Pair:
     kind: str
-    first: Use | tuple[int, TcmBlock, float]
-    second: Use | tuple[int, TcmBlock, float]
+    first: _Use
+    second: _Use | tuple[int, TcmBlock, float]
     count: int = 1
 
 
-@define(eq=False)
-class _Pe:
-    """The clock of a PE, its own epoch, writes that its kernel has not waited for, and loose uses of its scratchpad."""
+class Hazards(Clocks):
+    """Watch the uses of memory of one run. `pes` names the PEs by index, `now` tells the simulated time in ns.
 
-    clock: Clock
-    epoch: int = 1
-    unwaited: dict[Use, None] = field(factory=dict)
-    loose: dict[Use, None] = field(factory=dict)
+    `race_by` is one of `hazard.RACE_BY`.
+    """
 
-
-@define(eq=False)
-class _Launched:
-    """What the host knew when it submitted a launch, and what the launch's PEs know at their ends."""
-
-    given: Clock
-    learnt: Clock
-
-
-class Hazards:
-    """Watch the uses of memory of one run. `pes` names the PEs by index, `now` tells the simulated time in ns."""
-
-    def __init__(self, pes: Sequence[str], now: Callable[[], float]) -> None:
+    def __init__(self, pes: Sequence[str], now: Callable[[], float], race_by: str = "pe") -> None:
+        super().__init__(len(pes), by_program=race_by == "program")
         self._names = pes
         self._now = now
-        self._nothing: Clock = np.zeros(len(pes), np.int64)
-        #: What each host program knows, by number; the first is the bench.
-        self._hosts: dict[int, Clock] = {0: self._nothing}
-        #: What the PEs of launches knew at their ends that some host program has waited for.
-        self._over: dict[Launch, Clock] = {}
-        self._pes: dict[int, _Pe] = {}
-        self._launches: dict[Launch, _Launched] = {}
-        self._published: dict[OpId, Clock] = {}
-        self._watches: dict[str, _Watch] = {}
+        self._tensors: dict[str, TensorUses] = {}
+        self._kept = 0
+        self._tidy_at = _TIDY_AT
+        #: By thread the uses that its kernel has not waited for, by their commands.
+        self._unwaited: dict[int, dict[OpId, tuple[LastUse, ...]]] = {}
+        #: By PE the uses of ranges of its scratchpad that their commands do not hold, by their commands.
+        self._loose: dict[int, dict[OpId, list[_Use]]] = {}
+        #: Sides of hazards whose commands are on their way.
+        self._on_the_way: dict[OpId, list[_Use]] = {}
         self._found: dict[tuple[object, ...], _Pair | Hazard] = {}
 
     @property
@@ -146,64 +89,22 @@ class Hazards:
         """What reports call a PE."""
         return self._names[pe]
 
-    # Edges ------------------------------------------------------------------------------------------
-
-    def launched(self, launch: Launch, program: int = 0) -> None:
-        """Note that a host program submits a launch: what it has waited for comes before the launch."""
-        self._launches[launch] = _Launched(self._hosts[program], self._nothing)
-
-    def begun(self, launch: Launch, pe: int) -> None:
-        """Note that a PE begins its programs of a launch: they come after what the host knew."""
-        known = self._launches.get(launch)
-        if known is not None:
-            self._learn(self._pe(pe), known.given)
+    # What is over -------------------------------------------------------------------------------------
 
     def ended(self, launch: Launch, pe: int) -> None:
         """Note that a PE has ended its programs of a launch; all of its commands are complete."""
         self.waited_for_all(pe)
-        released = self._release(pe)
-        known = self._launches.get(launch)
-        if known is not None:
-            known.learnt = np.maximum(known.learnt, released)
+        super().ended(launch, pe)
 
     def joined(self, launch: Launch, program: int = 0) -> None:
         """Note that a host program has waited for a launch: it comes before all that the program does from now on."""
-        known = self._launches.pop(launch, None)
-        learnt = self._over.get(launch) if known is None else known.learnt
-        if learnt is None:
-            return
-        self._hosts[program] = np.maximum(self._hosts[program], learnt)
-        if len(self._hosts) > 1:
-            self._over[launch] = learnt
-            if len(self._over) > _MOST_OVER:  # clocks are large, and a second program hardly ever waits for a launch
-                del self._over[next(iter(self._over))]
+        super().joined(launch, program)
         self._forget()
-
-    def program_started(self, program: int, parent: int) -> None:
-        """Note that one host program starts another, which knows what it knows."""
-        self._hosts[program] = self._hosts[parent]
 
     def program_ended(self, program: int, parent: int) -> None:
         """Note that a host program has ended, with all that it launched, and that its parent waits for it."""
-        self._hosts[parent] = np.maximum(self._hosts[parent], self._hosts.pop(program))
+        super().program_ended(program, parent)
         self._forget()
-
-    def _forget(self) -> None:
-        """Drop what all that comes is ordered after: everything, once the only host program knows of all launches."""
-        if not self._launches and len(self._hosts) == 1:
-            self._watches.clear()
-            self._published.clear()
-            self._over.clear()
-
-    def publish(self, op_id: OpId) -> None:
-        """Let an op of a PE (a send, an arrival at a barrier) carry all that the PE's kernel has waited for."""
-        self._published[op_id] = self._release(op_id[0])
-
-    def order(self, from_op: OpId, to_pe: int) -> None:
-        """Let what a PE issues from now on come after what `from_op` carries; called once, when it was received."""
-        carried = self._published.pop(from_op, None)
-        if carried is not None:
-            self._learn(self._pe(to_pe), carried)
 
     def waited(self, commands: Iterable[KernelCommand]) -> None:
         """Note that a kernel has waited for commands that did not block it."""
@@ -211,114 +112,122 @@ class Hazards:
             if command.after is not None:
                 self.order(command.after, command.op_id[0])
                 command.after = None
-            for use in command.uses:
-                state = self._pe(command.op_id[0])
-                if use in state.unwaited:
-                    del state.unwaited[use]
-                    use.epoch = state.epoch
+            if command.uses:
+                thread = self.thread(command.op_id[0])
+                uses = self._unwaited.get(thread.index, {}).pop(command.op_id, ())
+                _end(uses, thread)
 
     def waited_for_all(self, pe: int) -> None:
         """Note that a PE's kernel has waited for everything that it had in flight."""
-        state = self._pe(pe)
-        for use in state.unwaited:
-            use.epoch = state.epoch
-        state.unwaited.clear()
+        thread = self.thread(pe)
+        for uses in self._unwaited.pop(thread.index, {}).values():
+            _end(uses, thread)
 
-    def _learn(self, state: _Pe, clock: Clock) -> None:
-        if clock is not self._nothing:
-            state.clock = np.maximum(state.clock, clock)
+    def _forget(self) -> None:
+        """Drop what all that comes is ordered after, where that is everything; the rest goes when it is much."""
+        if self.forget_if_over():
+            self._tensors.clear()
+            self._kept, self._tidy_at = 0, _TIDY_AT
 
-    def _release(self, pe: int) -> Clock:
-        """Give what a PE knows now, its own epoch included, and begin its next epoch."""
-        state = self._pe(pe)
-        released = state.clock.copy()
-        released[pe] = state.epoch
-        state.epoch += 1
-        return released
+    def _tidy(self) -> None:
+        floor = self.floor()
+        self._kept = sum(tensor.tidy(floor) for tensor in self._tensors.values())
+        self._tidy_at = 2 * self._kept + _TIDY_AT
 
-    def _pe(self, pe: int) -> _Pe:
-        state = self._pes.get(pe)
-        if state is None:
-            state = self._pes[pe] = _Pe(self._nothing)
-        return state
-
-    # Uses -------------------------------------------------------------------------------------------
+    # Uses ---------------------------------------------------------------------------------------------
 
     def issued(self, command: KernelCommand, now: float) -> None:
         """Look at what a command uses, at its issue."""
-        state = self._pe(command.op_id[0])
-        uses = []
+        op_id = command.op_id
+        thread = self._threads.get(op_id[0]) or self.thread(op_id[0])
+        code, at = command.site
+        uses: list[HeldUse] = []
         for tensor, virtual, physical, writes in command.memory_uses():
-            use = Use(command, tensor, virtual, physical, writes, now)
-            watch = self._watches.get(tensor.whole)
-            if watch is None:
-                watch = self._watches[tensor.whole] = _Watch()
-            if writes:
-                self._check_write(watch, use, state.clock)
+            known = self._tensors.get(tensor.whole)
+            if known is None:
+                known = self._tensors[tensor.whole] = TensorUses()
+            group = (known.writes if writes else known.reads).get((physical, id(code), at))
+            if group is None:
+                group = UseGroup(tensor, physical, writes, command.call, command.site)
+                known.add(group)
+            use = group.last.get(thread.index)
+            if use is None:
+                use = group.last[thread.index] = LastUse(group, op_id, now)
+                self._kept += 1
             else:
-                for other in watch.writes:
-                    self._in_flight(other, use, state.clock)
-                watch.reads[use] = None
+                use.op_id, use.issued, use.landed = op_id, now, None
+            if group.meets:
+                self._compare(use, thread, tensor, virtual)
+            if command.blocking:  # while it waits, nobody learns of this epoch
+                use.epoch = thread.epoch
+            else:
+                use.pending += 1
             uses.append(use)
+        if uses and not command.blocking:
+            self._unwaited.setdefault(thread.index, {})[op_id] = tuple(uses)  # type: ignore[arg-type]
         for region in command.scratch_uses():
             if not any(region is block.region for block in command.blocks):
                 held = [block.region for block in command.blocks]
                 if first_common((region,), held) != (0, region.nbytes):
-                    loose = Use(command, None, (region,), (region,), True, now)
-                    state.loose[loose] = None
+                    loose = _Use(op_id, command.call, command.site, None, (region,), (region,), None, now)
+                    self._loose.setdefault(op_id[0], {}).setdefault(op_id, []).append(loose)
                     uses.append(loose)
         command.uses = tuple(uses)
+        if self._kept > self._tidy_at:
+            self._tidy()
 
     def landed(self, command: KernelCommand, now: float) -> None:
         """Note that a command is complete."""
-        state = self._pe(command.op_id[0])
+        op_id = command.op_id
         for use in command.uses:
-            use.landed = now
-            if use.tensor is None:
-                state.loose.pop(use, None)
-                continue
-            if command.blocking:
-                use.epoch = state.epoch
-            elif use.writes:  # nobody asks for a read again that has landed
-                state.unwaited[use] = None
-            watch = self._watches.get(use.tensor.whole)
-            if watch is not None:
-                (watch.writes if use.writes else watch.reads).pop(use, None)
+            if use.op_id is op_id:  # else the same line has used the same bytes again
+                use.landed = now
+        if self._loose:
+            self._loose.get(op_id[0], {}).pop(op_id, None)
+        for side in self._on_the_way.pop(op_id, ()):
+            side.landed = now
 
     def handed_out(self, pe: int, block: TcmBlock) -> None:
         """Look at a scratchpad range that is given to a new block."""
-        state = self._pes.get(pe)
-        if state is None or not state.loose:
-            return
-        for use in state.loose:
-            if overlaps(use.physical[0], block.region):
-                key = (RECYCLED_TCM, use.site, block.birth.site, pe)
-                self._count(key, RECYCLED_TCM, use, (pe, block, self._now()))
+        for uses in self._loose.get(pe, {}).values():
+            for use in uses:
+                if overlaps(use.physical[0], block.region):
+                    key = (RECYCLED_TCM, use.site, block.birth.site, pe)
+                    known = self._found.get(key)
+                    if isinstance(known, _Pair):
+                        known.count += 1
+                    else:
+                        self._found[key] = _Pair(RECYCLED_TCM, use, (pe, block, self._now()))
 
-    def _check_write(self, watch: _Watch, use: Use, clock: Clock) -> None:
-        for other in watch.reads:
-            self._in_flight(other, use, clock)
-        before: dict[Use, None] = {}
-        for piece in use.pieces():
-            for entry in watch.written.touching(piece):
-                before[entry.write.ticket] = None  # type: ignore[index]  # the index is ours: its tickets are uses
-        for earlier in before:
-            if _pe_of(earlier) != _pe_of(use) and not _over(earlier, clock):
-                self._count(_key(UNORDERED_WRITES, earlier, use), UNORDERED_WRITES, earlier, use)
-        watch.written.insert(Write(use.physical, _NO_VALUE, use))  # type: ignore[arg-type]
-        watch.writes[use] = None
+    def _compare(self, use: LastUse, thread: Thread, tensor: TensorAllocation, virtual: tuple[Region, ...]) -> None:
+        """Count the earlier uses that share a byte with this one, conflict with it, and are not known to be over."""
+        me, clock = thread.index, thread.clock
+        known = len(clock)
+        for group in use.group.meets:
+            for index, earlier in group.last.items():
+                if index != me and (earlier.pending or index >= known or clock[index] < earlier.epoch):
+                    self._count(earlier, use, tensor, virtual)
 
-    def _in_flight(self, earlier: Use, later: Use, clock: Clock) -> None:
-        """Count a read and a write that are under way at once; `clock` is what the PE of the later one knows."""
-        if _pe_of(earlier) != _pe_of(later) and earlier.meets(later) and not _over(earlier, clock):
-            self._count(_key(READ_IN_FLIGHT, earlier, later), READ_IN_FLIGHT, earlier, later)
-
-    def _count(self, key: tuple[object, ...], kind: str, first: Use, second: Use | tuple[int, TcmBlock, float]) -> None:
+    def _count(self, first: LastUse, second: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...]) -> None:
+        one, two = first.group, second.group
+        kind = UNORDERED_WRITES if one.writes and two.writes else UNORDERED_READ
+        lines = describe_site(one.site), describe_site(two.site)
+        key = (kind, tensor.whole, *sorted(lines))
         known = self._found.get(key)
         if isinstance(known, _Pair):
             known.count += 1
-        else:
-            self._found[key] = _Pair(kind, first, second)
+            return
+        earlier = self._side_of(first, one.tensor, ())
+        self._found[key] = _Pair(kind, earlier, self._side_of(second, tensor, virtual))
+
+    def _side_of(self, use: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...]) -> _Use:
+        group = use.group
+        side = _Use(
+            use.op_id, group.call, group.site, tensor, virtual, group.physical, group.writes, use.issued, use.landed
+        )
+        if use.landed is None:
+            self._on_the_way.setdefault(use.op_id, []).append(side)
+        return side
 
     def add(self, hazard: Hazard) -> None:
         """Count a hazard that somebody else found; those of one kind and the same two lines are one."""
@@ -334,8 +243,7 @@ class Hazards:
 
     def _told(self, pair: _Pair) -> Hazard:
         first, second = pair.first, pair.second
-        assert isinstance(first, Use)
-        if not isinstance(second, Use):
+        if not isinstance(second, _Use):
             pe, block, now = second
             told = HazardUse(None, block.birth.op, self._names[pe], describe_site(block.birth.site), now, None)
             shared = first_common(first.physical, [block.region])
@@ -344,30 +252,23 @@ class Hazards:
             return Hazard(
                 pair.kind, f"TCM of {self._names[pe]}", None, offset, shared[1], self._side(first), told, pair.count
             )
-        shared = first_common(second.physical, first.pieces())
-        assert shared is not None
+        pieces = [piece for region in first.physical for piece in ascending_pieces(region)]
+        shared = first_common(second.physical, pieces)
         tensor = second.tensor
-        assert tensor is not None
+        assert shared is not None and tensor is not None
         va = virtual_at(second.virtual, shared[0])
         return Hazard(
             pair.kind, tensor.name, index_at(tensor, va), va - tensor.va, shared[1],
             self._side(first), self._side(second), pair.count,
         )  # fmt: skip
 
-    def _side(self, use: Use) -> HazardUse:
-        return HazardUse(use.op_id, use.call, self._names[_pe_of(use)], describe_site(use.site), use.issued, use.landed)
+    def _side(self, use: _Use) -> HazardUse:
+        name, line = self._names[use.op_id[0]], describe_site(use.site)
+        return HazardUse(use.op_id, use.call, name, line, use.issued, use.landed, use.writes)
 
 
-def _pe_of(use: Use) -> int:
-    return use.op_id[0]
-
-
-def _over(earlier: Use, clock: Clock) -> bool:
-    """Tell whether the earlier use was over, and the PE with this clock knows."""
-    return earlier.epoch > 0 and bool(clock[_pe_of(earlier)] >= earlier.epoch)
-
-
-def _key(kind: str, first: Use, second: Use) -> tuple[object, ...]:
-    """Group hazards by what they are, by tensor and by the two kernel lines."""
-    assert first.tensor is not None
-    return kind, first.tensor.name, describe_site(first.site), describe_site(second.site)
+def _end(uses: Iterable[LastUse], thread: Thread) -> None:
+    """Let uses be over in the epoch that their thread is in."""
+    for use in uses:
+        use.pending -= 1
+        use.epoch = thread.epoch

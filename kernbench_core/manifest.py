@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
+from kernbench_core.hazard import RACE_BY
 
 if TYPE_CHECKING:
     from kernbench_core.bench import Bench
@@ -30,14 +31,14 @@ _LIMITS = ("max_events", "max_sim_ns", "timeout_s")
 #: What the fields of a manifest must be, in Python and in words.
 _FORMS: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(("bench", "params", "configuration", "limits", "versions"), (dict, "an object")),
-    **dict.fromkeys(("topology", "device"), (str, "text")),
+    **dict.fromkeys(("topology", "device", "race_by"), (str, "text")),
     "seed": (int, "an integer"),
     **dict.fromkeys(("data", "verify_data", "verify_ops"), (bool, "true or false")),
     "plugins": (list, "a list"),
     "op_log_sha256": (str | None, "text or null"),
 }
 #: Fields that manifests of earlier versions do not have.
-_LATER = ("verify_ops",)
+_LATER = ("verify_ops", "race_by")
 #: The distributions whose version may change what a run computes.
 _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 
@@ -65,6 +66,7 @@ class Manifest:
     plugins: tuple[Mapping[str, str], ...]
     op_log_sha256: str | None = None
     verify_ops: bool = False
+    race_by: str = "pe"
 
     @property
     def configuration_sha256(self) -> str:
@@ -122,6 +124,9 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     for name, (kind, must_be) in _FORMS.items():
         if name in found and not isinstance(found[name], kind):
             yield f"{name} is {found[name]!r}, not {must_be}"
+    race_by = found.get("race_by", RACE_BY[0])
+    if isinstance(race_by, str) and race_by not in RACE_BY:
+        yield f"race_by is {race_by!r}, not {' or '.join(map(repr, RACE_BY))}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
     modules = found["bench"].get("modules", {}) if isinstance(found["bench"], dict) else {}

@@ -103,6 +103,7 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         trace=None,
         out=None,
         plugins=plugins,
+        race_by=old.race_by,
     )
 
 

@@ -72,7 +72,9 @@ class KernelRunner:
         hazards = state.store.hazards
         if hazards is not None:
             hazards.begun(launch, state.pe)
-        for program in launch.programs.get(state.pe, ()):
+        for turn, program in enumerate(launch.programs.get(state.pe, ())):
+            if hazards is not None:
+                hazards.turned(state.pe, turn)
             yield from self._run_program(env, launch, state, program, signature)
         if hazards is not None:
             hazards.ended(launch, state.pe)

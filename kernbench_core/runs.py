@@ -16,6 +16,7 @@ from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
 from kernbench_core.errors import ConfigError, KernbenchError, KernelError, UsageError
 from kernbench_core.files import same_folder
+from kernbench_core.hazard import RACE_BY
 from kernbench_core.manifest import (
     Manifest,
     current_plugins,
@@ -89,6 +90,7 @@ class Request:
     tcm_map: bool = False
     strict_races: bool = False
     verify_ops: bool = False
+    race_by: str = "pe"
 
     @property
     def keeps_inputs(self) -> bool:
@@ -114,6 +116,7 @@ def run(
     explain: bool = False,
     tcm_map: bool = False,
     strict_races: bool = False,
+    race_by: str = "pe",
     max_events: int | None = None,
     max_sim_ns: float | None = None,
     timeout_s: float | None = None,
@@ -128,8 +131,9 @@ def run(
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
     keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result and op log, `bundle` one file
     that `rerun` takes anywhere. `explain` has the result say why the run took as long as it did, `tcm_map` what the
-    scratchpads held; `strict_races` raises RaceError when there is a hazard. `plugins` default to the installed ones.
-    Relative paths start from the folder that is the current one now.
+    scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
+    "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `plugins`
+    default to the installed ones. Relative paths start from the folder that is the current one now.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
     Ctrl-C. Nothing is written unless the run ends well.
@@ -142,6 +146,8 @@ def run(
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=2)
     _check_values(seed, params, set)
+    if race_by not in RACE_BY:
+        raise UsageError(f"race_by must be {' or '.join(map(repr, RACE_BY))}, not {race_by!r}.")
     for wanted, option in ((verify_data, "--verify-data"), (verify_ops, "--verify-ops")):
         if wanted and not data:
             raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
@@ -172,6 +178,7 @@ def run(
             tcm_map=tcm_map,
             strict_races=strict_races,
             verify_ops=verify_ops,
+            race_by=race_by,
             **outputs,  # type: ignore[arg-type]
         )
         if request.out is not None:
@@ -256,6 +263,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
         functions={name: entry.target for name, entry in request.plugins.ops.items()},
         explain=request.explain,
         tcm_map=request.tcm_map,
+        race_by=request.race_by,
         plugins=request.plugins,
     )
     if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
@@ -390,4 +398,5 @@ def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
         versions=current_versions(),
         plugins=current_plugins(request.plugins),
         op_log_sha256=op_log_sha256,
+        race_by=request.race_by,
     )

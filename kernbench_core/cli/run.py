@@ -60,6 +60,13 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 @click.option("--trace", metavar="FILE", help="Write a timeline (.json or .json.gz) for Perfetto.")
 @click.option("--tcm-map", is_flag=True, help="Show what the scratchpads held over time, and at the peak.")
 @click.option("--strict-races", is_flag=True, help="Exit with 7 when uses of memory race (hazards).")
+@click.option(
+    "--race-by",
+    type=click.Choice(["pe", "program"]),
+    default="pe",
+    show_default=True,
+    help="What is in order within a launch: all that a PE does, or what one program does.",
+)
 @click.option("--out", metavar="DIR", help="Write manifest, result and op log into a folder.")
 @click.option("--bundle", metavar="FILE", help="Write all it takes to run this elsewhere into one file (.tar.gz).")
 @click.option("--max-events", metavar="N", type=Whole(1), help="Stop after this many simulator events.")
@@ -97,6 +104,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             explain=options["explain"],
             tcm_map=options["tcm_map"],
             strict_races=options["strict_races"],
+            race_by=options["race_by"],
             max_events=options["max_events"],
             max_sim_ns=max_sim_ns,
             timeout_s=None if timeout_ns is None else timeout_ns * 1e-9,

@@ -43,16 +43,16 @@ def test_the_verdict_names_hazards(race: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.rstrip().endswith("data verified: 1 tensor, largest error 0, 1 hazard")
     assert main(["run", str(race), "--topology", "tiny"]) == 0
     text = capsys.readouterr().out
-    assert "  unordered writes: x[0], 32 B, 3 such pairs\n" in text
+    assert "  unordered writes: x[0], 32 B, 6 such pairs\n" in text
     assert text.count("    tl.store at race.py:6 on sip0.cube0.pe") == 2
     assert "-v lists them" not in text.partition("not modelled")[0]
     assert main(["run", str(race), "--topology", "tiny", "-v"]) == 0
     text = capsys.readouterr().out
-    assert "unordered writes: x[0], 32 B, 3 such pairs\n" in text
+    assert "unordered writes: x[0], 32 B, 6 such pairs\n" in text
     assert text.count(f"  tl.store at {race}:6 on sip0.cube0.pe") == 2
     assert main(["run", str(race), "--topology", "tiny", "--json", "--no-data"]) == 0
     (hazard,) = json.loads(capsys.readouterr().out)["hazards"]
-    assert (hazard["kind"], hazard["name"], hazard["index"], hazard["count"]) == ("unordered_writes", "x", [0], 3)
+    assert (hazard["kind"], hazard["name"], hazard["index"], hazard["count"]) == ("unordered_writes", "x", [0], 6)
     assert hazard["first"]["line"] == hazard["second"]["line"] == f"{race}:6"
 
 
@@ -63,10 +63,12 @@ def test_strict_races_exit_with_7(race: Path, tmp_path: Path, capsys: pytest.Cap
     assert main(given) == 7
     told = capsys.readouterr()
     assert len(json.loads(told.out)["hazards"]) == 1
-    first, second, *sides = told.err.splitlines()[-4:]
+    first, second, *sides, orders = told.err.splitlines()[-5:]
     assert first == "error: bench 'race' must have no hazards with --strict-races, and has 1 hazard; the first is"
-    assert second == "unordered writes: x[0], 32 B, 3 such pairs"
+    assert second == "unordered writes: x[0], 32 B, 6 such pairs"
     assert all(side.startswith(f"  tl.store at {race}:6 on sip0.cube0.pe") for side in sides)
+    assert len(sides) == 2
+    assert orders == "  a message (tl.send, tl.recv) or a launch that the host waits for in between orders them"
     assert not (out / "result.json").exists()
     with pytest.raises(RaceError) as caught:
         kb.run(race, "tiny", strict_races=True)

@@ -77,7 +77,7 @@ def test_a_message_orders_what_its_sender_had_waited_for() -> None:
     assert hazards(passed(stores=True, sends=True)) == []
     assert hazards(passed(stores=False, sends=True)) == []
     assert hazards(passed(stores=True, sends=False)) == [("unordered_writes", "tl.store", "tl.store")]
-    assert hazards(passed(stores=False, sends=False)) == [("read_in_flight", "tl.store", "tl.load")]
+    assert hazards(passed(stores=False, sends=False)) == [("unordered_read", "tl.store", "tl.load")]
 
 
 def test_a_receipt_orders_only_once_it_was_waited_for() -> None:
