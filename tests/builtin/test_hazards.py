@@ -112,3 +112,119 @@ def test_the_map_of_a_run_changes_no_hash() -> None:
     assert mapped.tcm_map is not None
     assert len(mapped.tcm_map.uses) == 4
     assert mapped.to_json()["tcm_map"][0]["peak_bytes"] == mapped.tcm_map.uses[0].peak_bytes > 0
+
+
+def test_polling_a_flag_in_memory_is_a_hazard() -> None:
+    """The flag and the data that it guards: a store, a flag, a poll, a load. A message instead of the flag orders."""
+
+    def polled(x: Any, flag: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.store(x, tl.full((8,), 1.0, "f32"))
+            tl.store(flag, tl.full((1,), 1, "int32"))
+        elif tl.program_id(0) == 1:
+            while not tl.load(flag, shape=(1,)).item():
+                pass
+            tl.load(x, shape=(8,))
+
+    def sent(x: Any, flag: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.store(x, tl.full((8,), 1.0, "f32"))
+            tl.send(tl.full((1,), 1, "int32"), 1)
+        elif tl.program_id(0) == 1:
+            tl.recv((1,), "int32", 0)
+            tl.load(x, shape=(8,))
+
+    def bench(rt: Any, kernel: Any) -> None:
+        rt.launch(kernel, rt.zeros((8,), name="x"), rt.zeros((1,), "int32", name="flag"))
+
+    def found(kernel: Any) -> list[tuple[str, str]]:
+        return sorted((h.kind, h.name) for h in kb.run(lambda rt: bench(rt, kernel), "tiny").hazards)
+
+    assert found(polled) == [("unordered_read", "flag"), ("unordered_read", "x")]
+    assert found(sent) == []
+
+
+@pytest.mark.parametrize(
+    ("one_launch", "race_by", "count"), [(True, "pe", 0), (True, "program", 2), (False, "program", 0)]
+)
+def test_programs_of_one_launch_on_one_pe(one_launch: bool, race_by: str, count: int) -> None:
+    """They are in order; by program only those of different launches are, which queue at their PE."""
+
+    def add_up(x: Any, first: int, last: int, tl: Any) -> None:
+        if tl.program_id(0) in (first, last):
+            tl.store(x, tl.load(x, shape=(1,)) + 1.0)
+
+    def bench(rt: Any) -> None:
+        x = rt.zeros((1,), name="x")
+        first, last = 1, 1 + rt.n_pes
+        for one, two in [(first, last)] if one_launch else [(first, first), (last, last)]:
+            rt.launch(add_up, x, one, two, grid=(2 * rt.n_pes,), wait=False)
+
+    result = kb.run(bench, "tiny", race_by=race_by)
+    assert len(result.hazards) == count
+    assert all(hazard.first.pe == hazard.second.pe == "sip0.cube0.pe1" for hazard in result.hazards)
+
+
+def test_a_message_between_programs_of_one_pe_orders_them() -> None:
+    """Program 0 tells PE 1, whose second program tells the second program of PE 0: in order, by program too."""
+
+    def kernel(x: Any, told: bool, tl: Any) -> None:
+        me, tile = tl.program_id(0), tl.zeros((1,), "f32")
+        if me == 0:
+            tl.store(x, tile)
+            if told:
+                tl.send(tile, 1)
+        elif me == 5 and told:
+            tl.send(tl.recv((1,), "f32", 0), 0)
+        elif me == 4:
+            if told:
+                tl.recv((1,), "f32", 1)
+            tl.store(x, tile)
+
+    def bench(rt: Any, told: bool) -> None:
+        rt.launch(kernel, rt.zeros((1,), name="x"), told, grid=(8,))
+
+    assert kb.run(bench, "tiny", {"told": True}, race_by="program").hazards == ()
+    (hazard,) = kb.run(bench, "tiny", {"told": False}, race_by="program").hazards
+    assert hazard.kind == "unordered_writes"
+    assert kb.run(bench, "tiny", {"told": False}).hazards == ()
+
+
+PROGRAMS = '''
+def add_up(x, tl):
+    tl.store(x, tl.load(x, shape=(1,)) + 1.0)
+
+
+def bench(rt):
+    """Add up."""
+    rt.launch(add_up, rt.zeros((1,), name="x"), grid=(2,))
+'''
+
+
+def test_race_by_is_an_option_and_part_of_the_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command line, --strict-races, a rerun; manifests that do not say it are by PE; anything else is refused."""
+    path = tmp_path / "programs.py"
+    path.write_text(PROGRAMS)
+    given = ["run", str(path), "--topology", "tiny", "--set", "cube.pes=1", "--race-by", "program"]
+    assert main([*given, "--strict-races", "-q"]) == 7
+    out = tmp_path / "out"
+    capsys.readouterr()
+    assert main([*given, "-q", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(", 2 hazards")
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["race_by"] == "program"
+    assert len(kb.rerun(out / "manifest.json").result.hazards) == 2
+    del manifest["race_by"]
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    assert kb.rerun(out / "manifest.json").result.hazards == ()
+    manifest["race_by"] = "warp"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(kb.UsageError) as refused:
+        kb.rerun(out / "manifest.json")
+    assert str(refused.value) == (
+        f"manifest {str(out / 'manifest.json')!r} must be as a run wrote it, but race_by is 'warp', not 'pe' or "
+        "'program'."
+    )
+    with pytest.raises(kb.UsageError) as refused:
+        kb.run(path, "tiny", race_by="warp")
+    assert str(refused.value) == "race_by must be 'pe' or 'program', not 'warp'."
