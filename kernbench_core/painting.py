@@ -20,10 +20,13 @@ _UNITS: Final[tuple[DType, ...]] = (np.dtype(np.uint64), np.dtype(np.uint32), np
 
 def covered(places: Sequence[Region], nbytes: int) -> bool:
     """Tell whether regions, overlapping or not, hold every byte from 0 to `nbytes`."""
-    if any(place.contiguous and place.base <= 0 and place.base + place.nbytes >= nbytes for place in places):
+    if not nbytes or any(p.contiguous and p.base <= 0 and p.base + p.nbytes >= nbytes for p in places):
         return True
     if sum(place.nbytes for place in places) < nbytes:
         return False
+    rows, pitch = places[0].rows, places[0].pitch
+    if rows * pitch == nbytes and all(p.rows == rows and p.pitch == pitch and p.base < pitch for p in places):
+        return covered([Region(place.base, place.row_bytes) for place in places], pitch)  # columns: each row is alike
     runs = [
         (place.base, place.nbytes, 1, 0) if place.contiguous else (place.base, place.row_bytes, place.rows, place.pitch)
         for place in places

@@ -76,10 +76,12 @@ class Cpu:
 class Rig:
     """A device whose kernels can be run and whose tensors can be read back after phase 2."""
 
-    def __init__(self, pes: int = 1, data: bool = True, overhead: float = 1.0, **capacities: int) -> None:
+    def __init__(
+        self, pes: int = 1, data: bool = True, overhead: float = 1.0, log: OpLog | None = None, **capacities: int
+    ) -> None:
         self.design = design(pes, **capacities)
         self.ctx = Context(self.design, data)
-        self.log = OpLog()
+        self.log = OpLog() if log is None else log
         self.logger = OpLogger(self.log)
         self.ctx.on_demand = OnDemand(self.log, self.ctx.store, {})
         self.known: dict[int, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from kernbench_core.errors import NoDataError, PendingDataError
 from kernbench_core.executor import DataExecutor
+from kernbench_core.oplog import OpLog
+from kernbench_core.oplog_file import load_run, save_run
 from tests.core.kernel_rig import Rig
 
 
@@ -169,6 +172,31 @@ def test_what_pes_send_on_is_known_as_well() -> None:
     rig.run(double, x, y)
     rig.run(reader, y)
     assert seen == {0: 0, 1: 8}
+
+
+@pytest.mark.parametrize("spill_rows", [2, 1 << 20])
+def test_a_saved_run_confirms_what_was_read(spill_rows: int, tmp_path: Path) -> None:
+    """Executed anew from the saved log, in files or not, the data is what the kernels branched on."""
+    seen: list[float] = []
+
+    def reader(y: Any, z: Any, tl: Any) -> None:
+        at = 4 * tl.program_id(0) + tl.arange(0, 4)
+        turned = tl.load(y + (at + 4) % 8)
+        seen.append(turned[3])
+        tl.store(z + at, turned + (1.0 if turned[3] > 10 else 0.0))
+
+    rig = Rig(pes=2, log=OpLog(spill_rows))
+    x, y, z = rig.tensor(np.arange(8, dtype=np.float32)), rig.empty((8,)), rig.empty((8,))
+    rig.run(double, x, y)
+    rig.run(reader, y, z)
+    rig.run(reader, z, y)
+    save_run(tmp_path / "run", rig.log, rig.ctx.store)
+    saved = load_run(tmp_path / "run").executor()
+    saved.run()
+    found = [saved.store.read("hbm", t.regions, (8,), "f32") for t in (z, y)]
+    np.testing.assert_array_equal(found[0], [9, 11, 13, 15, 0, 2, 4, 6])
+    np.testing.assert_array_equal(found[1], [0, 2, 4, 6, 10, 12, 14, 16])
+    assert sorted(seen) == [6, 6, 14, 15]
 
 
 def test_without_data_reading_says_so() -> None:

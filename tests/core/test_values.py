@@ -173,3 +173,25 @@ def test_an_assembly_with_a_hole_is_an_error(places: list[tuple[int, int, int, i
         "The parts of AssemblyValue(int8[12], ready) must cover all of its 12 bytes, and leave some open; paint them "
         "over a ground."
     )
+
+
+@pytest.mark.parametrize("missing", [None, 0, 1, 3])
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_columns_cover_a_matrix_together_or_not(missing: int | None, overlap: int) -> None:
+    """Strided parts of one pitch, as columns dealt to several memories come."""
+    parts = [
+        Part(Region(2 * i, width, 3, 8), adopt(np.full(9, i, np.int8)), Region(0, 3 * width))
+        for i, width in enumerate((2 + overlap, 2 + overlap, 2 + overlap, 2))
+        if i != missing
+    ]
+    made = AssemblyValue((3, 8), "int8", tuple(parts))
+    if missing is None:
+        assert made.array().tolist() == [[0, 0, 1, 1, 2, 2, 3, 3]] * 3
+    else:
+        with pytest.raises(StoreError):
+            made.array()
+
+
+def test_nothing_is_covered_by_nothing() -> None:
+    """What a store moves whose mask is off everywhere has no parts and no bytes."""
+    assert AssemblyValue((0,), "f32", ()).array().shape == (0,)
