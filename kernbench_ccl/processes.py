@@ -1,8 +1,9 @@
-"""Processes that simulate or prove beside this one: they end with the block that started them, however it ends."""
+"""Processes that simulate or prove beside this one: they end with the block that started them, or with its process."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,11 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Final, NoReturn
+
+from kernbench_core.lifeline import end_with
+
+_PATIENCE_S = 2.0
+"""How long a process may take to end when it is told to, before it is made to, in s."""
 
 TERMINATED: Final = 128 + signal.SIGTERM
 """The exit code of a command that SIGTERM ended."""
@@ -22,7 +28,7 @@ def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
     resource_tracker.ensure_running()  # where it cannot start, semaphores made before it would stay for ever
     with _orderly_end():
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
         try:
             yield pool
         finally:
@@ -31,7 +37,10 @@ def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
             for child in started:
                 child.terminate()
             for child in started:
-                child.join()
+                child.join(_PATIENCE_S)
+                if child.is_alive():
+                    child.kill()
+                    child.join()
 
 
 @contextmanager
@@ -52,6 +61,7 @@ def _end(number: int, frame: object) -> NoReturn:
     raise SystemExit(TERMINATED)
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one, which ends it."""
+def _begin(parent: int) -> None:
+    """Leave Ctrl-C to the process that started this one, which ends it; and end when that process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with(parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from multiprocessing import resource_tracker
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +77,51 @@ def test_no_semaphore_is_made_before_who_removes_it(monkeypatch: pytest.MonkeyPa
     with pytest.raises(OSError, match="Too many open files"), process_pool(2):
         pass
     assert made == []
+
+
+def descendants(parent: int) -> set[int]:
+    """Return the processes that a process has started, and those that they have."""
+    found, parents = set[int](), dict[int, int]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it may end while we look
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    while True:
+        more = {pid for pid, its_parent in parents.items() if its_parent in found | {parent}} - found
+        if not more:
+            return found
+        found |= more
+
+
+def semaphores(pid: int) -> set[Path]:
+    """Return the files of the named semaphores that a process has opened."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return {Path(line.split()[-1]) for line in maps.splitlines() if "/dev/shm/sem.mp-" in line}
+
+
+def running(pid: int) -> bool:
+    """Return whether a process runs: a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks at the processes through /proc")
+def test_a_killed_table_takes_its_processes_and_semaphores_with_it() -> None:
+    """SIGKILL leaves no time for anything: the processes see to it themselves, also one that is in C code for ever."""
+    with subprocess.Popen(
+        [sys.executable, "-c", MAIN, *LONG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as table:
+        for line in table.stdout:
+            if line.strip().startswith("1024"):
+                break
+        started = descendants(table.pid)
+        held = set().union(*(semaphores(pid) for pid in started))
+        assert len(started) >= 2
+        assert held
+        table.kill()
+    deadline = time.monotonic() + 60
+    while any(running(pid) for pid in started) or any(file.exists() for file in held):
+        left = {pid for pid in started if running(pid)}
+        assert time.monotonic() < deadline, (left, [file for file in held if file.exists()])
+        time.sleep(0.05)
