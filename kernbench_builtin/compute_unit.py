@@ -13,7 +13,7 @@ from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
 
 OVERHEAD = Param("overhead", "time", "10 ns", "Start-up time of a product or op.", minimum=0)
-SERVERS = Param("servers", "int", 1, "Units that share the queue.", minimum=1)
+SERVERS = Param("servers", "int", 1, "Units that share the queue.", minimum=1, maximum=1024)
 OPERAND_BANDWIDTH = Param(
     "operand_bandwidth",
     "bandwidth",

@@ -33,7 +33,7 @@ tools/derive_hbm.py (efficiency, factors).
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "10 ns", "Controller pipeline latency, per request."),
-        Param("channels", "int", 4, "Pseudo-channels of this slice.", minimum=1),
+        Param("channels", "int", 4, "Pseudo-channels of this slice.", minimum=1, maximum=1024),
         Param("channel_bandwidth", "bandwidth", "25.6 GB/s", "Peak rate of one pseudo-channel.", positive=True),
         Param("efficiency", "float", 0.923, "Fraction of the peak that is sustained, above 0 to 1.", positive=True),
         Param("channel_latency", "time", "31.9 ns", "Time from a request's turn to its first byte.", positive=True),

@@ -36,7 +36,7 @@ assumption of two cycles at 1 GHz.
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "2 ns", "Set-up time of a move.", minimum=0),
         Param("register_file", "size", "256 KiB", "Room for operands and sums of tiles.", positive=True),
-        Param("servers", "int", 2, "Moves under way at once.", minimum=1),
+        Param("servers", "int", 2, "Moves under way at once.", minimum=1, maximum=1024),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

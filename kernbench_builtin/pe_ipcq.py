@@ -47,7 +47,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "4 ns", "Time to look at a command, a note of arrival, a completion or a credit."),
-        Param("slots", "int", 4, "Slots of each queue into this PE.", minimum=1),
+        Param("slots", "int", 4, "Slots of each queue into this PE.", minimum=1, maximum=65536),
         Param("slot_bytes", "size", "16 KiB", "Bytes of a slot, a multiple of 64.", minimum=64),
         Param("tier", "str", "tcm", "Where the slots are.", choices=TIERS),
         Param("metadata_bytes", "size", "16 B", "What comes with the last chunk of a piece.", minimum=0),

@@ -43,11 +43,11 @@ time for each of its ranges.
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("tlb_overhead", "time", "2 ns", "Look-up time of one page."),
-        Param("tlb_entries", "int", 512, "Pages that the TLB holds.", minimum=1),
+        Param("tlb_entries", "int", 512, "Pages that the TLB holds.", minimum=1, maximum=65536),
         Param("tlb_ways", "int", 8, "Entries of a set; 0 for one set of all entries.", minimum=0),
         Param("large_page_bytes", "size", "64 KiB", "Size of a large page.", positive=True),
         Param("walk_time", "time", "100 ns", "Time of a page walk.", minimum=0),
-        Param("walkers", "int", 4, "Page walks under way at once.", minimum=1),
+        Param("walkers", "int", 4, "Page walks under way at once.", minimum=1, maximum=1024),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

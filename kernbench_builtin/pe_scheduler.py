@@ -36,9 +36,10 @@ where it has room for two and f + hop <= g.
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "2 ns", "Time to take a composite command apart.", minimum=0),
-        Param("tiles_in_flight", "int", 4, "Tiles of a command between being fed and being complete.", minimum=1),
+        Param("tiles_in_flight", "int", 4, "Tiles of a command between being fed and being complete.", minimum=1,
+              maximum=65536),
         Param("staging", "size", "512 KiB", "Scratchpad room for tiles, shared evenly by servers.", positive=True),
-        Param("servers", "int", 1, "Composite commands in service at once.", minimum=1),
+        Param("servers", "int", 1, "Composite commands in service at once.", minimum=1, maximum=1024),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:

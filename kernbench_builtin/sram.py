@@ -27,7 +27,7 @@ then latency. A read's answer leaves with its earliest bank and ends with its la
         Param("overhead", "time", "2 ns", "Controller latency, per request."),
         Param("bandwidth", "bandwidth", "128 GB/s", "Rate of all banks, reads and writes together.", positive=True),
         Param("latency", "time", "5 ns", "Access time of the array.", positive=True),
-        Param("banks", "int", 16, "Banks that share the bandwidth.", minimum=1),
+        Param("banks", "int", 16, "Banks that share the bandwidth.", minimum=1, maximum=1024),
         Param("bank_bytes", "size", "16 B", "Word of a bank: consecutive bytes before the next bank.", positive=True),
     )
 

@@ -30,8 +30,9 @@ class Param:
     """One parameter of a component class.
 
     `dimension` is a name of `units.DIMENSIONS`; `default` is written as in YAML, with its unit ("8 ns"), and None
-    makes the parameter required. A value must be above zero when `positive`, at least `minimum` when that is given
-    (in kernbench's own unit), and one of `choices` when there are any. `doc` is one sentence.
+    makes the parameter required. A value must be above zero when `positive`, at least `minimum` and at most `maximum`
+    when they are given (in kernbench's own unit), and one of `choices` when there are any. `doc` is one sentence. A
+    count of things that a component makes one by one needs a `maximum`, so that a slip of the pen is told at once.
 
     A parameter of dimension "table" maps names to numbers. Its default has every name that there is; a configuration
     gives those that it changes.
@@ -44,6 +45,7 @@ class Param:
     minimum: float | None = None
     positive: bool = False
     choices: tuple[object, ...] = ()
+    maximum: float | None = None
 
     @property
     def unit(self) -> str:
@@ -64,7 +66,9 @@ class Param:
         """Return the value in kernbench's own unit; raise ValueError("must be …") when it does not fit."""
         if self.dimension == "table":
             return self._table(value)
-        converted = parse_quantity(value, self.dimension, positive=self.positive, minimum=self.minimum)
+        converted = parse_quantity(
+            value, self.dimension, positive=self.positive, minimum=self.minimum, maximum=self.maximum
+        )
         if self.choices and converted not in self.choices:
             listed = ", ".join(repr(choice) for choice in self.choices)
             raise ValueError(f"must be one of {listed}, not {value!r}.")
@@ -80,7 +84,9 @@ class Param:
             if name not in table:
                 raise EntryFault(name, f"must be an entry of the table.{did_you_mean(str(name), table)}")
             try:
-                table[name] = parse_quantity(value, "float", positive=self.positive, minimum=self.minimum)
+                table[name] = parse_quantity(
+                    value, "float", positive=self.positive, minimum=self.minimum, maximum=self.maximum
+                )
             except ValueError as fault:
                 raise EntryFault(name, str(fault)) from None
         return table

@@ -43,18 +43,19 @@ class Dimension:
     example_unit: str = ""
     integral: bool = False
 
-    def phrase(self, positive: bool, minimum: float | None) -> str:
+    def phrase(self, positive: bool, minimum: float | None, maximum: float | None = None) -> str:
         """Return what a value must be, as it stands in a sentence after "must be"."""
-        if positive:
-            return f"a positive {self.noun}"
-        if minimum is not None:
-            return f"{self.article} {self.noun} of at least {self.text(minimum)}"
-        return f"{self.article} {self.noun}".strip()
+        what = f"a positive {self.noun}" if positive else f"{self.article} {self.noun}".strip()
+        if maximum is None:
+            return what if positive or minimum is None else f"{what} of at least {self.text(minimum)}"
+        if positive or minimum is None:
+            return f"{what} of at most {self.text(maximum)}"
+        return f"{what} from {self.text(minimum)} to {self.text(maximum)}"
 
     def text(self, value: float) -> str:
         """Write a value of this dimension (in kernbench's own unit) with the dimension's usual unit."""
         if not self.units:
-            return f"{value:g}"
+            return f"{value:.10g}"
         return f"{float(Fraction(value) / self.units[self.example_unit]):.10g} {self.example_unit}"
 
 
@@ -102,7 +103,14 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
 _QUANTITY = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*([^\s\d].*)?")
 
 
-def parse_quantity(value: object, dimension: str, *, positive: bool = False, minimum: float | None = None) -> Any:
+def parse_quantity(
+    value: object,
+    dimension: str,
+    *,
+    positive: bool = False,
+    minimum: float | None = None,
+    maximum: float | None = None,
+) -> Any:
     """Turn a configuration value into kernbench's own unit for its dimension.
 
     Returns float for time (ns), bandwidth (B/ns), length (mm), time_per_length (ns/mm), frequency (GHz), transfer_rate
@@ -120,8 +128,9 @@ def parse_quantity(value: object, dimension: str, *, positive: bool = False, min
     floor = 0.0 if kind.units and minimum is None and not positive else minimum
     number, hint = _number(value, kind)
     bad = number is None or (positive and number <= 0) or (floor is not None and number < floor)
+    bad = bad or (maximum is not None and number is not None and number > maximum)
     if bad or (kind.integral and number is not None and number.denominator != 1):
-        must = kind.phrase(positive, minimum if not (kind.units and minimum is None) else None)
+        must = kind.phrase(positive, minimum if not (kind.units and minimum is None) else None, maximum)
         raise ValueError(f"must be {must}, not {value!r}.{hint}")
     assert number is not None
     return int(number) if kind.integral else float(number)

@@ -82,7 +82,7 @@ SETTINGS = {
     "components.pe_math.params.costs.epx=5": "components.pe_math.params.costs.epx must be an entry of the table. Did "
     "you mean 'exp'?",
     "components.pe_gemm.params.rates.f16=-1": "components.pe_gemm.params.rates.f16 must be a positive number, not -1.",
-    "components.pe_gemm.params.servers=0": "components.pe_gemm.params.servers must be an integer of at least 1, not 0.",
+    "components.pe_gemm.params.servers=0": "components.pe_gemm.params.servers must be an integer from 1 to 1024, not 0.",
 }
 
 
@@ -127,6 +127,19 @@ def test_a_mesh_too_small_for_its_pes(folder: Any) -> None:
         "columns, "
         "or a smaller hbm_zone.\n"
     )
+    assert (outcome.code, outcome.out) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("key", "most"),
+    [("hbm_ctrl.params.channels", 1024), ("pe_mmu.params.walkers", 1024), ("pe_mmu.params.tlb_entries", 65536),
+     ("sram.params.banks", 1024), ("pe_dma.params.servers", 1024)],
+)  # fmt: skip
+def test_a_count_of_what_is_made_one_by_one_is_bounded(folder: Any, key: str, most: int) -> None:
+    """At once, with the bounds, and not after the memory of the host is full."""
+    outcome = folder.run("gemm", "--set", f"components.{key}=1000000000")
+    told = f"components.{key} must be an integer from 1 to {most}, not 1000000000."
+    assert outcome.err == f"--set components.{key}=1000000000: {told}\n"
     assert (outcome.code, outcome.out) == (3, "")
 
 

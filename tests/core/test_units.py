@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,26 @@ def test_a_minimum_is_part_of_the_sentence() -> None:
     with pytest.raises(ValueError) as caught:
         parse_quantity(0, "int", minimum=1)
     assert str(caught.value) == "must be an integer of at least 1, not 0."
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "must_be"),
+    [
+        (9, {"minimum": 1, "maximum": 8}, "an integer from 1 to 8"),
+        (0, {"minimum": 1, "maximum": 8}, "an integer from 1 to 8"),
+        (9, {"maximum": 8}, "an integer of at most 8"),
+        (10**7, {"positive": True, "maximum": 1048576}, "a positive integer of at most 1048576"),
+    ],
+)
+def test_a_maximum_is_part_of_the_sentence(value: int, bounds: dict[str, Any], must_be: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse_quantity(value, "int", **bounds)
+    assert str(caught.value) == f"must be {must_be}, not {value}."
+
+
+def test_a_maximum_itself_is_allowed() -> None:
+    assert parse_quantity(8, "int", minimum=1, maximum=8) == 8
+    assert parse_quantity("8 ns", "time", maximum=8.0) == 8.0
 
 
 @given(st.integers(1, 10**8), st.sampled_from(["ps", "ns", "us", "ms", "s"]))
