@@ -16,11 +16,11 @@ from kernbench_ccl.collectives import COLLECTIVES, REDOPS
 from kernbench_ccl.contract import Algorithm, Collective, Network
 from kernbench_ccl.proof import DEADLOCK, ENDLESS, Case, Fault, Proof, prove
 from kernbench_ccl.verdict import OR_RAISE_IT
+from kernbench_core.alarm import Alarm, WallTimeExceeded
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import UsageError
 from kernbench_core.networks import NetworkFault, find_extent
-from kernbench_core.watchdog import WallTimeExceeded, wall_limit
 
 RANKS = range(2, 18)
 """The numbers of ranks that are proved by default."""
@@ -224,7 +224,7 @@ def _on(fault: Fault, network: Network) -> Fault:
 def _in_time(algorithm: Algorithm, case: Case, timeout_s: float | None) -> tuple[Proof, int]:
     """Prove one case within a wall time, in s; a fault where that is over while no kernel runs."""
     try:
-        with wall_limit(timeout_s):
+        with Alarm(timeout_s):
             return prove_case(algorithm, case)
     except WallTimeExceeded as stuck:
         line = describe_site(site_of_traceback(stuck.__traceback__))

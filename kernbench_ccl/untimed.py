@@ -19,6 +19,7 @@ from attrs import define, frozen
 from kernbench_ccl.kernel_prints import RANK
 from kernbench_ccl.untimed_queues import Queues, Wait
 from kernbench_core.address import AddressMap
+from kernbench_core.alarm import WallTimeExceeded
 from kernbench_core.bridge import Bridge
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.commands import KernelCommand
@@ -32,7 +33,6 @@ from kernbench_core.naming import pe as pe_name
 from kernbench_core.naming import pe_unit
 from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.store import MemoryStore
-from kernbench_core.watchdog import WallTimeExceeded
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

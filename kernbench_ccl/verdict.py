@@ -15,11 +15,11 @@ from kernbench_ccl.proof_case import DEADLOCK, ENDLESS, RAISED, WRONG, Fault, co
 from kernbench_ccl.untimed import Outcome, Raised, wait_cycle
 from kernbench_ccl.untimed_queues import Wait
 from kernbench_ccl.wrong_step import WrongStep, blame, chunk_of
+from kernbench_core.alarm import WallTimeExceeded
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernbenchError, LimitError, PendingDataError
 from kernbench_core.values import OpId
-from kernbench_core.watchdog import WallTimeExceeded
 
 if TYPE_CHECKING:
     from kernbench_ccl.proof import Run

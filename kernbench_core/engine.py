@@ -54,7 +54,8 @@ class GraphEngine:
     `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
     what `explanation` needs; it costs time, and changes no result. `tcm_map` has
     `ctx.tcm_recorder` note what the scratchpads hold. `plugins` are what `rt.plugins` gives (default: the installed).
-    Each `spill_rows` records of the op log go to temporary files.
+    Each `spill_rows` records of the op log go to temporary files. The wall time of `limits` counts from `began`, as
+    `time.perf_counter` does (default: from the start of the run).
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class GraphEngine:
         race_by: str = "pe",
         spill_rows: int = SPILL_ROWS,
         plugins: Plugins | None = None,
+        began: float | None = None,
     ) -> None:
         self.env = _recording_environment() if explain else Environment()
         self.graph = graph
@@ -84,6 +86,7 @@ class GraphEngine:
             self.env, graph, op_logger=OpLogger(self.op_log) if log else None, data=data, seed=seed
         )
         self._on_progress = on_progress
+        self._began = began
         self._watchdog: Watchdog | None = None
         self._finished = False
         #: What the host programs of the run share, and the first of them, the bench.
@@ -136,7 +139,7 @@ class GraphEngine:
 
     def advance(self) -> None:
         """Process events until nothing is left; translate what components raise."""
-        self._watchdog = Watchdog(self.env, self.limits, self._on_progress)
+        self._watchdog = Watchdog(self.env, self.limits, self._on_progress, self._began)
         try:
             self._watchdog.run(lambda: False)
         except LimitError as error:

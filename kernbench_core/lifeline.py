@@ -9,7 +9,7 @@ import threading
 import time
 
 _LOOK_S = 0.5
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def end_with(parent: int) -> None:
@@ -18,20 +18,25 @@ def end_with(parent: int) -> None:
     On Linux the kernel sees to it, also while this process never returns from C code; elsewhere a thread looks twice a
     second. Nothing is flushed or cleaned up: whoever could have used it is gone.
     """
-    if not _asked_kernel():
+    if not _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
         threading.Thread(target=_watch, args=(parent,), daemon=True, name="kernbench-lifeline").start()
     if os.getppid() != parent:  # it ended before it was asked for
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _asked_kernel() -> bool:
-    """Have Linux send SIGKILL when the parent ends; False where that cannot be asked for."""
+def adopt_orphans() -> None:
+    """Become the parent of what the children of this process leave behind, where the system has that (Linux)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> bool:
+    """Ask Linux for something that concerns this process; False where that cannot be asked for."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
 
     try:
-        return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.alarm import WallTime
 from kernbench_core.bench import open_bench
 from kernbench_core.bundle import opened
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
@@ -63,7 +64,7 @@ def rerun(
         old = read_manifest(path)
         try:
             request = _request(path, old, trust, plugins, here)
-            result = carry_out(request, on_progress)
+            result = carry_out(request, on_progress, WallTime(request.limits.timeout_s))
         except KernbenchError as error:
             missing = [f"  since then, {told}" for told in plugin_differences(old, current_plugins(plugins))]
             if isinstance(error, ConfigError):

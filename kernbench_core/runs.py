@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.alarm import WallTime
 from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
 from kernbench_core.errors import ConfigError, KernbenchError, KernelError, UsageError
@@ -137,9 +138,14 @@ def run(
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
     Ctrl-C. Nothing is written unless the run ends well.
+
+    `timeout_s` ends whatever the run does: opening the bench, building the machine, simulating, computing the data.
+    It cannot end code written in C that does not return (`pow(3, 10**9)`, a regular expression that explodes), in
+    another thread than the main one also no sleep and no wait; only the command line ends a process that is in such.
     """
     from kernbench_core.watchdog import Limits
 
+    limits, wall = Limits(max_events, max_sim_ns, timeout_s), WallTime(timeout_s)
     _check_paths(bench, topology, {"components": components, "trace": trace, "out": out, "bundle": bundle})
     if plugins is None:
         plugins = load_plugins()
@@ -160,7 +166,8 @@ def run(
             "bundle": bundle_file(bundle, {"topology": topology, "components": components}),
         }
         _check_outputs({what: path for what, path in files.items() if path is not None}, (bench, topology, components))
-        found = open_bench(bench, plugins.benches)
+        with wall.spent_on("opening the bench"):
+            found = open_bench(bench, plugins.benches)
         given = dict(params or {})
         request = Request(
             bench=found,
@@ -172,7 +179,7 @@ def run(
             data=data,
             verify_data=verify_data,
             seed=seed,
-            limits=Limits(max_events, max_sim_ns, timeout_s),
+            limits=limits,
             plugins=plugins,
             explain=explain,
             tcm_map=tcm_map,
@@ -185,7 +192,7 @@ def run(
             check_room(request.out, found, request.values)
         if request.bundle is not None and found.sources is None and not found.registered:
             raise UsageError(f"a bundle needs a registered bench or a .py file, not the function {found.name!r}.")
-        return carry_out(request, on_progress)
+        return carry_out(request, on_progress, wall)
 
 
 def _check_outputs(outputs: Mapping[str, str | Path], inputs: Iterable[object]) -> None:
@@ -238,8 +245,8 @@ def configure(
     return load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
 
 
-def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) -> RunResult:
-    """Simulate, verify, write the files."""
+def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
+    """Simulate, verify, write the files; all but the last within the `wall` time."""
     from kernbench_core.engine import GraphEngine
     from kernbench_core.executor import DataExecutor
     from kernbench_core.mesh import is_mesh
@@ -251,29 +258,32 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None) 
             f"{request.config.at(('mesh',))} is a mesh on its own, which has no PEs to run a bench on; drive it with "
             "'kernbench probe --traffic', or choose another --topology."
         )
-    graph = compile_topology(request.config, request.plugins.components)
-    engine = GraphEngine(
-        graph,
-        request.plugins.components,
-        data=request.data,
-        seed=request.seed,
-        device=request.device,
-        limits=request.limits,
-        on_progress=on_progress,
-        functions={name: entry.target for name, entry in request.plugins.ops.items()},
-        explain=request.explain,
-        tcm_map=request.tcm_map,
-        race_by=request.race_by,
-        plugins=request.plugins,
-    )
+    with wall.spent_on("building the machine"):
+        graph = compile_topology(request.config, request.plugins.components)
+        engine = GraphEngine(
+            graph,
+            request.plugins.components,
+            data=request.data,
+            seed=request.seed,
+            device=request.device,
+            limits=request.limits,
+            on_progress=on_progress,
+            functions={name: entry.target for name, entry in request.plugins.ops.items()},
+            explain=request.explain,
+            tcm_map=request.tcm_map,
+            race_by=request.race_by,
+            plugins=request.plugins,
+            began=wall.began,
+        )
     if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
         engine.ctx.op_logger.sites = {}  # for what is said of wrong data
     try:
         with request.bench.importable():
             engine.run(request.bench.function, request.values, name=request.bench.name)
             executor = DataExecutor(engine.op_log, engine.store, engine.functions)
-            verification = _verify(engine, executor) if request.verify_data else None
-            ops = _verify_ops(engine, executor) if request.verify_ops else None
+            with wall.spent_on("computing the data"):
+                verification = _verify(engine, executor) if request.verify_data else None
+                ops = _verify_ops(engine, executor) if request.verify_ops else None
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
     result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)

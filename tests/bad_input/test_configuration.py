@@ -82,7 +82,8 @@ SETTINGS = {
     "components.pe_math.params.costs.epx=5": "components.pe_math.params.costs.epx must be an entry of the table. Did "
     "you mean 'exp'?",
     "components.pe_gemm.params.rates.f16=-1": "components.pe_gemm.params.rates.f16 must be a positive number, not -1.",
-    "components.pe_gemm.params.servers=0": "components.pe_gemm.params.servers must be an integer from 1 to 1024, not 0.",
+    "components.pe_gemm.params.servers=0": "components.pe_gemm.params.servers must be an integer from 1 to 1024, "
+    "not 0.",
 }
 
 

@@ -1,0 +1,229 @@
+"""The interrupt for a program that never comes back: a limit on wall time, and Ctrl-C and SIGTERM made insistent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from kernbench_core import supervision
+from kernbench_core.errors import LimitError
+
+#: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
+_GRACE_S = 0.3
+#: How often a `__del__` is spared before it is taken for one that never ends.
+_SPARED = 3
+
+
+class WallTimeExceeded(BaseException):
+    """Raised inside whatever runs when the wall-time limit is over; no `except Exception` stops it."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; all that is done for Ctrl-C is done for it."""
+
+
+INTERRUPTS: Final = (KeyboardInterrupt, WallTimeExceeded)
+"""What ends a program from outside: nobody may take it for a fault of the program."""
+
+
+class Termination:
+    """A handler of SIGTERM that raises Terminated; `came` says that it did. A second one soon after is the same one."""
+
+    _SAME_S = 1.0
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    @property
+    def came(self) -> bool:
+        """Whether SIGTERM came."""
+        return self._last is not None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise Terminated; called by Python when the signal comes."""
+        if self.anew():
+            raise Terminated
+
+    def anew(self) -> bool:
+        """Note that the signal came; return whether it is another one than the last."""
+        before, self._last = self._last, time.monotonic()
+        return before is None or self._last - before > self._SAME_S
+
+
+class Alarm:
+    """Raise WallTimeExceeded in the thread that entered, some time after the limit, until it leaves.
+
+    In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program ignores, blocks or
+    uses SIGALRM itself, it waits for the next line of Python. C code that never returns is not interrupted: see
+    `supervision`. Ctrl-C is made as insistent: pressed again, it also stops a program that catches everything.
+    A `__del__`, which would be cut in two and swallow it, is spared for a while; the entry and exit of this class are.
+    """
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = timeout_s
+        self._thread_id = threading.get_ident()
+        self._lock = threading.Lock()
+        self._left = threading.Event()
+        self._replaced: dict[int, Any] = {}
+        self._came: dict[int, int] = {}
+        self._rings = 0
+        self._tracer = sys.gettrace()
+        self._unraisable: Any = None
+        #: Where a `__del__` was that did not end, as "file:line".
+        self.stuck: str | None = None
+
+    @property
+    def interrupted(self) -> type[BaseException] | None:
+        """What Ctrl-C or SIGTERM raises if one came: asked between events, as what was raised may be swallowed."""
+        if signal.SIGINT in self._came:
+            return KeyboardInterrupt
+        return Terminated if signal.SIGTERM in self._came else None
+
+    def __enter__(self) -> Alarm:
+        if threading.current_thread() is threading.main_thread():
+            self._take(signal.SIGINT, signal.getsignal(signal.SIGINT) == signal.default_int_handler)
+            self._take(signal.SIGTERM, isinstance(signal.getsignal(signal.SIGTERM), Termination))
+            if self._timeout_s is not None and hasattr(signal, "pthread_kill"):
+                self._take(signal.SIGALRM, signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
+        if self._timeout_s is not None:
+            supervision.arm(self._timeout_s)
+            threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._left.set()
+        if self._timeout_s is not None:
+            supervision.disarm()
+            if self._rings:
+                self._raise_soon(None)
+        for number, handler in self._replaced.items():
+            signal.signal(number, handler)
+        if max(self._came.values(), default=0) > 1:
+            sys.settrace(self._tracer)
+        if self._unraisable is not None:
+            sys.unraisablehook = self._unraisable
+
+    def _take(self, number: int, ours: bool) -> None:
+        """Handle a signal here, unless somebody has set a handler of his own."""
+        if ours:
+            self._replaced[number] = signal.signal(number, self._on_signal)
+
+    def _watch(self, wait_s: float) -> None:
+        while not self._left.wait(wait_s):
+            wait_s = _GRACE_S
+            with self._lock:
+                if not self._left.is_set():
+                    self._ring()
+
+    def _ring(self) -> None:
+        number: int = getattr(signal, "SIGALRM", 0)
+        heard = self._rings <= self._came.get(number, 0)  # else the program blocks it, or never returns from C code
+        self._rings += 1
+        if number in self._replaced and heard and signal.getsignal(number) == self._on_signal:
+            signal.pthread_kill(self._thread_id, number)
+        else:
+            self._raise_soon(WallTimeExceeded)
+
+    def _raise_soon(self, error: type[BaseException] | None) -> None:
+        """Raise at the next line of Python of the thread that entered; None takes back what was not raised yet."""
+        what = None if error is None else ctypes.py_object(error)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread_id), what)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        handler = self._replaced.get(number)
+        if isinstance(handler, Termination) and not handler.anew():
+            return
+        error = _RAISES.get(number, WallTimeExceeded)
+        self._came[number] = self._came.get(number, 0) + 1
+        cut = _finaliser(frame)
+        if _in(frame, _OWN) or (cut is not None and self._came[number] <= _SPARED):
+            return
+        if cut is not None:
+            self.stuck = f"{cut.f_code.co_filename}:{cut.f_lineno}"
+            self._hush()
+        if self._came[number] > 1:
+            _raise_at_next_line(frame, error)
+        raise error
+
+    def _hush(self) -> None:
+        """Keep Python from telling that a `__del__` was interrupted: whoever interrupted it does."""
+        if self._unraisable is None:
+            usual = self._unraisable = sys.unraisablehook
+            sys.unraisablehook = lambda found: None if isinstance(found.exc_value, INTERRUPTS) else usual(found)
+
+
+_RAISES: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+
+
+class WallTime:
+    """The wall time that one command may take, in s, None for no limit, and when it began."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self.timeout_s = timeout_s
+        #: As `time.perf_counter` counts.
+        self.began = time.perf_counter()
+
+    @contextlib.contextmanager
+    def spent_on(self, what: str) -> Iterator[None]:
+        """Raise LimitError when the time is over in the block, naming `what` it does and the line that it is in."""
+        timeout_s = self.timeout_s
+        left_s = None if timeout_s is None else max(0.0, timeout_s - (time.perf_counter() - self.began))
+        try:
+            with Alarm(left_s):
+                yield
+        except WallTimeExceeded as stuck:
+            line = innermost_user_line(stuck.__traceback__)
+            where = f", in {line}" if line else ""
+            raise LimitError(
+                f"the run reached its limit of {timeout_s:g} s of wall time while {what}{where}; raise --timeout if it "
+                "is only long."
+            ) from None
+
+
+_OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
+
+
+def _in(frame: FrameType | None, codes: tuple[Any, ...]) -> bool:
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _finaliser(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of the `__del__` that is running, if one is."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame
+
+
+def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
+    """Raise `error` once more, at the next line: in the handler of a program that catches everything."""
+
+    def trace(_: FrameType, event: str, __: object) -> Any:
+        if event == "line":
+            raise error
+        return None if event == "call" else trace
+
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith("kernbench_core."):
+        frame.f_trace = trace
+        frame = frame.f_back
+    sys.settrace(trace)
+
+
+def innermost_user_line(traceback: TracebackType | None) -> str | None:
+    """Return "file:line" of the innermost frame outside kernbench_core, or None."""
+    found = None
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] not in ("kernbench_core", "simpy", "threading", "contextlib"):
+            found = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found
