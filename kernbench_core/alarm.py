@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import signal
 import sys
 import threading
@@ -17,6 +16,8 @@ from kernbench_core.errors import LimitError
 
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
+#: Packages that stand between the line that never ended and whoever wants to know it.
+_BETWEEN = ("kernbench_core", "simpy", "threading", "contextlib")
 #: How often a `__del__` is spared before it is taken for one that never ends.
 _SPARED = 3
 
@@ -134,6 +135,8 @@ class Alarm:
 
     def _raise_soon(self, error: type[BaseException] | None) -> None:
         """Raise at the next line of Python of the thread that entered; None takes back what was not raised yet."""
+        import ctypes
+
         what = None if error is None else ctypes.py_object(error)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread_id), what)
 
@@ -164,28 +167,36 @@ _RAISES: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, sig
 
 
 class WallTime:
-    """The wall time that one command may take, in s, None for no limit, and when it began."""
+    """The wall time that a run may take in all, in s, None for no limit, and what it has `spent_s` of it.
+
+    What lies between the blocks that spend it, as loading the simulator does, is not counted.
+    """
 
     def __init__(self, timeout_s: float | None) -> None:
         self.timeout_s = timeout_s
-        #: As `time.perf_counter` counts.
-        self.began = time.perf_counter()
+        self.spent_s = 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """How much is left, in s; None without a limit."""
+        return None if self.timeout_s is None else max(0.0, self.timeout_s - self.spent_s)
 
     @contextlib.contextmanager
     def spent_on(self, what: str) -> Iterator[None]:
         """Raise LimitError when the time is over in the block, naming `what` it does and the line that it is in."""
-        timeout_s = self.timeout_s
-        left_s = None if timeout_s is None else max(0.0, timeout_s - (time.perf_counter() - self.began))
+        began = time.perf_counter()
         try:
-            with Alarm(left_s):
+            with Alarm(self.left_s):
                 yield
         except WallTimeExceeded as stuck:
             line = innermost_user_line(stuck.__traceback__)
             where = f", in {line}" if line else ""
             raise LimitError(
-                f"the run reached its limit of {timeout_s:g} s of wall time while {what}{where}; raise --timeout if it "
-                "is only long."
+                f"the run reached its limit of {self.timeout_s:g} s of wall time while {what}{where}; raise --timeout "
+                "if it is only long."
             ) from None
+        finally:
+            self.spent_s += time.perf_counter() - began
 
 
 _OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
@@ -223,7 +234,8 @@ def innermost_user_line(traceback: TracebackType | None) -> str | None:
     found = None
     while traceback is not None:
         module = str(traceback.tb_frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] not in ("kernbench_core", "simpy", "threading", "contextlib"):
-            found = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        file = traceback.tb_frame.f_code.co_filename
+        if module.partition(".")[0] not in _BETWEEN and not file.startswith("<frozen "):
+            found = f"{file}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found

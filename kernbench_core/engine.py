@@ -38,6 +38,7 @@ from kernbench_core.timing import TimingResult, timing_result
 from kernbench_core.watchdog import Limits, Progress, Watchdog
 
 if TYPE_CHECKING:
+    from kernbench_core.alarm import WallTime
     from kernbench_core.explain import Explanation, Recorder
     from kernbench_core.graph import PeSite
     from kernbench_core.host_program import HostProgram
@@ -54,8 +55,8 @@ class GraphEngine:
     `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
     what `explanation` needs; it costs time, and changes no result. `tcm_map` has
     `ctx.tcm_recorder` note what the scratchpads hold. `plugins` are what `rt.plugins` gives (default: the installed).
-    Each `spill_rows` records of the op log go to temporary files. The wall time of `limits` counts from `began`, as
-    `time.perf_counter` does (default: from the start of the run).
+    Each `spill_rows` records of the op log go to temporary files. `wall` is the wall time that is left of more than
+    the run (default: that of `limits`, for the run alone).
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class GraphEngine:
         race_by: str = "pe",
         spill_rows: int = SPILL_ROWS,
         plugins: Plugins | None = None,
-        began: float | None = None,
+        wall: WallTime | None = None,
     ) -> None:
         self.env = _recording_environment() if explain else Environment()
         self.graph = graph
@@ -86,7 +87,7 @@ class GraphEngine:
             self.env, graph, op_logger=OpLogger(self.op_log) if log else None, data=data, seed=seed
         )
         self._on_progress = on_progress
-        self._began = began
+        self._wall = wall
         self._watchdog: Watchdog | None = None
         self._finished = False
         #: What the host programs of the run share, and the first of them, the bench.
@@ -139,7 +140,7 @@ class GraphEngine:
 
     def advance(self) -> None:
         """Process events until nothing is left; translate what components raise."""
-        self._watchdog = Watchdog(self.env, self.limits, self._on_progress, self._began)
+        self._watchdog = Watchdog(self.env, self.limits, self._on_progress, self._wall)
         try:
             self._watchdog.run(lambda: False)
         except LimitError as error:

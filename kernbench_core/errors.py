@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from kernbench_core.regions import Region
 
 
+#: What to do where memory is exhausted, as the end of a sentence.
+OUT_OF_MEMORY = "give it more, or a smaller problem."
+
+
+def in_words(error: BaseException) -> str:
+    """Return the class of an error and what it says, in the words of a traceback's last line."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 class KernbenchError(Exception):
     """Root of the family; `exit_code` is what `kernbench` exits with when it reaches the top."""
 

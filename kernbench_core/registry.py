@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
 
 
@@ -175,18 +176,33 @@ class Registry(Generic[E], Mapping[str, E]):
         Raise UnknownName for a name that nobody registered, and PluginError, naming the distribution and
         its version, when the import fails.
         """
-        entry, provider = self._found(name)
+        entry = self[name]
         module_name, _, path = entry.target.partition(":")
         try:
             found: Any = importlib.import_module(module_name)
             for attribute in path.split("."):
                 found = getattr(found, attribute)
-        except Exception as error:
-            raise PluginError(
-                f"{self.noun} {name!r} of {provider} must be importable from {entry.target!r}, "
-                f"but that raised {type(error).__name__}: {error}; repair or reinstall {provider.distribution}."
+        except (*INTERRUPTS, MemoryError):
+            raise
+        except BaseException as error:
+            raise self.fault(
+                name, f"must be importable from {entry.target!r}, but that raised {in_words(error)}"
             ) from error
         return found
+
+    def fault(self, name: str, what: str) -> PluginError:
+        """Return the error for an entry that is not as it must be: `what` it must be, and what it is."""
+        provider = self.provider(name)
+        return PluginError(
+            f"{self.noun} {name!r} of {provider} {what}; repair or reinstall {provider.distribution}."
+        )
+
+    def raised(self, name: str, error: BaseException) -> PluginError:
+        """Return the error for what an entry raised when it was used."""
+        from kernbench_core.faults import user_traceback
+
+        told = f"{self.noun} {name!r} of {self.provider(name)} raised {in_words(error)}."
+        return PluginError(f"{told}\n{user_traceback(error)}".rstrip())
 
     def _found(self, name: str) -> tuple[E, Provider]:
         try:

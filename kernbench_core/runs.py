@@ -273,7 +273,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             tcm_map=request.tcm_map,
             race_by=request.race_by,
             plugins=request.plugins,
-            began=wall.began,
+            wall=wall,
         )
     if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
         engine.ctx.op_logger.sites = {}  # for what is said of wrong data

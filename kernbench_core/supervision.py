@@ -8,13 +8,10 @@ a limit.
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import re
 import signal
 import sys
-import sysconfig
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,9 +25,9 @@ GRACE_S = 3.0
 _PATIENCE_S = 2.0
 _LOOK_S = 0.05
 _FROM_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group has it already
-_HEAD = re.compile(r"Timeout \((\d+):(\d+):(\d+(?:\.\d+)?)\)!")
+_HEAD = "Timeout ("
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
-_OURS = (str(Path(__file__).parent) + os.sep, sysconfig.get_paths()["stdlib"] + os.sep)
+_OURS = (str(Path(__file__).parent) + os.sep, str(Path(os.__file__).parent) + os.sep)
 
 # Of the process, as the watch of faulthandler and the process's end are.
 _report: int | None = None
@@ -45,21 +42,23 @@ def report_to(file: int) -> None:
 def arm(timeout_s: float) -> None:
     """Begin a limit: `GRACE_S` after it this process ends, unless `disarm` comes first or nobody would tell why."""
     if _report is not None:
+        import faulthandler
+
         faulthandler.dump_traceback_later(timeout_s + GRACE_S, exit=True, file=_report)
 
 
 def disarm() -> None:
     """End the limit that `arm` began."""
     if _report is not None:
+        import faulthandler
+
         faulthandler.cancel_dump_traceback_later()
 
 
-def ended_by_limit(report: str) -> LimitError | None:
-    """Return the error that a report tells of; None where the process ended otherwise."""
-    head = _HEAD.search(report)
-    if head is None:
+def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
+    """Return the error that a report tells of, of a process with this limit; None where it ended otherwise."""
+    if _HEAD not in report:
         return None
-    limit_s = int(head[1]) * 3600 + int(head[2]) * 60 + float(head[3]) - GRACE_S
     frames = _FRAME.findall(report.rpartition("Thread ")[2])  # the main thread is written last
     line = next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
     where = f" in {line}" if line else ""
@@ -69,8 +68,10 @@ def ended_by_limit(report: str) -> LimitError | None:
     )
 
 
-def supervised(body: Callable[[], int]) -> int:
+def supervised(body: Callable[[], int], limit_s: float) -> int:
     """Call `body` in a child of this process, and return its result there, and here the child's exit code.
+
+    `limit_s` is the limit on wall time that the body keeps to, for the sentence.
 
     Both are in one process group with one terminal, and signals sent to this process reach the child. Where the child
     is ended for its limit, nothing that it started is left.
@@ -78,6 +79,8 @@ def supervised(body: Callable[[], int]) -> int:
     Raises:
         LimitError: the child's limit was reached in code that never returned to Python.
     """
+    import tempfile
+
     forwarded = {signal.SIGINT, signal.SIGTERM}
     report = tempfile.TemporaryFile()  # noqa: SIM115 - both processes keep it
     parent = os.getpid()
@@ -93,7 +96,7 @@ def supervised(body: Callable[[], int]) -> int:
     adopt_orphans()
     status = _wait(child, {*forwarded, signal.SIGCHLD})
     report.seek(0)
-    found = ended_by_limit(report.read().decode(errors="replace"))
+    found = ended_by_limit(report.read().decode(errors="replace"), limit_s)
     if found is not None:
         _end_orphans()
         raise found

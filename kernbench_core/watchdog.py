@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from kernbench_core.alarm import Alarm, WallTimeExceeded, innermost_user_line
+from kernbench_core.alarm import Alarm, WallTime, WallTimeExceeded, innermost_user_line
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
 from kernbench_core.units import EXACT_NS, format_time
@@ -69,7 +69,7 @@ def _no_automatic_collection() -> Iterator[None]:
 class Watchdog:
     """Advance an environment until nothing is left or `finished()`, within `limits`.
 
-    The wall time of the limits counts from `began`, as `time.perf_counter` does; from the start of `run` without it.
+    `wall` is the wall time that is left of a run of which this is a part; by default that of the limits.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Watchdog:
         env: Environment,
         limits: Limits,
         on_progress: Callable[[Progress], None] | None,
-        began: float | None = None,
+        wall: WallTime | None = None,
     ) -> None:
         self._env = env
         self._limits = limits
         self._on_progress = on_progress
-        self._since = began
+        self._wall = wall or WallTime(limits.timeout_s)
         self._began = time.perf_counter()
         self.wall_s = 0.0
 
@@ -90,23 +90,17 @@ class Watchdog:
         """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
         self._began = time.perf_counter()
         try:
-            with _no_automatic_collection(), Alarm(self._left_s()) as alarm:
+            with _no_automatic_collection(), Alarm(self._wall.left_s) as alarm:
                 self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
             raise LimitError(self._too_long(innermost_user_line(stuck.__traceback__))) from None
         finally:
             self.wall_s = time.perf_counter() - self._began
+            self._wall.spent_s += self.wall_s
             self._report()
 
-    def _left_s(self) -> float | None:
-        """Return how much wall time is left, in s; None without a limit."""
-        if self._limits.timeout_s is None:
-            return None
-        gone = 0.0 if self._since is None else time.perf_counter() - self._since
-        return max(0.0, self._limits.timeout_s - gone)
-
     def _loop(self, finished: Callable[[], bool], alarm: Alarm) -> None:
-        env, limits, timeout_s = self._env, self._limits, self._left_s()
+        env, limits, timeout_s = self._env, self._limits, self._wall.left_s
         most = _FEWEST_EVENTS
         looked = time.perf_counter()
         until = EXACT_NS if limits.max_sim_ns is None else min(EXACT_NS, limits.max_sim_ns)

@@ -3,6 +3,8 @@
 0 right, 1 the result is wrong, 2 usage, 3 configuration, 4 deadlock, 5 a limit was reached, 6 the kernel or
 a plug-in raised, 7 a check failed (do not use the result), 130 interrupted. Results go to stdout,
 everything else to stderr. Command modules import what is heavy inside their functions.
+
+With --timeout the command runs in a child of the process that was started: see `kernbench_core.supervision`.
 """
 
 from __future__ import annotations
@@ -16,20 +18,29 @@ from contextlib import contextmanager
 from typing import Any
 
 import rich_click as click
+from click.exceptions import Exit
 
 from kernbench_core import __version__
+from kernbench_core.alarm import INTERRUPTS, Terminated
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.probe import probe
+from kernbench_core.cli.process import own_process, terminable
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams
 from kernbench_core.cli.topology import topology
-from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
+from kernbench_core.errors import (
+    OUT_OF_MEMORY,
+    ConfigError,
+    KernbenchError,
+    KernbenchWarning,
+    LimitError,
+    UsageError,
+)
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 
 _INTERRUPTED = 130
-_BROKEN_PIPE = 141
 _TERMINATED = 143
 _OWN_FAULT = 7
 #: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
@@ -40,6 +51,7 @@ _REFUSALS = frozenset(
         "EAGAIN", "ETXTBSY", "EBUSY",
     )
 )  # fmt: skip
+_OWN_DISTRIBUTION = "kernbench"
 
 
 class PluginGroup(click.RichGroup):
@@ -64,8 +76,27 @@ class PluginGroup(click.RichGroup):
             raise UsageError(f"{ctx.command_path} must be followed by a command, not {args[0]!r}.{hint}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and name not in self.commands:
-            command = shell_of(ctx).plugins.commands.load(name)
+            commands = shell_of(ctx).plugins.commands
+            command = commands.load(name)
+            if not isinstance(command, click.Command):
+                raise commands.fault(name, f"must be a click command, not {command!r}")
         return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command; PluginError for what one of a plug-in raises that is no error of ours or of click."""
+        try:
+            return super().invoke(ctx)
+        except (KernbenchError, click.ClickException, Exit, click.Abort, BrokenPipeError, MemoryError):
+            raise
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            name, commands = ctx.invoked_subcommand, shell_of(ctx).plugins.commands
+            if name is None or name not in commands or name in self.commands:
+                raise
+            if commands.provider(name).distribution == _OWN_DISTRIBUTION:
+                raise
+            raise commands.raised(name, error) from error
 
 
 def shell_of(ctx: click.Context) -> Shell:
@@ -84,8 +115,20 @@ for _command in (run, rerun, probe, list_benches, components, topology):
 
 
 def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> int:
-    """Run the command line and return its exit code; `plugins` default to the installed ones."""
-    given = sys.argv[1:] if args is None else list(args)
+    """Run the command line and return its exit code; `plugins` default to the installed ones.
+
+    `args` are those of a command that is a part of another program; None for those of this process, which then is ended
+    when a limit is over that nothing else keeps, and when the program leaves threads running.
+    """
+    if args is not None:
+        return _main(list(args), plugins)
+    given = sys.argv[1:]
+    shell = Shell(plugins, as_json="--json" in given)
+    return own_process(lambda: _main(given, plugins), given, lambda error: _told(shell, error))
+
+
+def _main(given: list[str], plugins: Plugins | None) -> int:
+    """Run a command line; return its exit code, that of a stream that failed included."""
     as_json = "--json" in given
     closed = closed_streams()
     with lasting_streams() as streams:
@@ -94,7 +137,10 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
             if not as_json:
                 sys.stdout.write("".join(f"error: {problem}\n" for problem in closed))
             return shell.fail(2, *closed)
-        code = _run(shell, given)
+        with terminable() as termination:
+            code = _run(shell, given)
+        if code == _INTERRUPTED and termination.came:
+            code = _TERMINATED
         if streams.fault is not None:
             shell.error(streams.fault)
             return code or 2
@@ -111,8 +157,8 @@ def _run(shell: Shell, given: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except SystemExit as stop:
         # click exits by itself in one case: help for a bare `kernbench` (2).
-        return stop.code if stop.code in (2, _TERMINATED) else _BROKEN_PIPE
-    except (Exception, KeyboardInterrupt) as error:
+        return stop.code if stop.code in (2, _TERMINATED) else _told(shell, stop)
+    except BaseException as error:
         return _told(shell, error)
 
 
@@ -147,6 +193,12 @@ def _told(shell: Shell, error: BaseException) -> int:
         return shell.fail(2, f"{told}{stop} See '{command} --help'.")
     if isinstance(error, click.ClickException):
         return shell.fail(error.exit_code, error.format_message())
+    if isinstance(error, Terminated):
+        return _TERMINATED
+    if isinstance(error, MemoryError):
+        told = f" ({error})" if str(error) else ""
+        error.__traceback__ = None  # its frames may hold most of what there is
+        return shell.fail(LimitError.exit_code, f"the memory of this process is exhausted{told}; {OUT_OF_MEMORY}")
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return shell.fail(_INTERRUPTED, "interrupted.")
     if isinstance(error, OSError) and error.errno in _REFUSALS:
