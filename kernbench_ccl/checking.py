@@ -80,7 +80,7 @@ def check_all(
     count = _Count(tell, sum(task.cases for task in every))
     remote = jobs > 1 and len(every) > 1 and sum(task.cases * task.world for task in every) >= _MUCH
     prints = KernelPrints(sys.stderr)
-    with _pool(min(jobs, len(every)) if remote else 0) as pool:
+    with _pool(min(jobs, len(every)) if remote else 0, wanted.timeout_s) as pool:
         futures = {} if pool is None else {task.key: pool.submit(_prove_remotely, task) for task in every}
         for algorithm in algorithms:
             own = tasks[algorithm.name]
@@ -162,12 +162,12 @@ def _untried(task: Task, stuck: Task) -> tuple[Ranks, ...]:
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+def _pool(workers: int, limit_s: float | None) -> Iterator[ProcessPoolExecutor | None]:
     """Give so many processes, which end with the block; None for none."""
     if not workers:
         yield None
         return
-    with process_pool(workers) as pool:
+    with process_pool(workers, limit_s) as pool:
         yield pool
 
 

@@ -8,11 +8,15 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from typing import Final, NoReturn
 
+from kernbench_core.errors import LimitError
 from kernbench_core.lifeline import end_with
+from kernbench_core.supervision import ended_by_limit, report_to
 
 _PATIENCE_S = 2.0
 """How long a process may take to end when it is told to, before it is made to, in s."""
@@ -22,16 +26,24 @@ TERMINATED: Final = 128 + signal.SIGTERM
 
 
 @contextmanager
-def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Give so many processes, which begin anew and end with the block. SIGTERM ends the block as SystemExit does."""
+def process_pool(workers: int, limit_s: float | None = None) -> Iterator[ProcessPoolExecutor]:
+    """Give so many processes, which begin anew and end with the block. SIGTERM ends the block as SystemExit does.
+
+    LimitError where one of them ends otherwise: `limit_s` is the limit on wall time, in s, that each job keeps to.
+    """
     before = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")
     resource_tracker.ensure_running()  # where it cannot start, semaphores made before it would stay for ever
     with _orderly_end():
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
+        reader, writer = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(os.getpid(), writer))
         try:
             yield pool
+        except BrokenProcessPool:
+            raise _lost(reader, limit_s) from None
         finally:
+            reader.close()
+            writer.close()
             pool.shutdown(wait=False, cancel_futures=True)
             started = [child for child in multiprocessing.active_children() if child not in before]
             for child in started:
@@ -61,7 +73,21 @@ def _end(number: int, frame: object) -> NoReturn:
     raise SystemExit(TERMINATED)
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int, report: Connection) -> None:
     """Leave Ctrl-C to the process that started this one, which ends it; and end when that process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with(parent)
+    report_to(os.dup(report.fileno()))
+
+
+def _lost(reports: Connection, limit_s: float | None) -> LimitError:
+    """Return why a process ended that had work to do: what it reported, or what is likely."""
+    os.set_blocking(reports.fileno(), False)
+    report = b""
+    with suppress(BlockingIOError):
+        report = os.read(reports.fileno(), 1 << 16)
+    found = None if limit_s is None else ended_by_limit(report.decode(errors="replace"), limit_s)
+    return found or LimitError(
+        "a process that worked for this one must not end before it is told to, but one did, as when the system ends it "
+        "because memory is exhausted; give fewer --jobs, or a smaller problem."
+    )

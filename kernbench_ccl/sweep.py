@@ -192,7 +192,7 @@ class Sweep:
     def _in_processes(
         self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress, keep: bool
     ) -> Iterator[list[End]]:
-        with process_pool(self.workers) as pool:
+        with process_pool(self.workers, self.limits.timeout_s if self.limits else None) as pool:
             jobs = {
                 pool.submit(measure_remotely, self.setup, case, self.limits): case
                 for case in _in_good_order(groups, self.workers)

@@ -18,7 +18,7 @@ REPO = Path(__file__).parents[2]
 BUILTIN = "builtin = kernbench_builtin.plugin"
 COMMAND = (
     "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
-    f"sys.exit(main(sys.argv[1:], load_plugins([{BUILTIN!r}], installed=False)))"
+    f"sys.exit(main(plugins=load_plugins([{BUILTIN!r}], installed=False)))"
 )
 
 
