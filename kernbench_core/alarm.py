@@ -152,7 +152,7 @@ class Alarm:
         if cut is not None:
             self.stuck = f"{cut.f_code.co_filename}:{cut.f_lineno}"
             self._hush()
-        if self._came[number] > 1:
+        elif self._came[number] > 1:
             _raise_at_next_line(frame, error)
         raise error
 

@@ -21,7 +21,7 @@ from kernbench_core.errors import LimitError
 from kernbench_core.lifeline import adopt_orphans, end_with
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
-GRACE_S = 3.0
+GRACE_S = 2.0
 _PATIENCE_S = 2.0
 _LOOK_S = 0.05
 _FROM_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group has it already
@@ -138,8 +138,7 @@ def _end_orphans() -> None:
             return
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-        _reap()
-        time.sleep(_LOOK_S)
+            os.waitpid(pid, 0)
 
 
 def _reap() -> None:

@@ -87,6 +87,12 @@ class Hangs(ComponentBase):
             pass
 
 
+class NeverBuilt(ComponentBase):
+    def __init__(self, *given: Any) -> None:
+        while True:
+            pass
+
+
 class NoComponent:
     """Lack everything."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,8 @@ import pytest
 from kernbench_core.plugins import Plugins, load_plugins
 
 BENCH = """
-import os, signal, subprocess, sys, threading, time
-class Loops:
-    def __del__(self):
-        while True:
-            pass
+import subprocess, sys, threading, time
 def kernel(x, how, tl):
-    if how == "finaliser":
-        Loops()
-    if how == "ignores":
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)
-        while True: pass
-    if how == "blocks":
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-        while True: pass
     if how == "C":
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         open("other", "w").write(str(other.pid))
@@ -46,37 +34,30 @@ def bench(rt, how: str):
         rt.check(x, forever)
 """
 RUN = ("run", "k.py", "--topology", "tiny", "-q")
-LIMIT = "error: the run reached its limit of 0.5 s of wall time "
+LIMIT = "error: the run reached its limit of {} s of wall time "
 END = "; raise --timeout if it is only long.\n"
 
 
 @pytest.fixture(autouse=True)
-def bench(folder: Any) -> Iterator[None]:
-    """Put the bench file into the folder, and SIGALRM back to what it was."""
+def bench(folder: Any) -> None:
+    """Put the bench file into the folder."""
     folder.write("k.py", BENCH)
-    before = signal.getsignal(signal.SIGALRM)
-    yield
-    signal.signal(signal.SIGALRM, before)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
 
-@pytest.mark.parametrize(("how", "lines"), [("finaliser", (5, 6)), ("ignores", (12,)), ("blocks", (15,))])
-def test_a_program_that_defends_itself_is_interrupted_all_the_same(
-    folder: Any, how: str, lines: tuple[int, ...]
-) -> None:
-    """An endless `__del__`, an ignored and a blocked signal: exit code 5, and the line; not a word of Python's own."""
-    outcome = folder.call(*RUN, "-p", f"how={how}", "--timeout", "500 ms")
-    where = [f" in {folder.path}/k.py:{line}, which never returned to the simulator{END}" for line in lines]
-    assert outcome.err.startswith(f"{LIMIT}at simulated time ")
-    assert any(outcome.err.endswith(end) for end in where), outcome.err
-    assert (outcome.code, outcome.err.count("\n")) == (5, 1)
+def limited(carry_out: Callable[[float], str]) -> str:
+    """Return what is told of a limit, in s, that lets a busy host come as far as it has to: beyond building."""
+    for limit_s in (1, 4, 16, 64):
+        told = carry_out(limit_s)
+        if "while building" not in told and "events" not in told:
+            return told.replace(f" {limit_s} s ", " {} s ", 1)
+    return told
 
 
 def test_the_limit_covers_opening_the_bench(folder: Any) -> None:
     """A file that never comes to its end."""
     folder.write("endless.py", "while True:\n    pass\n")
     outcome = folder.call("run", "endless.py", "--topology", "tiny", "--timeout", "500 ms")
-    where = [f"{LIMIT}while opening the bench, in {folder.path}/endless.py:{line}{END}" for line in (1, 2)]
+    where = [f"{LIMIT.format(0.5)}while opening the bench, in {folder.path}/endless.py:{line}{END}" for line in (1, 2)]
     assert outcome.err in where
     assert outcome.code == 5
 
@@ -90,24 +71,33 @@ def test_the_limit_covers_building_the_machine(folder: Any, monkeypatch: pytest.
     )
     choice = ("--set", "components.pe_gemm.impl=hostile.neverbuilt", "--set", "components.pe_gemm.params={}")
     outcome = folder.call(*RUN, "-p", "how=", *choice, "--timeout", "500 ms", plugins=plugins)
-    assert outcome.err.startswith(f"{LIMIT}while building the machine, in {models}:")
+    assert outcome.err.startswith(f"{LIMIT.format(0.5)}while building the machine, in {models}:")
     assert (outcome.code, outcome.err[-len(END) :]) == (5, END)
 
 
 def test_the_limit_covers_computing_the_data(folder: Any) -> None:
     """A reference that never returns."""
-    outcome = folder.call(*RUN, "-p", "how=reference", "--verify-data", "--timeout", "500 ms")
-    line = BENCH.splitlines().index("    while True: pass", 20) + 1
-    assert outcome.err == f"{LIMIT}while computing the data, in {folder.path}/k.py:{line}{END}"
-    assert outcome.code == 5
+    told = limited(
+        lambda limit_s: folder.call(*RUN, "-p", "how=reference", "--verify-data", "--timeout", f"{limit_s} s").err
+    )
+    line = BENCH.splitlines().index("    while True: pass") + 1
+    assert told == f"{LIMIT}while computing the data, in {folder.path}/k.py:{line}{END}"
 
 
 def test_c_code_that_never_returns_is_ended_with_what_it_started(folder: Any) -> None:
-    """Exit code 5, the line, and no orphan; --json has it as an object, too."""
-    process = folder.start(*RUN, "-p", "how=C", "--timeout", "500 ms")
-    out, err = process.communicate(timeout=120)
-    where = f"in {folder.path}/k.py:19, in code that never returned to Python"
-    assert (process.returncode, out, err) == (5, "", f"{LIMIT}{where}{END}")
+    """Exit code 5, the line, and no orphan."""
+    ends = []
+
+    def carry_out(limit_s: float) -> str:
+        process = folder.start(*RUN, "-p", "how=C", "--timeout", f"{limit_s} s")
+        out, err = process.communicate(timeout=240)
+        ends.append((process.returncode, out))
+        return str(err)
+
+    line = BENCH.splitlines().index("        3 ** (10**9)") + 1
+    where = f"in {folder.path}/k.py:{line}, in code that never returned to Python"
+    assert limited(carry_out) == f"{LIMIT}{where}{END}"
+    assert ends[-1] == (5, "")
     other = int((folder.path / "other").read_text())
     assert not Path(f"/proc/{other}").exists()
 
@@ -119,11 +109,11 @@ def test_c_code_that_never_returns_is_ended_with_what_it_started(folder: Any) ->
 def test_signals_end_a_run_with_what_was_done(
     folder: Any, sent: signal.Signals, code: int, limit: tuple[str, ...]
 ) -> None:
-    """SIGTERM does what Ctrl-C does, with its own exit code; sent to the process that was started, they reach the run."""
+    """SIGTERM does what Ctrl-C does, with its own exit code; both reach the run from the process that was started."""
     process = folder.start("run", "k.py", "--topology", "tiny", "-p", "how=loads", "--out", "o", *limit)
     _wait_for(folder.path / "started")
     process.send_signal(sent)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert (process.returncode, err) == (code, "")
     assert "\ninterrupted: everything here covers only what ran\n" in out
     assert folder.files() == {"k.py", "started"}
@@ -134,14 +124,14 @@ def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     process: subprocess.Popen[str] = folder.start(*RUN, "-p", "how=loads", "--timeout", "1000 s")
     _wait_for(folder.path / "started")
     process.kill()
-    process.communicate(timeout=120)  # else somebody has its end of the pipes
+    process.communicate(timeout=240)  # else somebody has its end of the pipes
     assert process.returncode == -signal.SIGKILL
 
 
 def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -> None:
     """The result stands, and a warning says who forgot what."""
     process = folder.start(*RUN, "-p", "how=leaves a thread")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert err == (
         "warning: the program left a thread running, 'mine', still there 2 s after the end, and ended it with the "
         "command; join the threads that a bench or kernel starts.\n"
@@ -150,7 +140,7 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
 
 
 def _wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not path.exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)

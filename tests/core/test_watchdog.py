@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,10 +13,11 @@ from itertools import pairwise
 
 import pytest
 
+from kernbench_core.alarm import Terminated, Termination, WallTime, WallTimeExceeded
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import LimitError
 from kernbench_core.units import EXACT_NS, GRID_NS
-from kernbench_core.watchdog import Limits, Progress, WallTimeExceeded, Watchdog
+from kernbench_core.watchdog import Limits, Progress, Watchdog
 
 
 class Clock:
@@ -229,3 +231,79 @@ def test_other_handlers_of_the_signal_are_left_alone() -> None:
     finally:
         signal.signal(signal.SIGINT, previous)
     assert seen == [signal.SIGINT]
+
+
+class Endless:
+    """Has a `__del__` that never ends."""
+
+    def __del__(self) -> None:
+        while True:
+            pass
+
+
+def spin_deaf(deafen: Callable[[], object]) -> None:
+    """Never return, once SIGALRM is not heard any more."""
+    deafen()
+    while True:
+        pass
+
+
+HARD = {
+    "a finaliser": lambda: Endless() and None,
+    "ignored": lambda: spin_deaf(lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN)),
+    "deadly": lambda: spin_deaf(lambda: signal.signal(signal.SIGALRM, signal.SIG_DFL)),
+    "blocked": lambda: spin_deaf(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})),
+}
+
+
+@pytest.mark.parametrize("how", HARD)
+def test_a_program_that_defends_itself_is_interrupted_all_the_same(
+    how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An endless `__del__`, and SIGALRM ignored, given back or blocked: it ends, without a word of Python's own."""
+    env = Environment()
+
+    def stubborn(env: Environment) -> ProcessGenerator:
+        yield env.timeout(1.0)
+        HARD[how]()
+        yield env.timeout(1.0)
+
+    env.process(stubborn(env))
+    hook = sys.unraisablehook
+    try:
+        with pytest.raises(LimitError) as caught:
+            Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    assert f" in {__file__}:" in str(caught.value)
+    assert capsys.readouterr().err == ""
+    assert (signal.getsignal(signal.SIGALRM), sys.unraisablehook) == (signal.SIG_DFL, hook)
+    time.sleep(0)  # nothing is still to be raised
+
+
+def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
+    """What was spent before counts; the sentence names the whole limit."""
+    wall = WallTime(20.0)
+    wall.spent_s = 19.95
+    with pytest.raises(LimitError, match=r"^the run reached its limit of 20 s of wall time at simulated time "):
+        Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=20.0), None, wall).run(lambda: False)
+    assert wall.left_s == 0.0
+
+
+def test_sigterm_comes_out_between_events_as_it_is() -> None:
+    """Where it is handled as Ctrl-C is, also when the program swallows it; once, though it comes twice at a time."""
+    termination = Termination()
+
+    def swallow() -> None:
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, termination)
+    try:
+        with pytest.raises(Terminated):
+            Watchdog(sent_sigint(swallow), Limits(), None).run(lambda: False)
+        assert termination.came
+        assert signal.getsignal(signal.SIGTERM) is termination
+    finally:
+        signal.signal(signal.SIGTERM, before)
