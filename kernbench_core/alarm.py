@@ -105,6 +105,8 @@ class Alarm:
             supervision.disarm()
             if self._rings:
                 self._raise_soon(None)
+        if self._rings and signal.SIGALRM in self._replaced and signal.SIGALRM in signal.sigpending():
+            signal.sigwait({signal.SIGALRM})  # the program blocks it; let through later, it would end the process
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
         if max(self._came.values(), default=0) > 1:

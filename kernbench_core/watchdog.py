@@ -108,6 +108,8 @@ class Watchdog:
             left = env.advance(self._next_slice(most), until)
             if alarm.interrupted:
                 raise alarm.interrupted
+            if alarm.stuck is not None:
+                raise LimitError(self._too_long(alarm.stuck))
             if not left:
                 return
             if env.peek() > until:
@@ -127,7 +129,7 @@ class Watchdog:
                 )
             now = time.perf_counter()
             if timeout_s is not None and now - self._began > timeout_s:
-                raise LimitError(self._too_long(alarm.stuck))
+                raise LimitError(self._too_long(None))
             took, looked = now - looked, now
             most = max(_FEWEST_EVENTS, min(_MOST_EVENTS, int(most * _LOOK_S / max(took, 1e-6) / 2), most * 2))
             self._report()

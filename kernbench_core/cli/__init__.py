@@ -88,6 +88,8 @@ class PluginGroup(click.RichGroup):
             return super().invoke(ctx)
         except (KernbenchError, click.ClickException, Exit, click.Abort, BrokenPipeError, MemoryError):
             raise
+        except Terminated:
+            raise SystemExit(_TERMINATED) from None  # click tells of every other KeyboardInterrupt
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -193,8 +195,6 @@ def _told(shell: Shell, error: BaseException) -> int:
         return shell.fail(2, f"{told}{stop} See '{command} --help'.")
     if isinstance(error, click.ClickException):
         return shell.fail(error.exit_code, error.format_message())
-    if isinstance(error, Terminated):
-        return _TERMINATED
     if isinstance(error, MemoryError):
         told = f" ({error})" if str(error) else ""
         error.__traceback__ = None  # its frames may hold most of what there is
