@@ -66,5 +66,5 @@ rows, columns and clock are chosen as those of pe_gemm.
         return float(2 * msg.m * msg.k * msg.n)
 
     def peak_flops(self, msg: Any) -> float:
-        """Return what full arrays do, in operations per ns."""
-        return 2.0 * self._rows * self._columns * self._clock * self.servers
+        """Return what full arrays do, in operations per ns; a single cell counts twice, as its first cycle is 0."""
+        return 2.0 * max(2, self._rows * self._columns) * self._clock * self.servers

@@ -38,6 +38,19 @@ def formula_latency(graph: Graph, components: Mapping[str, ComponentBase], trans
     return walk.total
 
 
+def transit_latency(graph: Graph, components: Mapping[str, ComponentBase], transaction: Transaction) -> float:
+    """Return the least time in ns of the round trip of `transaction` if its memory took none; see `formula_latency`."""
+    memory = components[transaction.path[-1]]
+    walk = _Walk(memory)
+    walk.along(graph, components, transaction)
+    if transaction.op == "write" or not memory.acts_on_head(transaction):
+        walk.end_leg()
+    transaction.turn_around()
+    walk.along(graph, components, transaction)
+    walk.end_leg()
+    return walk.total
+
+
 def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> float:
     """Return the least time in ns of a message that nothing answers, which must not have been sent.
 
@@ -50,11 +63,12 @@ def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: 
 
 
 class _Walk:
-    """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends."""
+    """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends; one node may be `instant`."""
 
-    def __init__(self) -> None:
+    def __init__(self, instant: ComponentBase | None = None) -> None:
         self.total = 0.0
         self._slowest = 0.0
+        self._instant = instant
 
     def along(self, graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> None:
         last = len(msg.path) - 1
@@ -65,7 +79,7 @@ class _Walk:
             node = components[msg.path[index + 1]]
             if not node.acts_on_head(msg):
                 self.end_leg()
-            if index + 1 < last or not (msg.reply and node.run_style):
+            if node is not self._instant and (index + 1 < last or not (msg.reply and node.run_style)):
                 self.total += _on_grid(node.min_service_ns(msg))
 
     def through_channels(self, memory: ComponentBase, transaction: Transaction, *, starts_leg: bool) -> None:

@@ -14,7 +14,7 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import is_float
 from kernbench_core.environment import Signal
 from kernbench_core.errors import KernbenchError
-from kernbench_core.messages import Command
+from kernbench_core.messages import Command, MsgBase
 from kernbench_core.oplog import Access, OpDescription
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
@@ -64,6 +64,12 @@ class KernelCommand(Command):
         self.uses: tuple[HeldUse, ...] = ()
 
     @property
+    def in_words(self) -> str:
+        """The call, its line and its number."""
+        pe, issue = self.op_id
+        return f"{self.call} at {describe_site(self.site)} (op {issue} of PE {pe})"
+
+    @property
     def complete(self) -> bool:
         """Whether the completion has come back."""
         return self.done.fired
@@ -108,6 +114,14 @@ class KernelCommand(Command):
     def __repr__(self) -> str:
         state = "complete" if self.complete else "in flight"
         return f"<{type(self).__name__} {self.call} at {describe_site(self.site)}, {state}>"
+
+
+def command_of(msg: object) -> KernelCommand | None:
+    """Return the command of a kernel that a message is, or that it works for."""
+    while msg is not None and not isinstance(msg, KernelCommand):
+        origin = msg.origin if isinstance(msg, MsgBase) else None
+        msg = origin if origin is not None else getattr(getattr(msg, "on_done", None), "__self__", None)
+    return msg
 
 
 class AnyOf:

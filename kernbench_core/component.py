@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
@@ -100,6 +101,11 @@ class ComponentBase(Waits):
         self.processes: list[Process] = []
         cls = type(self)
         self.run_style = cls.run is not ComponentBase.run
+        self._computes = cls.flops is not ComponentBase.flops
+        #: What arithmetic was asked of, by dtype: the peak in operations per ns.
+        self.peaks: dict[str, float] = {}
+        #: The first op that was faster than the peak: the message, its operations, how many ns it took, and the peak.
+        self.too_fast: tuple[MsgBase, float, float, float] | None = None
         self._splits = cls.split is not ComponentBase.split
         self._paced = cls.interval is not ComponentBase.interval
         self.arrive: Callable[[Any], None] = self._arrive_run if self.run_style else self._arrive_overhead
@@ -254,7 +260,20 @@ class ComponentBase(Waits):
         if self._op_logger is not None and msg.data_op:
             self._on_process_start(msg, out - overhead)
             self._on_process_end(msg, out)
+            if self._computes:
+                self._note_rate(msg, overhead)
         self.emit(msg, out, tail)
+
+    def _note_rate(self, msg: MsgBase, took: float) -> None:
+        """Compare how fast an op was, `took` ns, with the peak; what takes no time is found in the op log."""
+        peak = self.peak_flops(msg)
+        if not peak:
+            return
+        self.peaks[_dtype_of(msg)] = peak
+        if took and self.too_fast is None:
+            flops = self.flops(msg)
+            if flops > peak * took * (1 + 1e-9):
+                self.too_fast = (msg, flops, took, peak)
 
     def _round(self, raw: float) -> float:
         """Round a new overhead up to the grid and keep it: most models return the same one again."""
@@ -314,6 +333,8 @@ class ComponentBase(Waits):
             self.served += 1
             self.busy_ns += service
             msg.service += service
+            if self._computes:
+                self._note_rate(msg, service)
             if tail > start:
                 # it acted on the head: the last byte is still to come
                 self.emit(msg, end, tail + service)
@@ -387,6 +408,14 @@ class ComponentBase(Waits):
     def __repr__(self) -> str:
         style = f"run, {self.servers} servers, {len(self._queue)} waiting" if self.run_style else "overhead"
         return f"<{type(self).__name__} {self.id} ({style}), {self.served} served>"
+
+
+def _dtype_of(msg: Any) -> str:
+    """Return the dtype of the work of a command or tile: of the operands, where it tells."""
+    for name in ("dtype_in", "dtype"):
+        with suppress(AttributeError, KeyError):  # a tile has the parameters of its stage only
+            return str(getattr(msg, name))
+    return "f32"
 
 
 def _answered(msg: MsgBase) -> None:

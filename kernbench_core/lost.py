@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernbench_core.callsite import describe_site
-from kernbench_core.commands import KernelCommand
+from kernbench_core.commands import command_of
 from kernbench_core.messages import MsgBase, Transaction
 
 if TYPE_CHECKING:
@@ -42,19 +41,7 @@ def _told(ctx: RunContext, msg: MsgBase) -> str:
     source, destination = (msg.path[-1], msg.path[0]) if msg.reply else (msg.path[0], msg.path[-1])
     what = msg.op if isinstance(msg, Transaction) else msg.sort or type(msg).__name__
     what += f" of {msg.total if isinstance(msg, Transaction) else msg.nbytes} B"
-    command = _command(msg)
-    whom = ""
-    if command is not None:
-        pe, issue = command.op_id
-        whom = f", for {command.call} at {describe_site(command.site)} (op {issue} of PE {pe})"
+    command = command_of(msg)
+    whom = "" if command is None else f", for {command.in_words}"
     lost = f"{'the answer to ' if msg.reply else ''}the {what} from {source} to {destination}{whom}"
     return f"{node.id} ({node.node.impl}) was the last to have {lost}"
-
-
-def _command(msg: MsgBase) -> KernelCommand | None:
-    """Return the command of a kernel that a message works for."""
-    found: object = msg
-    while found is not None and not isinstance(found, KernelCommand):
-        origin = found.origin if isinstance(found, MsgBase) else None
-        found = origin if origin is not None else getattr(getattr(found, "on_done", None), "__self__", None)
-    return found

@@ -181,6 +181,7 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
     lines.extend(_hazards(result, verbose))
     lines.append(_counts(result))
     lines.extend(_late(result, verbose))
+    lines.extend(Text(f"warning: {warning}", "yellow") for warning in result.warnings)
     lines.append(_not_modelled(result.not_modelled, width, verbose))
     if verbose and result.op_log_sha256:
         lines.append(Text(f"op log SHA-256 {result.op_log_sha256}", "dim"))

@@ -34,6 +34,7 @@ class RunResult:
     are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
     they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
     `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
+    `warnings` name what is beyond the hardware of today.
     """
 
     bench: str
@@ -53,6 +54,7 @@ class RunResult:
     hazards: tuple[Hazard, ...] = ()
     rows: tuple[Row, ...] = ()
     op_verification: Verification | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def total_ns(self) -> float:
@@ -136,6 +138,7 @@ class RunResult:
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
                 for row in self.rows
             ],
+            "warnings": list(self.warnings),
             "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
             **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
             **({} if self.explain is None else {"explain": self.explain.to_json()}),

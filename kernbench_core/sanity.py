@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernbench_core.bound import formula_latency, one_way_latency
+from kernbench_core.bound import formula_latency, one_way_latency, transit_latency
+from kernbench_core.commands import command_of
 from kernbench_core.errors import SanityError
 from kernbench_core.lost import lost_messages
 from kernbench_core.messages import MsgBase, Transaction
@@ -29,6 +30,8 @@ def check(ctx: RunContext, result: TimingResult) -> None:
         _received_once(ctx),
         _bytes_conserved(ctx),
         _work_takes_time(ctx),
+        _memory_takes_time(ctx),
+        _not_above_peak(ctx),
         _not_overbooked(ctx, result),
         _phases_sum(result),
         _not_below_bound(ctx),
@@ -101,6 +104,32 @@ def _work_takes_time(ctx: RunContext) -> Iterator[str]:
         if work:
             yield f"{record} {work} in no time; work must take time."
             return
+
+
+def _memory_takes_time(ctx: RunContext) -> Iterator[str]:
+    """Name memories that answered as soon as the wires allowed: their own part of the way took no time."""
+    for trip in ctx.round_trips.values():
+        if trip.total:
+            sent = Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
+            if trip.least_ns <= transit_latency(ctx.graph, ctx.components, sent):
+                yield (
+                    f"{trip.path[-1]} answered a {trip.op} of {trip.total} B from {trip.path[0]} in 0 ns: its "
+                    f"round trip of {format_time(trip.least_ns)} is what the wires alone take; memory must take time."
+                )
+
+
+def _not_above_peak(ctx: RunContext) -> Iterator[str]:
+    """Name the first op of each unit that was faster than the peak that its unit declares."""
+    for component in ctx.components.values():
+        if component.too_fast is not None:
+            msg, flops, took, peak = component.too_fast
+            command = command_of(msg)
+            op = type(msg).__name__ if command is None else command.in_words
+            yield (
+                f"{component.id} computed {op} at {flops / took:.5g} GFLOP/s ({flops:.0f} operations in "
+                f"{format_time(took)}), above its declared peak of {peak:.5g} GFLOP/s; no op "
+                "can be faster."
+            )
 
 
 def _work_of(record: OpRecord) -> str:

@@ -15,6 +15,7 @@ from kernbench_builtin.pe_mmu import PeMmu
 from kernbench_builtin.pe_scheduler import PeScheduler
 from kernbench_builtin.pe_tcm import PeTcm
 from kernbench_builtin.queue_messages import Credit, PushChunk
+from kernbench_builtin.sram import Sram
 from kernbench_core.component import ComponentBase
 from kernbench_core.registry import ComponentEntry
 
@@ -41,6 +42,53 @@ class HastyBanks(HbmCtrlBank):
     """Answer at once, whatever the banks do."""
 
     emit = Hasty.emit
+
+
+class Nought(HbmCtrl):
+    """Answer as if there were no memory, and say so."""
+
+    emit = Hasty.emit
+
+    def overhead(self, msg: Any) -> float:
+        return 0.0
+
+    def channels(self, msg: Any) -> tuple[()]:
+        return ()
+
+
+class NoughtSram(Sram):
+    """Answer as if there were no memory, and say so."""
+
+    emit = Hasty.emit
+    overhead = Nought.overhead
+    channels = Nought.channels
+
+
+class Racing(PeGemm):
+    """Multiply twice as fast as the array can."""
+
+    def min_service_ns(self, msg: Any) -> float:
+        return self.flops(msg) / (2 * self.peak_flops(msg))
+
+
+class RacingMath(PeMath):
+    """Compute a little faster than the lanes can."""
+
+    def min_service_ns(self, msg: Any) -> float:
+        return self.flops(msg) / self.peak_flops(msg) * 0.999
+
+
+class AtPeak(PeGemm):
+    """Multiply just as fast as the array can."""
+
+    def min_service_ns(self, msg: Any) -> float:
+        return self.flops(msg) / self.peak_flops(msg)
+
+
+class AtPeakMath(PeMath):
+    """Compute just as fast as the lanes can."""
+
+    min_service_ns = AtPeak.min_service_ns
 
 
 class TwiceMemory(HbmCtrl):
@@ -174,6 +222,8 @@ def kernbench_components() -> list[ComponentEntry]:
         "TwiceMmu": "pe_mmu", "Hurried": "pe_dma", "Deaf": "pe_dma", "Instant": "pe_gemm", "Busy": "pe_gemm",
         "BusyScratchpad": "pe_tcm", "Prophet": "pe_cpu", "Impatient": "pe_scheduler", "Lossy": "router",
         "LossyAnswers": "router", "LossyPayload": "router", "LossyCredits": "router", "Swallow": "pe_math",
+        "Nought": "hbm_ctrl", "NoughtSram": "sram", "Racing": "pe_gemm", "RacingMath": "pe_math", "AtPeak": "pe_gemm",
+        "AtPeakMath": "pe_math",
     }  # fmt: skip
     return [
         ComponentEntry(f"lying.{name.lower()}", f"lying_models:{name}", kind=kind, sentence="Tell lies.")

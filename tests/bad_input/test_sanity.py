@@ -26,6 +26,14 @@ TRIPS = {
     r"must take time\.",
     "Instant tile": r"TileToken/GEMM \(sip0\.cube0\.pe\d\.pe_gemm, [\d.]+ ns\) makes 65536 products in no time; work "
     r"must take time\.",
+    # memory takes time, also where the model says that it takes none
+    "Nought": r"sip0\.cube0\.hbm_ctrl0 answered a write of \d+ B from host in 0 ns: its round trip of [\d.]+ \w+ is "
+    r"what the wires alone take; memory must take time\.",
+    # no op is faster than its unit: a command, and the stage of a tile
+    "Racing": r"sip0\.cube0\.pe0\.pe_gemm computed tl\.dot at \S+gemm\.py:\d+ \(op \d+ of PE 0\) at 8192 GFLOP/s "
+    r"\(\d+ operations in [\d.]+ ns\), above its declared peak of 4096 GFLOP/s; no op can be faster\.",
+    "Racing tile": r"sip0\.cube0\.pe0\.pe_gemm computed tl\.composite at \S+gemm_composite\.py:\d+ \(op \d+ of PE 0\) "
+    r"at 8192 GFLOP/s \(\d+ operations in [\d.]+ ns\), above its declared peak of 4096 GFLOP/s; no op can be faster\.",
     # no resource above 100 %: servers, and the channels of a scratchpad, which a DMA books without a message
     "Busy": r"sip0\.cube0\.pe0\.pe_gemm was busy for [\d.]+% of the time; no resource can pass 100 %\.",
     "BusyScratchpad": r"sip0\.cube0\.pe0\.pe_tcm#write was busy for [\d.]+% of the time; no resource can pass 100 %\.",
@@ -86,6 +94,52 @@ def test_a_deadlock_is_found_with_banks_too(folder: Any, lying: Plugins, tmp_pat
     assert (outcome.code, outcome.out, outcome.left) == (4, "", frozenset())
 
 
+@pytest.mark.parametrize("model", ["atpeak", "atpeakmath"])
+def test_an_op_as_fast_as_its_peak_passes(folder: Any, lying: Plugins, model: str) -> None:
+    """The tight pair of a unit that is faster."""
+    kind = lying.components.get(f"lying.{model}").kind
+    folder.write("k.py", ARITHMETIC)
+    outcome = folder.run("k.py", "--topology", "tiny", "--set", f"components.{kind}.impl=lying.{model}", plugins=lying)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_a_vector_op_above_the_peak_is_refused(folder: Any, lying: Plugins) -> None:
+    """A thousandth is enough; the kernel line is that of the op."""
+    folder.write("k.py", ARITHMETIC)
+    racing = ("--set", "components.pe_math.impl=lying.racingmath")
+    outcome = folder.run("k.py", "--topology", "tiny", *racing, plugins=lying)
+    assert re.search(
+        r"sip0\.cube0\.pe0\.pe_math computed tl\.add at \S*k\.py:6 \(op 3 of PE 0\) at 123 GFLOP/s \(4096 operations "
+        r"in 33\.3 ns\), above its declared peak of 122\.88 GFLOP/s; no op can be faster\.",
+        outcome.err,
+    ), outcome.err
+    assert (outcome.code, outcome.out) == (7, "")
+
+
+def test_sram_takes_time_too(folder: Any, lying: Plugins) -> None:
+    """Slots of queues lie in the SRAM: what is written and read there took no time."""
+    folder.write("k.py", LOSSES)
+    sets = ("components.pe_ipcq.params.tier=sram", "components.sram.impl=lying.noughtsram")
+    outcome = folder.run("k.py", "--topology", "tiny", *(p for s in sets for p in ("--set", s)), plugins=lying)
+    assert re.search(
+        r"sip0\.cube0\.sram answered a \w+ of \d+ B from sip0\.cube0\.pe\d\.pe_dma in 0 ns: its round trip of "
+        r"[\d.]+ ns is what the wires alone take; memory must take time\.",
+        outcome.err,
+    ), outcome.err
+    assert (outcome.code, outcome.out) == (7, "")
+
+
+ARITHMETIC = """
+def kernel(x, tl):
+    a = tl.load(x, shape=(64, 64))
+    b = tl.load(x, shape=(64, 64))
+    c = tl.dot(a, b)
+    tl.store(x, c + c)
+
+
+def bench(rt):
+    rt.launch(kernel, rt.zeros((64, 64)), grid=(1,))
+"""
 LOSSES = """
 def kernel(x, tl):
     me = tl.program_id(0)
