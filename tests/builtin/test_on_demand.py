@@ -68,24 +68,66 @@ def test_a_launch_that_was_not_waited_for_is_not_read(other: bool) -> None:
     )
 
 
-def test_programs_side_by_side_know_what_they_waited_for_and_hand_it_on() -> None:
-    """A program knows what its parent knew at its start, the parent in the end what all of them do."""
+@pytest.mark.parametrize("wait", [True, False])
+def test_programs_side_by_side_know_what_their_parent_did_and_hand_on_what_they_did(wait: bool) -> None:
+    """A program begins with what its parent knows; the parent knows in the end of all that it launched."""
 
     def child(i: int, rt: Any, x: Any, y: Any, z: Any) -> None:
         rt.launch(branch, y, z, 1)
+        rt.launch(double, y, x, wait=wait)
 
     def parent(rt: Any) -> None:
         x = rt.tensor(np.arange(4 * rt.n_pes, dtype=np.float32))
         y, z, w = rt.zeros((4 * rt.n_pes,)), rt.zeros((rt.n_pes,)), rt.zeros((rt.n_pes,))
         rt.launch(double, x, y)
         rt.side_by_side(child, [0], (x, y, z))
-        rt.launch(double, x, y, pes=range(rt.n_pes))
-        rt.launch(branch, y, w, 1)
-        rt.check(z, rt_expected(rt.n_pes))
-        rt.check(w, rt_expected(rt.n_pes))
-
-    def rt_expected(n: int) -> Any:
-        return (8.0 * ((np.arange(n) + 1) % n) > 10).astype(np.float32)
+        rt.launch(branch, x, w, 1)
+        heads = 8.0 * ((np.arange(rt.n_pes) + 1) % rt.n_pes)
+        rt.check(z, (heads > 10).astype(np.float32))
+        rt.check(w, (2 * heads > 10).astype(np.float32))
 
     result = kb.run(parent, "tiny", verify_data=True)
+    assert result.verification is not None and result.verification.ok
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_the_first_op_of_a_launch_is_not_of_an_earlier_one(sent: bool) -> None:
+    """Neither its own PE nor one that receives its result may read it, with a launch before or without."""
+
+    def kernel(tl: Any) -> None:
+        tile = tl.full((4,), 1.0, "f32")
+        if sent and tl.program_id(0) == 0:
+            tl.send(tile, 1)
+        elif not sent or tl.program_id(0) == 1:
+            float((tl.recv((4,), "f32", 0) if sent else tile)[0])
+
+    def bench(rt: Any, before: int) -> None:
+        x = rt.tensor(np.zeros(4 * rt.n_pes, np.float32))
+        for _ in range(before):
+            rt.launch(double, x, x)
+        rt.launch(kernel)
+
+    for before in (0, 1):
+        with pytest.raises(PendingDataError) as caught:
+            kb.run(bench, "tiny", params={"before": before})
+        assert "exists only after it; branch on loaded data" in str(caught.value)
+
+
+def test_a_pe_reads_a_foreign_result_through_a_message() -> None:
+    """What a neighbour loaded of an earlier launch and sent on is as known as if it were loaded here."""
+
+    def kernel(y: Any, z: Any, tl: Any) -> None:
+        pe, n = tl.program_id(0), tl.num_programs(0)
+        tl.send(tl.load(y + 4 * pe + tl.arange(0, 4)), (pe + 1) % n)
+        found = tl.recv((4,), "f32", (pe - 1) % n)
+        tl.store(z + pe, float(found[1]))
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.arange(4 * rt.n_pes, dtype=np.float32))
+        y, z = rt.zeros((4 * rt.n_pes,)), rt.zeros((rt.n_pes,))
+        rt.launch(double, x, y)
+        rt.launch(kernel, y, z)
+        rt.check(z, np.roll(2 * np.arange(1, 4 * rt.n_pes, 4), 1).astype(np.float32))
+
+    result = kb.run(bench, "tiny", verify_data=True)
     assert result.verification is not None and result.verification.ok
