@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.regions import Region
@@ -34,6 +34,9 @@ Step = tuple[str, int | None, tuple[Region, ...]]
 STEPS = st.tuples(st.sampled_from(["begin", "write", "write", "end"]), st.sampled_from([0, 1, None]), places())
 
 
+@example([("begin", 0, (Region(0, 8),)), ("write", 0, (Region(0, 8),)), ("write", 0, (Region(2, 2),))])
+@example([("write", 1, (Region(4, 4),)), ("begin", 0, (Region(0, 8),)), ("write", 0, (Region(0, 2),))])
+@example([("begin", 0, (Region(0, 8),)), ("write", 0, (Region(0, 2),)), ("write", 1, (Region(1, 4),))])
 @given(st.lists(STEPS, max_size=24))
 @settings(max_examples=200, deadline=None)
 def test_loads_sample_at_their_end_without_later_own_writes(steps: list[Step]) -> None:
