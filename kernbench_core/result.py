@@ -34,7 +34,6 @@ class RunResult:
     are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
     they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
     `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
-    `warnings` name what is beyond the hardware of today.
     """
 
     bench: str
@@ -54,7 +53,6 @@ class RunResult:
     hazards: tuple[Hazard, ...] = ()
     rows: tuple[Row, ...] = ()
     op_verification: Verification | None = None
-    warnings: tuple[str, ...] = ()
 
     @property
     def total_ns(self) -> float:
@@ -85,6 +83,11 @@ class RunResult:
     def not_modelled(self) -> tuple[NotModelled, ...]:
         """What the components that this run's traffic crossed ignore."""
         return self.timing.not_modelled
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the machine is beyond the hardware of today, a sentence each."""
+        return self.timing.warnings
 
     @property
     def verified(self) -> bool | None:

@@ -369,8 +369,6 @@ def _result(
     *,
     interrupted: bool = False,
 ) -> RunResult:
-    from kernbench_core.ceilings import above_ceilings
-
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = manifest_of(request, op_log_sha256)
     timing, recorder = engine.get_timing_result(), engine.ctx.tcm_recorder
@@ -391,7 +389,6 @@ def _result(
         tcm_map=None if recorder is None else recorder.result(timing.total_ns),
         hazards=engine.ctx.hazards.found(),
         rows=engine.rows,
-        warnings=above_ceilings(engine.ctx),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from kernbench_core.ceilings import above_ceilings
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class TimingResult:
 
     `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
     of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
+    `warnings` name what of the machine is beyond the hardware of today (see `ceilings`).
     """
 
     total_ns: float
@@ -73,6 +75,7 @@ class TimingResult:
     late_starts: tuple[LateStart, ...]
     busiest: tuple[ResourceUse, ...]
     not_modelled: tuple[NotModelled, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wall_s: float) -> TimingResult:
@@ -88,6 +91,7 @@ def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wa
         late_starts=tuple(_late_starts(ctx)),
         busiest=busiest(resource_uses(ctx, total)),
         not_modelled=not_modelled(ctx.components.values()),
+        warnings=above_ceilings(ctx),
     )
 
 
