@@ -130,6 +130,11 @@ class CclConfig:
         """Return the algorithm or entry that serves a collective where the caller names none; may be "auto"."""
         return self.collectives.get(collective, self.defaults.algorithm)
 
+    def files(self) -> list[str]:
+        """Return the paths of the `.py` files that are named as algorithms."""
+        named = (self.defaults.algorithm, *(entry.algorithm for entry in self.entries.values()))
+        return sorted({name for name in (*named, *self.collectives.values()) if name.endswith(".py")})
+
     def settings(self, name: str) -> Settings:
         """Return the settings of an entry, or of an algorithm by its registered name.
 

@@ -140,7 +140,11 @@ def _configure(
     world = own.world
     source = (None if config is None else str(config), sets, pes)
     if not world.groups:
-        world.configure(load_ccl(config, algorithms=own.rt.plugins.algorithms, sets=sets), source)
+        file = None if config is None else own.rt.input_file(config)
+        found = load_ccl(file, algorithms=own.rt.plugins.algorithms, sets=sets)
+        for algorithm in found.files():
+            own.rt.input_file(algorithm)
+        world.configure(found, source)
         world.add_group(own.rt.design.pes, tuple(range(len(world.sips))), "world", pes)
     elif source != world.source:
         raise UsageError(

@@ -39,11 +39,13 @@ class Bundle:
     path: Path
     texts: Mapping[str, bytes]
 
-    def write(self, manifest: Mapping[str, Any], bench: Bench, values: Mapping[str, Any]) -> None:
+    def write(
+        self, manifest: Mapping[str, Any], bench: Bench, values: Mapping[str, Any], inputs: Mapping[str, bytes]
+    ) -> None:
         """Write the whole file, or raise and leave it as it was."""
         with TemporaryDirectory(prefix="kernbench-") as made, whole_file(self.path, compress=True) as out:
             folder = Path(made)
-            write_inputs(folder, bench, values)
+            write_inputs(folder, bench, values, inputs)
             for name, text in self.texts.items():
                 (folder / CONFIGURATION).mkdir(exist_ok=True)
                 (folder / CONFIGURATION / name).write_bytes(text)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kernbench_core.explain import Explanation, Recorder
     from kernbench_core.graph import PeSite
     from kernbench_core.host_program import HostProgram
+    from kernbench_core.inputs import Inputs
     from kernbench_core.plugins import Plugins
 
 #: The node that the engine injects host requests at.
@@ -56,7 +57,7 @@ class GraphEngine:
     what `explanation` needs; it costs time, and changes no result. `tcm_map` has
     `ctx.tcm_recorder` note what the scratchpads hold. `plugins` are what `rt.plugins` gives (default: the installed).
     Each `spill_rows` records of the op log go to temporary files. `wall` is the wall time that is left of more than
-    the run (default: that of `limits`, for the run alone).
+    the run (default: that of `limits`, for the run alone). `inputs` keep the files that the bench reads.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class GraphEngine:
         spill_rows: int = SPILL_ROWS,
         plugins: Plugins | None = None,
         wall: WallTime | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         self.env = _recording_environment() if explain else Environment()
         self.graph = graph
@@ -91,7 +93,7 @@ class GraphEngine:
         self._watchdog: Watchdog | None = None
         self._finished = False
         #: What the host programs of the run share, and the first of them, the bench.
-        self.shared = Shared(plugins=plugins)
+        self.shared = Shared(plugins=plugins, inputs=inputs)
         self.runtime: Runtime | None = None
         if graph.design is not None:
             self.ctx.store = self.store = MemoryStore(data=data)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine import GraphEngine
     from kernbench_core.graph import Design, Graph, PeSite
     from kernbench_core.host_tensors import Expectation
+    from kernbench_core.inputs import Inputs
     from kernbench_core.plugins import Plugins
     from kernbench_core.queues import Queues
     from kernbench_core.rows import Cell
@@ -84,6 +85,8 @@ class Shared:
     kept: dict[str, Any] = attrs.field(factory=dict)
     #: The plug-ins of the run, None where the installed ones are meant.
     plugins: Plugins | None = None
+    #: Where files are kept that programs read, None where nobody wants them.
+    inputs: Inputs | None = None
 
 
 class HostProgram:

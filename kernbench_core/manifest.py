@@ -27,6 +27,8 @@ SCHEMA = "kernbench.manifest/1"
 #: Inside the folder of a run: the manifest, and the folder of the bench's file and of the modules beside that.
 MANIFEST = "manifest.json"
 BENCH = "bench"
+#: The folder of the files that the bench read.
+INPUTS = "inputs"
 _LIMITS = ("max_events", "max_sim_ns", "timeout_s")
 #: What the fields of a manifest must be, in Python and in words.
 _FORMS: Mapping[str, tuple[Any, str]] = {
@@ -48,9 +50,9 @@ class Manifest:
     """One run's recipe, and the SHA-256 of the op log that it gave.
 
     `bench` is `{"name": …}`, `{"file": …, "sha256": …, "modules": …}` or `{"function": "module:name"}`; `modules`, left
-    out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. A parameter
-    that is an array is `{"file": …, "sha256": …}`. `limits` maps `max_events`, `max_sim_ns`, `timeout_s` to numbers or
-    None.
+    out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. Each may
+    have `inputs`: files that the bench read, by name, as `{"file": …, "sha256": …}`, which is also what a parameter is
+    that is an array. `limits` maps `max_events`, `max_sim_ns`, `timeout_s` to numbers or None.
     """
 
     bench: Mapping[str, Any]
@@ -129,6 +131,9 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"race_by is {race_by!r}, not {' or '.join(map(repr, RACE_BY))}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
+    for name, value in _items(found["bench"].get("inputs") if isinstance(found["bench"], dict) else None):
+        if not (isinstance(value, dict) and _texts(value, "file", "sha256")):
+            yield f"bench.inputs.{name} is {value!r}, not a file with its sha256"
     modules = found["bench"].get("modules", {}) if isinstance(found["bench"], dict) else {}
     if not (isinstance(modules, dict) and _texts(modules, *modules)):
         yield f"bench.modules is {modules!r}, not SHA-256 by file"
@@ -176,8 +181,16 @@ def current_plugins(plugins: Plugins) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def describe_bench(bench: Bench, *, copied: bool) -> dict[str, Any]:
-    """Say which bench a run used; `copied` when its file lies in the folder of the manifest."""
+def describe_bench(bench: Bench, *, copied: bool, inputs: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+    """Say which bench a run used and what that read; `copied` when the files lie in the folder of the manifest."""
+    read = {
+        name: {"file": f"{INPUTS}/{name}" if copied else name, "sha256": hashlib.sha256(data).hexdigest()}
+        for name, data in sorted((inputs or {}).items())
+    }
+    return {**_named_bench(bench, copied), **({"inputs": read} if read else {})}
+
+
+def _named_bench(bench: Bench, copied: bool) -> dict[str, Any]:
     if bench.sources is not None:
         given = bench.sources.given
         (_, sha256), *modules = bench.sources.hashes.items()

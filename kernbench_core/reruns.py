@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.alarm import WallTime
-from kernbench_core.bench import open_bench
+from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import opened
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.files import same_folder
+from kernbench_core.inputs import Inputs
 from kernbench_core.manifest import (
+    INPUTS,
     Manifest,
     check_sha256,
     current_plugins,
@@ -105,7 +107,18 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         out=None,
         plugins=plugins,
         race_by=old.race_by,
+        inputs=_inputs(path, old, bench, trust, here),
     )
+
+
+def _inputs(path: Path, old: Manifest, bench: Bench, trust: bool, here: Path) -> Inputs:
+    """Return where the bench finds the files that it read in the run of the manifest."""
+    recorded = {
+        name: (here / input_file(here / path, entry, f"the file {name!r} that the bench read", trust)).absolute()
+        for name, entry in old.bench.get("inputs", {}).items()
+    }
+    own = () if bench.sources is None else (bench.sources.folder,)
+    return Inputs(((here / path.parent / INPUTS).absolute(), *own, here), recorded)
 
 
 def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:

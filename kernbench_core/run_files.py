@@ -13,7 +13,7 @@ import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.files import files_below, whole_folder, write_text
-from kernbench_core.manifest import BENCH, MANIFEST, SCHEMA, array_files, write_npy
+from kernbench_core.manifest import BENCH, INPUTS, MANIFEST, SCHEMA, array_files, write_npy
 from kernbench_core.result import RunResult, json_text
 
 if TYPE_CHECKING:
@@ -97,29 +97,30 @@ def write_out(
     functions: Mapping[str, str],
     bench: Bench,
     values: Mapping[str, Any],
+    inputs: Mapping[str, bytes],
 ) -> None:
     """Write inputs, op log, result and the manifest, which lists them by SHA-256, all or nothing.
 
-    `functions` say who computes which op, `values` are the parameters of `bench`.
+    `functions` say who computes which op, `values` are the parameters of `bench`, `inputs` the files that it read.
     """
     from kernbench_core.oplog_file import save_run
 
     with whole_folder(out.path, out.written) as folder:
-        write_inputs(folder, bench, values)
+        write_inputs(folder, bench, values, inputs)
         save_run(folder / OP_LOG, result.op_log, result.store, functions)
         write_text(folder / _RESULT, json_text(result.to_json()))
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
 
 
-def write_inputs(folder: Path, bench: Bench, values: Mapping[str, Any]) -> None:
-    """Write the arrays, and the bench's file with its own modules, as they were before it ran, into a new folder."""
+def write_inputs(folder: Path, bench: Bench, values: Mapping[str, Any], inputs: Mapping[str, bytes]) -> None:
+    """Write arrays, files that were read, and the bench with its own modules, as they were, into a new folder."""
     for name, array in array_files(values).items():
         (folder / name).parent.mkdir(exist_ok=True)
         with (folder / name).open("xb") as file:
             write_npy(array, file.write)
-    for name, data in ({} if bench.sources is None else bench.sources.files).items():
-        path = folder / BENCH / name
+    files = {BENCH: {} if bench.sources is None else bench.sources.files, INPUTS: inputs}
+    for path, data in ((folder / kind / name, data) for kind in files for name, data in files[kind].items()):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 

@@ -18,6 +18,7 @@ from kernbench_core.bundle import Bundle, bundle_file
 from kernbench_core.errors import ConfigError, KernbenchError, KernelError, UsageError
 from kernbench_core.files import same_folder
 from kernbench_core.hazard import RACE_BY
+from kernbench_core.inputs import Inputs
 from kernbench_core.manifest import (
     Manifest,
     current_plugins,
@@ -86,6 +87,7 @@ class Request:
     trace: TraceFile | None
     out: OutFolder | None
     plugins: Plugins
+    inputs: Inputs
     bundle: Bundle | None = None
     explain: bool = False
     tcm_map: bool = False
@@ -181,6 +183,7 @@ def run(
             seed=seed,
             limits=limits,
             plugins=plugins,
+            inputs=Inputs((*(() if found.sources is None else (found.sources.folder,)), here)),
             explain=explain,
             tcm_map=tcm_map,
             strict_races=strict_races,
@@ -274,6 +277,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             race_by=request.race_by,
             plugins=request.plugins,
             wall=wall,
+            inputs=request.inputs,
         )
     if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
         engine.ctx.op_logger.sites = {}  # for what is said of wrong data
@@ -299,9 +303,9 @@ def _write_files(request: Request, result: RunResult, functions: Mapping[str, st
         if request.trace is not None:
             request.trace.write(result.op_log)
         if request.bundle is not None:
-            request.bundle.write(result.manifest, request.bench, request.values)
+            request.bundle.write(result.manifest, request.bench, request.values, request.inputs.kept)
         if request.out is not None:
-            write_out(request.out, result, functions, request.bench, request.values)
+            write_out(request.out, result, functions, request.bench, request.values, request.inputs.kept)
     except OSError as error:
         raise UsageError(
             f"the files of --trace, --bundle and --out must be writable, but {error.filename or 'one of them'!r} "
@@ -395,7 +399,7 @@ def _result(
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
     copied = request.keeps_inputs
     return Manifest(
-        bench=describe_bench(request.bench, copied=copied),
+        bench=describe_bench(request.bench, copied=copied, inputs=request.inputs.kept),
         params=describe_params(request.values, request.given, copied=copied),
         topology=request.topology,
         configuration=dict(request.config.data),

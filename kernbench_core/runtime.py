@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.callsite import site_of_frame
@@ -59,6 +60,13 @@ class Runtime(HostTensors):
         """
         self.require_host("rt.report")
         self.shared.rows.append(make_row(columns))
+
+    def input_file(self, path: str | Path) -> Path:
+        """Keep a file that the bench reads, for `--out`, `--bundle` and the manifest; return where to read it.
+
+        In a run that is made again that is the kept copy; else it is `path`, which need not exist.
+        """
+        return Path(path) if self.shared.inputs is None else self.shared.inputs.read(path)
 
     # Launches -------------------------------------------------------------------------------------
 
