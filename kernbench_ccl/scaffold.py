@@ -36,12 +36,16 @@ def write_algorithm(name: str, collective: str = "all_reduce", folder: str | Pat
     name = name.removesuffix(".py")
     text = algorithm_text(name, collective)
     path = Path(folder) / f"{name}.py"
+    made = False
     try:
         with path.open("x", encoding="utf-8") as file:
+            made = True
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{str(path)!r} must not be there yet; choose another name, or move the file away.") from None
     except OSError as error:
+        if made:
+            path.unlink()
         raise UsageError(f"{str(path)!r} must be writable, but that failed with {error.strerror!r}.") from None
     return path
 

@@ -57,6 +57,8 @@ def whole_file(path: Path, *, compress: bool = False) -> Iterator[IO[bytes]]:
         if path.exists():
             shutil.copymode(path, temporary)
         temporary.replace(path)
+    except OSError as error:
+        raise _named(error, path) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -83,6 +85,8 @@ def whole_folder(path: Path, replaced: Collection[str] = ()) -> Iterator[Path]:
                 _merge(new, path, replaced)
             else:
                 new.rename(path)
+    except OSError as error:
+        raise _named(error, path) from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
@@ -106,6 +110,11 @@ def same_folder() -> Iterator[Path]:
     finally:
         with suppress(OSError):
             os.chdir(here)
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    """Return an error that names what was to be written, not a temporary name."""
+    return type(error)(error.errno, error.strerror, str(path))
 
 
 def _merge(new: Path, path: Path, replaced: Collection[str]) -> None:

@@ -11,12 +11,14 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import pairwise
-from typing import Any, Final, overload
+from typing import IO, Any, Final, overload
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
 import numpy as np
 
+from kernbench_core.errors import UsageError
 from kernbench_core.values import AbstractValue, LoadedValue, OpId, ResultValue, Shape, Value
 
 _BLOCK: Final = 4096
@@ -24,6 +26,24 @@ _CHUNK: Final = 1 << 17
 _ABSTRACT, _RESULT, _LOADED, _KEPT = range(4)
 
 Numbers = np.ndarray[Any, Any]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say where there is no room, in place of an OSError that would look like a component's."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            "the op log of a long run must go to temporary files, but that failed with "
+            f"{error.strerror!r}; make room, or name another folder in TMPDIR."
+        ) from None
+
+
+def _close(file: IO[bytes]) -> None:
+    """Close a temporary file, whatever of it finds no room."""
+    with suppress(OSError):
+        file.close()
 
 
 class SpilledColumn:
@@ -34,17 +54,19 @@ class SpilledColumn:
         self.append: Callable[[Any], None] = numbers.append
         self.extend: Callable[[Any], None] = numbers.extend
         self._type = np.dtype(numbers.typecode)
-        self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
-        finalize(self, self._file.close)
+        with _told():
+            self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
+        finalize(self, _close, self._file)
         self._spilled = 0
         self._block: Numbers = np.empty(0, self._type)
         self._block_start = 0
 
     def spill(self) -> None:
         """Move everything to the file."""
-        self._file.seek(0, os.SEEK_END)
-        self.tail.tofile(self._file)
-        self._file.flush()
+        with _told():
+            self._file.seek(0, os.SEEK_END)
+            self.tail.tofile(self._file)
+            self._file.flush()
         self._spilled += len(self.tail)
         del self.tail[:]
 

@@ -308,7 +308,7 @@ def _write_files(request: Request, result: RunResult, functions: Mapping[str, st
             write_out(request.out, result, functions, request.bench, request.values, request.inputs.kept)
     except OSError as error:
         raise UsageError(
-            f"the files of --trace, --bundle and --out must be writable, but {error.filename or 'one of them'!r} "
+            f"the files of --trace, --bundle and --out must be writable, but {error.filename!r} "
             f"failed with {error.strerror!r} after the run had ended well; make room or name another place."
         ) from error
     except KeyboardInterrupt:

@@ -143,9 +143,10 @@ def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str])
         outcome = folder.call("run", "gemm", "--topology", "tiny", *option)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    file = str(folder.path / option[1])
     assert outcome.err == (
-        "error: the files of --trace, --bundle and --out must be writable, but 'one of them' failed with 'File too "
-        "large' after the run had ended well; make room or name another place.\n"
+        f"error: the files of --trace, --bundle and --out must be writable, but {file!r} failed "
+        "with 'File too large' after the run had ended well; make room or name another place.\n"
     )
     assert (outcome.code, outcome.out, outcome.left) == (2, "", frozenset())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,17 @@ def test_what_comes_next_is_three_commands() -> None:
         "  def kernbench_algorithms():",
         '      return [AlgorithmEntry("acme.chain_all_reduce", "acme.chain:kernel", "What it does.")]',
     ]
+
+
+def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    """The next try would find it in the way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(UsageError) as caught:
+            write_algorithm("mine", folder=tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    path = str(tmp_path / "mine.py")
+    assert str(caught.value) == f"{path!r} must be writable, but that failed with 'File too large'."
+    assert list(tmp_path.iterdir()) == []

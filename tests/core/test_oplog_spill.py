@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import resource
 import tempfile
 from array import array
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_core.errors import UsageError
 from kernbench_core.oplog import OpLog
 from kernbench_core.oplog_file import load_run, save_run
 from kernbench_core.oplog_spill import SpilledColumn, chunks, take
@@ -161,3 +163,20 @@ def test_the_engine_takes_the_limit() -> None:
     engine = toy_engine(spill_rows=3)
     assert (engine.op_log.columns._spill_rows, engine.op_log.columns._spill_values) == (3, True)
     assert MemoryStore(False).hazards is None
+
+
+def test_a_full_disk_is_a_sentence_and_nothing_follows() -> None:
+    """No component is blamed, and closing the file, which cannot write its rest either, is quiet."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        column = SpilledColumn(array("d", range(1000)))
+        with pytest.raises(UsageError) as caught:
+            column.spill()
+        del column
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(caught.value) == (
+        "the op log of a long run must go to temporary files, but that failed with 'File too large'; make room, or "
+        "name another folder in TMPDIR."
+    )

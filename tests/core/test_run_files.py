@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
 from kernbench_core.runs import RunInterrupted, run
 
@@ -174,3 +175,29 @@ def test_a_bench_may_change_the_folder(toy: ModuleType, folder: Path, tmp_path: 
     run("mine.py", "one", {"a": "a.npy"}, plugins=toy.plugins, **options)  # type: ignore[arg-type]
     assert Path.cwd() == folder
     assert {path.name for path in folder.iterdir()} == {"mine.py", "a.npy", "o", "t.txt", "b.tgz", "precious.txt"}
+
+
+@pytest.mark.parametrize("json_option", [(), ("--json",)])
+def test_ctrl_c_while_files_are_written_still_shows_the_result(
+    toy: ModuleType,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    json_option: tuple[str, ...],
+) -> None:
+    """All of it, as the run had ended; the exit code says that something is missing."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["kernbench_core.oplog_file"], "save_run", interrupt)
+    assert main(["run", "toy", "--topology", "one", "--out", "o", *json_option], toy.plugins) == 130
+    out, err = capsys.readouterr()
+    assert err.splitlines()[-1] == (
+        "error: interrupted while the files were written, after the run had ended; each is whole or as it was."
+    )
+    if json_option:
+        assert (json.loads(out)["interrupted"], len(json.loads(out)["op_log_sha256"])) == (False, 64)
+    else:
+        assert "\ntotal time " in out and "interrupted" not in out
+    assert [path.name for path in folder.iterdir()] == ["precious.txt"]
