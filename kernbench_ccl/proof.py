@@ -20,7 +20,6 @@ from kernbench_ccl.proof_case import Case as Case
 from kernbench_ccl.proof_case import Fault as Fault
 from kernbench_ccl.proof_case import Proof as Proof
 from kernbench_ccl.proof_case import sides
-from kernbench_ccl.races import Races
 from kernbench_ccl.symbolic import Symbols
 from kernbench_ccl.untimed import Untimed, bare_design
 from kernbench_ccl.verdict import Verdict, line_at
@@ -29,6 +28,8 @@ from kernbench_core.callsite import CallSite
 from kernbench_core.commands import KernelCommand
 from kernbench_core.dma_commands import DmaReadCmd, DmaWriteCmd
 from kernbench_core.dtypes import itemsize
+from kernbench_core.hazard import Hazard
+from kernbench_core.hazards import Hazards
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.messages import Launch
 from kernbench_core.networks import NETWORKS, Extent
@@ -88,7 +89,8 @@ class Run:
         self.heard = {pe: 1 << self.peers.place_of(pe)[0] for row in self.peers.ranks for pe in row}
         self.reached = dict.fromkeys(self.heard, 0)
         self._carried: dict[OpId, int] = {}
-        self.races = Races(case.world * case.n_pe) if case.n_pe > 1 else None
+        if case.n_pe > 1:  # else nobody shares a tensor
+            self._store.hazards = Hazards([site.prefix for site in self._design.pes], lambda: 0.0)
         self.inputs: dict[int, Buffer] = {}
         self.outputs: dict[int, Buffer] = {}
         arguments = {}
@@ -180,8 +182,6 @@ class Run:
             self._received(command)
         else:
             self._reach(command.op_id[0], self._step_of(command))
-            if self.races is not None:
-                self.races.used(command)
 
     def _step_of(self, command: KernelCommand) -> int:
         """Take note of a command that is no message, and return its step."""
@@ -207,8 +207,6 @@ class Run:
         steps.sent(command.op_id, command.to, command.channel.name, steps.of_value(command.value, command.op_id))
         self.trail.note(command.op_id, SEND, command.value, (command.value,), to=command.to)
         self._carried[command.op_id] = self.heard[command.pe]
-        if self.races is not None:
-            self.races.sent(command)
 
     def _received(self, command: RecvCmd) -> None:
         if command.sent is None:
@@ -217,12 +215,15 @@ class Run:
         self.trail.note(command.op_id, RECEIVE, command.value, after=(sender,))
         self._reach(command.pe, self.history.steps.made(command.op_id, (sender,)))
         self.heard[command.pe] |= self._carried[sender]
-        if self.races is not None:
-            self.races.received(command)
 
     def _reach(self, pe: int, step: int) -> None:
         if step > self.reached[pe]:
             self.reached[pe] = step
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """The uses of memory that no message orders: a proof for one order would say nothing about another."""
+        return () if self._store.hazards is None else self._store.hazards.found()
 
     def where(self, op_id: OpId) -> str:
         """Return the kernel line at which an op was issued."""

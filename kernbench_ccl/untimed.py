@@ -183,6 +183,7 @@ class Untimed:
                     resume = partial(pe.bridge.throw, failed)
                 elif failed is not None:
                     raise failed
+                self._waited(pe)
                 pe.waits = ()
             request = resume()
             resume = pe.bridge.resume
@@ -203,7 +204,13 @@ class Untimed:
         for command in pe.waits:
             if command.error is not None:
                 raise command.error
+        self._waited(pe)
         pe.ended = True
+
+    def _waited(self, pe: _Pe) -> None:
+        """Note that a kernel has what it waited for, which orders."""
+        if self._store.hazards is not None:
+            self._store.hazards.waited(pe.waits)
 
     def _issue(self, pe: _Pe, command: KernelCommand) -> None:
         pe.commands += 1

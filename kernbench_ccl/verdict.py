@@ -212,16 +212,19 @@ class Verdict:
         return faults
 
     def _races_found(self) -> list[Fault]:
-        if self._run.races is None:
-            return []
-        faults = []
-        for race in self._run.races.found:
-            first, second = race.first, race.second
+        faults: list[Fault] = []
+        seen: set[frozenset[str]] = set()
+        for hazard in self._run.hazards:
+            first, second = hazard.first, hazard.second
+            lines = frozenset((first.line, second.line))
+            if lines in seen or first.op_id is None or second.op_id is None:
+                continue
+            seen.add(lines)
             told = (
-                f"{self._pe(first.op_id[0])} {'writes' if first.writes else 'reads'} {race.tensor} at "
-                f"{line_at(first.site)} and {self._pe(second.op_id[0])} {'writes' if second.writes else 'reads'} the "
-                f"same elements at {line_at(second.site)}, and no message orders the two."
+                f"{self._pe(first.op_id[0])} {'writes' if first.writes else 'reads'} {hazard.name} at {first.line} and "
+                f"{self._pe(second.op_id[0])} {'writes' if second.writes else 'reads'} the same elements at "
+                f"{second.line}, and no message orders the two."
             )
-            lines = [line_at(first.site), line_at(second.site)]
-            faults.append(self._fault(WRONG, second.op_id[0], self._history.steps.of(second.op_id), lines, told))
+            step = self._history.steps.of(second.op_id)
+            faults.append(self._fault(WRONG, second.op_id[0], step, [first.line, second.line], told))
         return faults

@@ -11,6 +11,7 @@ import pytest
 from kernbench_ccl.untimed import Outcome, Untimed, bare_design, wait_cycle
 from kernbench_core.commands import KernelCommand
 from kernbench_core.errors import KernelError
+from kernbench_core.hazards import Hazards
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Peers
@@ -222,3 +223,33 @@ def test_every_command_is_told_once() -> None:
     rig = Rig(2)
     assert clean(rig.run(kernel))
     assert [command.call for command in rig.told] == ["tl.load", "tl.send", "tl.recv", "tl.add", "tl.store"]
+
+
+def test_a_composite_that_nobody_waited_for_is_covered_by_no_message() -> None:
+    """The rule of runs holds without time: a message carries what its sender had waited for, and no more."""
+
+    def kernel(x: Any, waits: bool, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            late = tl.composite("math", tl.ref(x, (1, 8)), out=x, math_op="exp")
+            if waits:
+                tl.wait(late)
+            tl.send(tl.zeros((1,), "f32"), 1)
+        else:
+            tl.wait(tl.recv((1,), "f32", 0, wait=False))
+            tl.store(x, tl.zeros((8,), "f32"))
+
+    def kinds(waits: bool) -> list[str]:
+        design = bare_design(1, 2)
+        memory, store = DeviceMemory(design), MemoryStore()
+        hazards = store.hazards = Hazards(["PE 0", "PE 1"], lambda: 0.0)
+        x = memory.allocate((8,), "f32", "x", design.pes)
+        store.write("hbm", x.regions, np.zeros(8, np.float32))
+        programs = {pe: ((pe, 0, 0),) for pe in range(2)}
+        launch = Launch(kernel, {}, (2, 1, 1), programs)
+        given = {pe: (Pointer(x, 0, "f32"), waits) for pe in range(2)}
+        machine = Untimed(launch, given, memory, store, design, slots=2, slot_bytes=64, told=lambda _: None)
+        assert machine.run().raised is None
+        return sorted(hazard.kind for hazard in hazards.found())
+
+    assert kinds(waits=True) == []
+    assert kinds(waits=False) == ["unordered_read", "unordered_writes"]
