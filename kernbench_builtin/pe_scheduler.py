@@ -8,12 +8,12 @@ from kernbench_builtin.tile_token import TileStream, TileToken, spelled
 from kernbench_builtin.tiling import PipelinePlan, TilePlan, generate_gemm_plan, generate_math_plan
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
-from kernbench_core.dtypes import promote
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError, ShapeError
 from kernbench_core.graph import Node
 from kernbench_core.naming import pe_prefix
 from kernbench_core.params import Param
+from kernbench_core.promotion import meet_all
 from kernbench_core.units import format_bytes
 
 
@@ -128,7 +128,7 @@ def plan_of(command: Any, prefix: str) -> PipelinePlan:
             shapes=shapes,
             dtypes=dtypes,
             epilogue_specs=command.epilogue,
-            dtype=promote([dtypes[name] for name in operands]),
+            dtype=meet_all([dtypes[name] for name in operands]),
             dtype_out=dtypes["out"],
         )
     raise ComponentError(

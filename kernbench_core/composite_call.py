@@ -12,10 +12,12 @@ from kernbench_core.commands import Operand
 from kernbench_core.composite import CompositeCmd, EpilogueSpec, Layout, Work
 from kernbench_core.compute import Scope
 from kernbench_core.compute_math import FLOAT_UNARY, UNARY
-from kernbench_core.dtypes import is_float, promote
+from kernbench_core.compute_types import operand_type
+from kernbench_core.dtypes import is_float
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.language_math import MathLanguage
 from kernbench_core.pointers import Pointer, Ref, direct_transfer, make_ref
+from kernbench_core.promotion import meet_all
 from kernbench_core.tcm import TcmBlock
 from kernbench_core.tensor import CompositeHandle, Tensor
 from kernbench_core.typenames import dtype_of
@@ -168,6 +170,11 @@ class CompositeLanguage(MathLanguage):
         if math_op not in known:
             raise UnsupportedError(f"{here}: math_op of {many} must be one of {', '.join(known)}, not {math_op!r}.")
         rows, cols = a.shape
+        if b is not None:
+            try:
+                operand_type(math_op or "", (a.dtype, b.dtype))
+            except ShapeError as error:
+                raise ShapeError(f"{here}: {error}") from None
         if b is not None and b.shape not in ((rows, cols), (1, cols), (rows, 1)):
             raise ShapeError(
                 f"{here}: operand b must be a matrix of shape {a.shape}, a row {(1, cols)} or a column {(rows, 1)}, "
@@ -272,7 +279,7 @@ class CompositeLanguage(MathLanguage):
 def _dtype_of_integers(inputs: Iterable[str]) -> str:
     """Give the dtype of a whole number in an epilogue: that of the sums where inputs are integers, which stay exact."""
     dtypes = [*inputs, "int32"]
-    return "f32" if any(map(is_float, dtypes)) else promote(dtypes)
+    return "f32" if any(map(is_float, dtypes)) else meet_all(dtypes)
 
 
 def _as_row(thing: Any, op: str) -> Any:

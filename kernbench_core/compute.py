@@ -1,8 +1,8 @@
 """What core's ops compute. A computing function is `fn(params, inputs) -> ndarray`, named "module:attr" in the log.
 
-Low precision is widened, computed in f32 and rounded once, at the end: numpy's own f16 matmul is slow, and sums of
-bf16 accumulate in bf16. Integer products accumulate in int32, operands of two integer dtypes meet in one. Functions
-of plug-ins have the same signature.
+Operands are brought to the dtype that they meet in (`promotion`). Low precision is then widened, computed in f32 and
+rounded once, at the end: numpy's own f16 matmul is slow, and sums of bf16 accumulate in bf16. Integer products
+accumulate in int32. bool is an integer of one bit, which wraps. Functions of plug-ins have the same signature.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core import compute_math, dtypes
-from kernbench_core.compute_types import broadcast, op_of, result_shape, result_type
+from kernbench_core.compute_types import broadcast, op_of, operand_type, result_shape, result_type
 from kernbench_core.errors import ShapeError
 
 __all__ = ["CORE_FUNCTIONS", "Scope", "evaluate", "function_of", "gemm", "result_shape", "result_type"]
@@ -39,7 +39,12 @@ _AS_GIVEN: Final = frozenset(
     (*compute_math.MOVES, *compute_math.GATHERS, *compute_math.LOGICAL, *compute_math.BOOL_REDUCTIONS)
 )
 """Ops that take their operands in the dtypes that these have."""
-_WIDENING: Final = ("sum", "prod", "cumsum", "cumprod")
+_JOINING: Final = ("cat", "join")
+"""Moves of several operands, which meet in one dtype without being computed with."""
+_OF_BITS: Final = frozenset(
+    (*compute_math.UNARY, *compute_math.BINARY, *compute_math.TERNARY, "shl", "shr", "cumprod")
+)
+"""Arithmetic that numpy has not, or has otherwise, for bool: done on bytes, of which the last bit is kept."""
 
 
 class Scope(StrEnum):
@@ -194,30 +199,46 @@ def _wide_math(params: Params, inputs: Sequence[Array]) -> Array:
     """Compute a math op without rounding its result."""
     op = op_of(params["op"])
     function = compute_math.FUNCTIONS[op]
+    if op in _JOINING:
+        return function(params, *_met(inputs, op))
     if op in _AS_GIVEN:
         return function(params, *inputs)
     if op not in compute_math.REDUCTIONS and op not in compute_math.GATHERS and len(inputs) > 1:
         broadcast(op, [x.shape for x in inputs])
     with np.errstate(all="ignore"):
         if op in compute_math.SELECT:
-            return function(params, inputs[0], *_alike(inputs[1:], params, op))
-        return np.asarray(function(params, *_alike(inputs, params, op)))
+            return function(params, inputs[0], *_alike(inputs[1:], op))
+        alike = _alike(inputs, op)
+        found = np.asarray(function(params, *alike))
+        return (found & 1).astype(bool) if _of_bits(inputs, op) else found
 
 
-def _alike(inputs: Sequence[Array], params: Params, op: str) -> list[Array]:
-    """Bring operands to the dtype that they are computed in."""
-    if any(x.dtype.kind not in "iub" for x in inputs) or op in compute_math.DIVISION or op in compute_math.FLOAT_UNARY:
-        return [_f32(x) for x in inputs]
-    if op in compute_math.BITWISE and all(x.dtype.kind == "b" for x in inputs):
+def _met(inputs: Sequence[Array], op: str) -> list[Array]:
+    """Bring operands to the dtype that they meet in."""
+    if len({x.dtype for x in inputs}) == 1:
         return list(inputs)
-    if all(x.dtype.kind == "b" for x in inputs):
-        return [x.astype(np.int32) for x in inputs]
-    if op in _WIDENING and inputs[0].dtype.itemsize < 4:
-        return [inputs[0].astype(np.uint32 if inputs[0].dtype.kind == "u" else np.int32)]
-    if len({x.dtype for x in inputs}) > 1:
-        common = dtypes.numpy_dtype(dtypes.promote([dtypes.dtype_name(x.dtype) for x in inputs]))
-        return [x.astype(common, copy=False) for x in inputs]
-    return list(inputs)
+    common = operand_type(op, [dtypes.dtype_name(x.dtype) for x in inputs])
+    if op == "shr" and inputs[0].dtype.kind == "i":
+        common = common.removeprefix("u")  # a signed operand keeps its sign also where it meets an unsigned one
+    return [dtypes.cast(x, common) for x in inputs]
+
+
+def _alike(inputs: Sequence[Array], op: str) -> list[Array]:
+    """Bring operands to the dtype that they are computed in."""
+    met = _met(inputs, op)
+    first = met[0].dtype
+    if first.kind not in "iub" or op in compute_math.DIVISION or op in compute_math.FLOAT_UNARY:
+        return [_f32(x) for x in met]
+    if _of_bits(inputs, op):
+        return [x.astype(np.uint8) for x in met]
+    if op in compute_math.WIDENING and first.itemsize < 4:
+        return [met[0].astype(np.int32 if first.kind == "i" else np.uint32)]
+    return met
+
+
+def _of_bits(inputs: Sequence[Array], op: str) -> bool:
+    """Whether an op is arithmetic on bool, which wraps."""
+    return op in _OF_BITS and all(x.dtype.kind == "b" for x in inputs)
 
 
 def _out_dtype(params: Params, inputs: Sequence[Array]) -> str:

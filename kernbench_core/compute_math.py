@@ -50,8 +50,6 @@ def _is_integer(x: Array) -> bool:
 
 
 def _floordiv(a: Array, b: Array) -> Array:
-    if not _is_integer(a):
-        return np.asarray(np.floor(a / b))
     a, b = np.broadcast_arrays(a, b)
     quotient = np.floor_divide(a, b, where=b != 0, out=np.zeros(a.shape, np.result_type(a, b)))
     inexact = quotient * b != a
@@ -257,6 +255,8 @@ REDUCTIONS: Final[Mapping[str, MathFunction]] = {
 INDEX_REDUCTIONS: Final[Mapping[str, MathFunction]] = {"argmax": _reduction(np.argmax), "argmin": _reduction(np.argmin)}
 BOOL_REDUCTIONS: Final[Mapping[str, MathFunction]] = {"any": _reduction(np.any), "all": _reduction(np.all)}
 SCANS: Final[Mapping[str, MathFunction]] = {"cumsum": _cumulative(np.cumsum), "cumprod": _cumulative(np.cumprod)}
+WIDENING: Final = ("sum", "prod", "cumsum")
+"""Ops that add up narrow integers in 32 bits, so that they do not overflow."""
 NORMALISING: Final[Mapping[str, MathFunction]] = {"softmax": _softmax}
 MOVES: Final[Mapping[str, MathFunction]] = {
     "cast": lambda params, x: x,

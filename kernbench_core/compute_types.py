@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernbench_core import compute_math as ops
-from kernbench_core.dtypes import WeakType, info, is_float, is_int, promote
+from kernbench_core.dtypes import info, is_float
 from kernbench_core.errors import ShapeError
+from kernbench_core.promotion import WeakType, meet_all
 
 Shape = tuple[int, ...]
 
@@ -23,46 +24,45 @@ def op_of(name: str) -> str:
     return plain
 
 
+def operand_type(op: str, dtypes: Sequence[str | WeakType]) -> str:
+    """Return the dtype that operands of a math op meet in, as `promotion.meet` says; a condition is none of them."""
+    return meet_all(dtypes, dividing=ops.ALIASES.get(op, op) in _DIVIDING)
+
+
 def result_type(op: str, dtypes: Sequence[str | WeakType], params: Mapping[str, Any] | None = None) -> str:
     """Return the dtype of the result of a math op or of `gemm`.
 
-    Operands are promoted as `dtypes.promote` says (Python scalars, given as `bool`, `int` or `float`, are weak). Then
-    comparisons, logic and any/all give bool; argmax/argmin int32; `div` gives f32, and so does `mod` of floats, as
-    Triton's do; sums of bool, int8 and int16 give int32, of uint8 and uint16 uint32; arithmetic on bool gives int32;
-    gemm gives f32 for floats and int32 for integers; cast, full and zeros what `params["dtype"]` says.
-    ShapeError where the op does not exist for the dtype.
+    It is what the operands meet in (`operand_type`; Python types stand for numbers), but comparisons, logic and any/all
+    give bool; argmax/argmin int32; `div` of integers f32; sums of bool and of integers below 32 bits int32 or uint32,
+    of the same sign; gemm f32 for floats and int32 for integers; cast, full and zeros what `params["dtype"]` says.
+    ShapeError where the op does not exist for the dtypes.
     """
     if op == "gemm" or op.startswith("gemm_"):
-        return "f32" if is_float(promote(dtypes[:2])) else "int32"
+        return "f32" if any(isinstance(d, str) and is_float(d) for d in dtypes[:2]) else "int32"
     op = op_of(op)
     if op in ("cast", "full", "zeros"):
         return str((params or {})["dtype"])
-    if op in ops.COMPARISONS or op in ops.LOGICAL or op in ops.BOOL_REDUCTIONS:
+    if op in ops.LOGICAL or op in ops.BOOL_REDUCTIONS:
         return "bool"
     if op in ops.INDEX_REDUCTIONS or op == "histogram":
         return "int32"
     if op in ("masked_store", "gather", "bitcast"):
         return str((params or {}).get("dtype") or dtypes[0])
-    common = promote(dtypes[1:] if op in ops.SELECT else dtypes)
-    if op in ops.DIVISION or (op == "mod" and is_float(common)):
-        return "f32"
-    if op in ("floordiv", "mod"):
-        signs = [info(d).signed for d in dtypes if isinstance(d, str) and is_int(d)]
-        _must(len(set(signs)) < 2, op, "integers of one signedness", " and ".join(map(str, dtypes)))
+    common = operand_type(op, dtypes[1:] if op in ops.SELECT else dtypes)
+    if op in ops.COMPARISONS:
+        return "bool"
     if op in ops.FLOAT_UNARY or op in ops.NORMALISING:
         _must(is_float(common), op, "a float operand", common)
-    elif op in ops.BITWISE or op in ("xor_sum", "reduce_or"):
+    elif op in ops.BITWISE or op in ("xor_sum", "reduce_or", "floordiv"):
         _must(not is_float(common), op, "integer or bool operands", common)
-        return "int32" if common == "bool" and op in ("shl", "shr") else common
-    elif op in ("sum", "prod", "cumsum", "cumprod"):
-        narrow = common == "bool" or (is_int(common) and info(common).itemsize < 4)
-        return ("int32" if info(common).signed else "uint32") if narrow else common
-    elif common == "bool" and (op in ops.BINARY or op in ops.TERNARY or op in ops.UNARY) and op not in _BOOL_SAFE:
-        return "int32"
+    elif op in ops.DIVISION:
+        return common if is_float(common) else "f32"
+    elif op in ops.WIDENING and not is_float(common) and info(common).itemsize < 4:
+        return "int32" if info(common).signed else "uint32"
     return common
 
 
-_BOOL_SAFE = ("minimum", "maximum", "clamp", "copy", "abs", "floor", "ceil", "relu")
+_DIVIDING = (*ops.DIVISION, "floordiv", "mod")
 
 
 def result_shape(op: str, shapes: Sequence[Shape], params: Mapping[str, Any] | None = None) -> Shape:

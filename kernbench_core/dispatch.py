@@ -14,9 +14,9 @@ import numpy as np
 from kernbench_core import compute
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
-from kernbench_core.dtypes import cast, is_float, is_int, numpy_dtype
+from kernbench_core.dtypes import cast, is_float, numpy_dtype
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.index import IndexTensor
+from kernbench_core.index import IndexTensor, number_as
 from kernbench_core.memory import DeviceMemory
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.pointers import Pointer
@@ -206,14 +206,7 @@ class Dispatcher:
         key = (type(number), repr(number), dtype)  # equal numbers are not always the same: -0.0 and 0.0
         found = self._immediates.get(key)
         if found is None:
-            if is_int(dtype) and isinstance(number, int | np.integer):
-                limits = np.iinfo(numpy_dtype(dtype))
-                if not limits.min <= number <= limits.max:
-                    raise ShapeError(
-                        f"a number at {describe_site(call_site())} must be one that {dtype} holds, from {limits.min} "
-                        f"to {limits.max}, not {number}; cast the tensor first."
-                    )
-            found = self._immediates[key] = ArrayValue(cast(np.asarray(number), dtype))
+            found = self._immediates[key] = ArrayValue(number_as(number, dtype))
         return found
 
     def check_operand(self, thing: Any, op: str) -> None:

@@ -1,4 +1,4 @@
-"""The element types of kernbench: names, sizes, numpy types, promotion and tolerances.
+"""The element types of kernbench: names, sizes, numpy types, casts and tolerances.
 
 A dtype is a plain string everywhere (`"f16"`), so that it can stand in a log, in JSON and in a message.
 This file is the only place that knows which numpy type stands for which name. `ml_dtypes` is imported
@@ -7,14 +7,13 @@ when bf16 or an 8-bit float is first used, not before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from kernbench_core.errors import ShapeError, StoreError
+from kernbench_core.errors import StoreError
 
 
 @frozen
@@ -33,7 +32,7 @@ class DTypeInfo:
 _TABLE = {
     info.name: info
     for info in (
-        DTypeInfo("bool", 1, "bool", 0, "bool"),
+        DTypeInfo("bool", 1, "bool", 0, "bool", signed=False),
         DTypeInfo("int8", 1, "int", 1, "int8"),
         DTypeInfo("int16", 2, "int", 2, "int16"),
         DTypeInfo("int32", 4, "int", 3, "int32"),
@@ -50,8 +49,6 @@ _TABLE = {
 }
 _BY_NUMPY = {info.numpy_name: info.name for info in _TABLE.values()}
 NAMES: tuple[str, ...] = tuple(_TABLE)
-WeakType = type[bool] | type[int] | type[float]
-_KIND_ORDER = ("bool", "int", "float")
 _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 _WIDENED = ("float16", *_ML_DTYPES)
 _SATURATED = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
@@ -106,35 +103,6 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
         raise StoreError(
             f"An array must have one of the dtypes {', '.join(NAMES)}, not {dtype.name!r}; cast it first."
         ) from None
-
-
-def promote(dtypes: Iterable[str | WeakType]) -> str:
-    """Return the dtype that operands of these dtypes meet in, as Triton does.
-
-    The higher kind wins (bool < int < float), within one kind the wider. Of one width, different floats (f16 with
-    bf16, or the two 8-bit ones) give f16, and an unsigned integer wins over a signed one. A Python type (`bool`, `int`,
-    `float`) stands for a Python scalar: it is weak, so it only lifts the kind (`float` with int32 gives f32, with f16
-    gives f16). Only scalars give int32 or f32.
-
-    Source: https://triton-lang.org/main/python-api/triton-semantics.html
-    """
-    strong = [info(d) for d in dtypes_of(dtypes, weak=False)]
-    weak = [d.__name__ for d in dtypes_of(dtypes, weak=True)]
-    if not strong and not weak:
-        raise ShapeError("An operation must have at least one operand, not none; pass one.")
-    kinds = [d.kind for d in strong] + weak
-    kind = max(kinds, key=_KIND_ORDER.index)
-    of_kind = [d for d in strong if d.kind == kind]
-    if not of_kind:
-        return {"bool": "bool", "int": "int32", "float": "f32"}[kind]
-    best = max(of_kind, key=lambda d: (d.rank, not d.signed))
-    mixed = kind == "float" and any(d.rank == best.rank and d.name != best.name for d in of_kind)
-    return "f16" if mixed else best.name
-
-
-def dtypes_of(dtypes: Iterable[Any], weak: bool) -> list[Any]:
-    """Return the Python scalar types among `dtypes` (`weak`), or the names."""
-    return [d for d in dtypes if isinstance(d, type) == weak]
 
 
 def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

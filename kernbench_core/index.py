@@ -1,12 +1,11 @@
 """Index tensors: what `arange`, `program_id` and Python numbers become. Eager, free, never in memory.
 
 The common ones are affine (`base + Σ index·stride`), and stay symbolic until somebody needs elements; all
-others are numpy arrays. Integers are computed in 64 bits.
+others are numpy arrays. They meet other operands as loaded tensors do (`promotion`), but int32 is computed in 64 bits.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -14,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.compute_math import FUNCTIONS
-from kernbench_core.dtypes import cast
+from kernbench_core.compute import evaluate
+from kernbench_core.compute_math import LOGICAL, MOVES
+from kernbench_core.compute_types import operand_type, result_type
+from kernbench_core.dtypes import cast, dtype_name, is_int, numpy_dtype
 from kernbench_core.errors import ShapeError
+from kernbench_core.promotion import WeakType, meet_all
 from kernbench_core.typenames import dtype_of
 
 Number: TypeAlias = int | float | bool
@@ -39,26 +41,49 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], op: str) -> 
     return tuple(found)
 
 
-class IndexTensor:
-    """A tensor of numbers that the kernel computed itself; its elements may be read and branched on at any time."""
+def number_as(number: Any, dtype: str) -> NDArray[Any]:
+    """Give a number as a 0-d array of a dtype; ShapeError with the kernel line for an int that the dtype lacks."""
+    if is_int(dtype) and isinstance(number, int | np.integer):
+        limits = np.iinfo(numpy_dtype(dtype))
+        if not limits.min <= number <= limits.max:
+            raise ShapeError(
+                f"a number at {describe_site(call_site())} must be one that {dtype} holds, from {limits.min} "
+                f"to {limits.max}, not {number}; cast the tensor first."
+            )
+    return cast(np.asarray(number), dtype)
 
-    __slots__ = ("_array", "_base", "_strides", "shape")
+
+class IndexTensor:
+    """A tensor of numbers that the kernel computed itself; its elements may be read and branched on at any time.
+
+    `kind` is its dtype as operands meet. Elements of kind int32 are held in 64 bits.
+    """
+
+    __slots__ = ("_array", "_base", "_strides", "kind", "shape")
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 
     def __init__(
-        self, shape: tuple[int, ...], base: int = 0, strides: tuple[int, ...] | None = None, array: Any = None
+        self,
+        shape: tuple[int, ...],
+        base: int = 0,
+        strides: tuple[int, ...] | None = None,
+        array: Any = None,
+        kind: str = "int32",
     ) -> None:
         self.shape = shape
+        self.kind = kind
         self._base = base
         self._strides = strides
         self._array: NDArray[Any] | None = array
 
     @classmethod
-    def of(cls, array: Any) -> IndexTensor:
-        """Wrap a numpy array."""
+    def of(cls, array: Any, kind: str | None = None) -> IndexTensor:
+        """Wrap a numpy array of one of kernbench's dtypes; integers of 32 and 64 bits are of kind int32 unless told."""
         found = np.asarray(array)
-        return cls(found.shape, array=found)
+        own = kind or dtype_name(found.dtype)
+        own = "int32" if kind is None and own == "int64" else own
+        return cls(found.shape, array=found.astype(np.int64) if own == "int32" else found, kind=own)
 
     @property
     def affine(self) -> tuple[int, tuple[int, ...]] | None:
@@ -67,10 +92,8 @@ class IndexTensor:
 
     @property
     def dtype(self) -> str:
-        """The dtype that the elements have as an operand of a unit: int32 where they fit, else int64; f32; bool."""
-        if self._strides is None and self.numpy().dtype.kind not in "iu":
-            return "bool" if self.numpy().dtype.kind == "b" else "f32"
-        return "int32" if self.bounds_fit("int32") else "int64"
+        """The dtype of the elements as an operand of a unit: `kind`, but int64 where int32 does not hold them."""
+        return "int64" if self.kind == "int32" and not self.bounds_fit("int32") else self.kind
 
     def bounds(self) -> tuple[int, int]:
         """Give the least and the greatest element of an integer tensor; (0, -1) when it is empty."""
@@ -86,7 +109,7 @@ class IndexTensor:
         return low, high
 
     def numpy(self) -> NDArray[Any]:
-        """Give the elements; integers are int64."""
+        """Give the elements; those of kind int32 are int64."""
         if self._array is None:
             assert self._strides is not None
             total: Any = np.int64(self._base)
@@ -100,22 +123,23 @@ class IndexTensor:
 
     def reshape(self, *shape: int | Sequence[int]) -> IndexTensor:
         """Give the same elements in row-major order under another shape."""
-        return IndexTensor.of(self.numpy().reshape(*shape))
+        return IndexTensor.of(self.numpy().reshape(*shape), self.kind)
 
     def broadcast_to(self, shape: Sequence[int]) -> IndexTensor:
         """Repeat along dimensions of extent 1, or new leading ones."""
         wanted = tuple(shape)
         broadcast_shapes(self.shape, wanted, "broadcast_to")
         if self._strides is None:
-            return IndexTensor.of(np.broadcast_to(self.numpy(), wanted))
-        return IndexTensor(wanted, self._base, _spread(self.shape, self._strides, len(wanted)))
+            return IndexTensor.of(np.broadcast_to(self.numpy(), wanted), self.kind)
+        return IndexTensor(wanted, self._base, _spread(self.shape, self._strides, len(wanted)), kind=self.kind)
 
     def permute(self, order: Sequence[int]) -> IndexTensor:
         """Reorder the dimensions."""
         if self._strides is None:
-            return IndexTensor.of(self.numpy().transpose(order))
+            return IndexTensor.of(self.numpy().transpose(order), self.kind)
         shape, strides = self.shape, self._strides
-        return IndexTensor(tuple(shape[i] for i in order), self._base, tuple(strides[i] for i in order))
+        turned = tuple(shape[i] for i in order), self._base, tuple(strides[i] for i in order)
+        return IndexTensor(*turned, kind=self.kind)
 
     def expand_dims(self, axis: int) -> IndexTensor:
         """Insert a dimension of extent 1."""
@@ -129,11 +153,13 @@ class IndexTensor:
         return self.permute(tuple(reversed(range(len(self.shape)))))
 
     def to(self, dtype: Any) -> Any:
-        """Convert the elements; integers stay as they are in int32 and int64, whose arithmetic is in 64 bits anyway."""
+        """Convert the elements; what is in kind int32 and fits stays as it is."""
         name = dtype_of(dtype)
-        if name in ("int32", "int64") and self.bounds_fit(name):
+        if name == self.kind and (name != "int32" or self.bounds_fit(name)):
             return self
-        return IndexTensor.of(cast(self.numpy(), name))
+        if name == "int64" and self._strides is not None:
+            return IndexTensor(self.shape, self._base, self._strides, kind=name)
+        return IndexTensor.of(cast(self.numpy(), name), name)
 
     def bounds_fit(self, dtype: str) -> bool:
         """Tell whether every element is an integer that `dtype` holds."""
@@ -148,7 +174,7 @@ class IndexTensor:
         parts = key if isinstance(key, tuple) else (key,)
         if self._strides is None or any(part is not None and part != slice(None) for part in parts):
             found = self.numpy()[tuple(int(p) if isinstance(p, IndexTensor) else p for p in parts)]
-            return found.item() if np.ndim(found) == 0 else IndexTensor.of(found)
+            return found.item() if np.ndim(found) == 0 else IndexTensor.of(found, self.kind)
         shape, strides = [], []
         old = iter(zip(self.shape, self._strides, strict=True))
         for part in parts:
@@ -158,7 +184,7 @@ class IndexTensor:
         for extent, stride in old:
             shape.append(extent)
             strides.append(stride)
-        return IndexTensor(tuple(shape), self._base, tuple(strides))
+        return IndexTensor(tuple(shape), self._base, tuple(strides), kind=self.kind)
 
     # Reading ----------------------------------------------------------------------------------------
 
@@ -190,14 +216,15 @@ class IndexTensor:
 
     def _add(self, other: Any, sign: int) -> Any:
         if isinstance(other, int | np.integer) and self._strides is not None:
-            return IndexTensor(self.shape, self._base + sign * int(other), self._strides)
+            return IndexTensor(self.shape, self._base + sign * int(other), self._strides, kind=self.kind)
         if isinstance(other, IndexTensor) and self._strides is not None and other._strides is not None:
             shape = broadcast_shapes(self.shape, other.shape, "index arithmetic")
             left = _spread(self.shape, self._strides, len(shape))
             right = _spread(other.shape, other._strides, len(shape))
             strides = tuple(a + sign * b for a, b in zip(left, right, strict=True))
-            return IndexTensor(shape, self._base + sign * other._base, strides)
-        return self._dense(other, operator.add if sign == 1 else operator.sub)
+            kind = self.kind if self.kind == other.kind else "int64"
+            return IndexTensor(shape, self._base + sign * other._base, strides, kind=kind)
+        return self._dense("add" if sign == 1 else "sub", other)
 
     def __add__(self, other: Any) -> Any:
         return self._add(other, 1)
@@ -208,34 +235,70 @@ class IndexTensor:
         return self._add(other, -1)
 
     def __rsub__(self, other: Any) -> Any:
-        return (-self)._add(other, 1)
+        return self._dense("sub", other, True) if self._strides is None else (-self)._add(other, 1)
 
     def __neg__(self) -> Any:
-        return self.__mul__(-1)
+        return compute_index("neg", (self,)) if self._strides is None else self.__mul__(-1)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, int | np.integer) and self._strides is not None:
             factor = int(other)
-            return IndexTensor(self.shape, self._base * factor, tuple(factor * stride for stride in self._strides))
-        return self._dense(other, operator.mul)
+            strides = tuple(factor * stride for stride in self._strides)
+            return IndexTensor(self.shape, self._base * factor, strides, kind=self.kind)
+        return self._dense("mul", other)
 
     __rmul__ = __mul__
 
-    def _dense(self, other: Any, op: Callable[[Any, Any], Any], swap: bool = False) -> Any:
+    def _dense(self, op: str, other: Any, swap: bool = False) -> Any:
         if isinstance(other, IndexTensor):
             broadcast_shapes(self.shape, other.shape, "index arithmetic")
-            right: Any = other.numpy()
-        elif isinstance(other, int | float | np.number | np.bool_):
-            right = other
-        else:
+        elif not isinstance(other, int | float | np.number | np.bool_):
             return NotImplemented
-        return IndexTensor.of(op(right, self.numpy()) if swap else op(self.numpy(), right))
+        return compute_index(op, (other, self) if swap else (self, other))
 
-    def __invert__(self) -> IndexTensor:
-        return IndexTensor.of(~self.numpy())
+    def __invert__(self) -> Any:
+        return compute_index("invert", (self,))
 
-    def __abs__(self) -> IndexTensor:
-        return IndexTensor.of(abs(self.numpy()))
+    def __abs__(self) -> Any:
+        return compute_index("abs", (self,))
+
+
+def kind_of_number(number: Any) -> WeakType:
+    """Give the Python type that stands for a number where operands meet."""
+    return bool if isinstance(number, bool | np.bool_) else int if isinstance(number, int | np.integer) else float
+
+
+def compute_index(op: str, things: Sequence[Any], call: str = "index arithmetic", **params: object) -> Any:
+    """Compute an op on index tensors and numbers at once, in 64 bits what Triton computes in int32.
+
+    ShapeError that names `call` and the kernel line where the op does not exist for the operands.
+    """
+    kinds = [thing.kind if isinstance(thing, IndexTensor) else kind_of_number(thing) for thing in things]
+    try:
+        out = result_type(op, kinds, params)
+        first = 1 if op == "where" else 0
+        met = None if op in _APART else operand_type(op, kinds[first:])
+    except ShapeError as error:
+        raise ShapeError(f"{call} at {describe_site(call_site())}: {error}") from None
+    arrays = [_array(thing, met if number >= first else None) for number, thing in enumerate(things)]
+    found = np.asarray(evaluate(op, {**params, "dtype": _held(out)}, arrays))
+    return IndexTensor.of(found, out) if found.ndim else found.item()
+
+
+_APART = ({*MOVES, *LOGICAL, "gather", "histogram"}) - {"cat", "join"}
+"""Ops whose operands do not meet."""
+
+
+def _array(thing: Any, met: str | None) -> NDArray[Any]:
+    """Give an index tensor or number as an array that meets others in the dtype `met`, with int32 held in 64 bits."""
+    if not isinstance(thing, IndexTensor):
+        return number_as(thing, _held(met or meet_all((kind_of_number(thing),))))
+    narrow = met is not None and is_int(met) and met != "int32" and thing.kind == "int32"
+    return cast(thing.numpy(), _held(met)) if narrow and met is not None else thing.numpy()
+
+
+def _held(dtype: str) -> str:
+    return "int64" if dtype == "int32" else dtype
 
 
 def _spread(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -247,22 +310,15 @@ def _spread(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tupl
 
 def _install() -> None:
     """Give IndexTensor the operators that have no affine form."""
-    def plain(op: Callable[[Any, Any], Any], swap: bool) -> Callable[[IndexTensor, Any], Any]:
-        return lambda self, other: self._dense(other, op, swap)
+    def plain(op: str, swap: bool) -> Callable[[IndexTensor, Any], Any]:
+        return lambda self, other: self._dense(op, other, swap)
 
-    def cut(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-        return lambda a, b: function({}, np.asarray(a), np.asarray(b))
-
-    for name in ("floordiv", "mod"):  # integers as in C and Triton: towards zero
-        op = cut(FUNCTIONS[name])
-        setattr(IndexTensor, f"__{name}__", plain(op, False))
-        setattr(IndexTensor, f"__r{name}__", plain(op, True))
-    for name in ("truediv", "pow", "and", "or", "xor", "lshift", "rshift"):
-        op = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+    names = {name: name for name in ("floordiv", "mod", "pow", "and", "or", "xor")}
+    for name, op in (names | {"truediv": "div", "lshift": "shl", "rshift": "shr"}).items():
         setattr(IndexTensor, f"__{name}__", plain(op, False))
         setattr(IndexTensor, f"__r{name}__", plain(op, True))
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(IndexTensor, f"__{name}__", plain(getattr(operator, name), False))
+        setattr(IndexTensor, f"__{name}__", plain(name, False))
 
 
 _install()

@@ -9,16 +9,22 @@ from __future__ import annotations
 import operator as py
 from collections.abc import Callable
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute_math import ACTIVATIONS, FLOAT_UNARY
-from kernbench_core.compute_types import result_type
 from kernbench_core.dtypes import is_float, itemsize
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
-from kernbench_core.language_shapes import ShapeLanguage, compute_now, free_of_memory, kind_of, promoted, shape_of
+from kernbench_core.language_shapes import (
+    ShapeLanguage,
+    compute_now,
+    free_of_memory,
+    kind_of,
+    met,
+    shape_of,
+    type_of_result,
+)
 from kernbench_core.pointers import Pointer
 from kernbench_core.tensor import Tensor
 from kernbench_core.typenames import dtype_of
@@ -37,17 +43,6 @@ _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": max, "minimum": min,
 }  # fmt: skip
 
-result_type_of = cache(result_type)
-
-
-def _type(op: str, kinds: tuple[Any, ...]) -> str:
-    """Give the dtype of an op's result; ShapeError with the kernel line where the op does not exist for the dtypes."""
-    try:
-        return result_type_of(op, kinds)
-    except ShapeError as error:
-        raise ShapeError(f"tl.{op} at {describe_site(call_site())}: {error}") from None
-
-
 class MathLanguage(ShapeLanguage):
     """Elementwise ops, reductions, scans and products."""
 
@@ -60,7 +55,7 @@ class MathLanguage(ShapeLanguage):
         self.check_operand(x, op)
         if free_of_memory(x):
             return compute_now(op, (x if isinstance(x, IndexTensor) or op not in FLOAT_UNARY else float(x),))
-        return self.math(op, (x,), x.shape, _type(op, (x.dtype,)))
+        return self.math(op, (x,), x.shape, type_of_result(op, (x.dtype,)))
 
     def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
         """Run an op of two operands that broadcast; dtypes meet as in Triton."""
@@ -73,7 +68,7 @@ class MathLanguage(ShapeLanguage):
         a, b = shape_of(left), shape_of(right)
         shape = a if a == b else broadcast_shapes(a, b, f"tl.{op}")
         kinds = (kind_of(left), kind_of(right))
-        return self.math(op, (left, right), shape, _type(op, kinds), operand_dtype=promoted(kinds), extra=extra)
+        return self.math(op, (left, right), shape, type_of_result(op, kinds), operand_dtype=met(op, kinds), extra=extra)
 
     def operator(self, op: str, left: Any, right: Any) -> Any:
         """Run a Python operator on a tensor; a pointer on the other side does its own arithmetic."""
@@ -89,7 +84,7 @@ class MathLanguage(ShapeLanguage):
             return compute_now("where", (condition, x, y))
         shape = broadcast_shapes(shape_of(condition), shape_of(x), "tl.where")
         shape = broadcast_shapes(shape, shape_of(y), "tl.where")
-        return self.math("where", (condition, x, y), shape, promoted((kind_of(x), kind_of(y))))
+        return self.math("where", (condition, x, y), shape, met("where", (kind_of(x), kind_of(y))))
 
     def clamp(self, x: Any, min: Any, max: Any, propagate_nan: NanRule = NanRule.NONE) -> Any:
         """Limit `x` to [min, max]; two commands."""
@@ -122,7 +117,7 @@ class MathLanguage(ShapeLanguage):
     def _of_floats(self, name: str, op: str, x: Any, y: Any) -> Any:
         for thing in (x, y):
             self.check_operand(thing, name)
-        found = promoted((kind_of(x), kind_of(y)))
+        found = met("div", (kind_of(x), kind_of(y)))
         if not is_float(found):
             here = f"tl.{name} at {describe_site(call_site())}"
             raise ShapeError(f"{here} must be given a float operand, not {found}; use / or //.")
@@ -151,7 +146,7 @@ class MathLanguage(ShapeLanguage):
             return compute_now(op, (x,), **extra)
         kept = tuple(1 if axis is None or i == axis else extent for i, extent in enumerate(shape))
         out = kept if keep_dims else tuple(e for i, e in enumerate(shape) if axis is not None and i != axis)
-        return self.math(op, (x,), out, _type(op, (x.dtype,)), extra=extra, reduce=True)
+        return self.math(op, (x,), out, type_of_result(op, (x.dtype,)), extra=extra, reduce=True)
 
     def sum(
         self, input: Any, axis: int | None = None, keep_dims: bool = False, dtype: Any = None, *, keepdims: bool = False
@@ -197,7 +192,7 @@ class MathLanguage(ShapeLanguage):
         things = (input,) if mask is None else (input, mask)
         for thing in things:
             self.check_operand(thing, "histogram")
-            if is_float(_type("copy", (kind_of(thing),))):
+            if is_float(type_of_result("copy", (kind_of(thing),))):
                 here = f"tl.histogram at {describe_site(call_site())}"
                 raise ShapeError(f"{here} must be given integers, not {kind_of(thing)}; cast first.")
         extra = {"num_bins": int(num_bins)}
@@ -211,7 +206,7 @@ class MathLanguage(ShapeLanguage):
         extra = {"axis": self._axis(axis, shape_of(x), op), "reverse": bool(reverse)}
         if free_of_memory(x):
             return compute_now(op, (x,), **extra)
-        return self.math(op, (x,), x.shape, _type(op, (x.dtype,)), extra=extra, reduce=True)
+        return self.math(op, (x,), x.shape, type_of_result(op, (x.dtype,)), extra=extra, reduce=True)
 
     # Matrix product -----------------------------------------------------------------------------------
 

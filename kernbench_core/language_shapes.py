@@ -11,18 +11,17 @@ from functools import cache
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.compute import evaluate
+from kernbench_core.compute_types import operand_type, result_type
 from kernbench_core.dispatch import Dispatcher
-from kernbench_core.dtypes import cast, is_float, itemsize, promote
+from kernbench_core.dtypes import is_float, itemsize
 from kernbench_core.errors import ShapeError, UnsupportedError
-from kernbench_core.index import IndexTensor, broadcast_shapes
+from kernbench_core.index import IndexTensor, broadcast_shapes, compute_index, kind_of_number
 from kernbench_core.tensor import Handle, Tensor
 from kernbench_core.typenames import dtype_of
 
-promoted = cache(promote)
+_result_type = cache(result_type)
+_operand_type = cache(operand_type)
 
 
 def free_of_memory(*things: Any) -> bool:
@@ -30,23 +29,30 @@ def free_of_memory(*things: Any) -> bool:
     return not any(isinstance(thing, Handle) for thing in things)
 
 
-def _array(thing: Any) -> Any:
-    """Give an index tensor or number as an array of one of kernbench's dtypes; integers are int64."""
-    array = thing.numpy() if isinstance(thing, IndexTensor) else np.asarray(thing)
-    return cast(array, "f32") if array.dtype.kind == "f" else array
-
-
 def compute_now(op: str, things: Sequence[Any], **params: object) -> Any:
     """Compute an op on index tensors and numbers."""
-    array = np.asarray(evaluate(op, params, [_array(thing) for thing in things]))
-    return array.item() if not array.ndim else IndexTensor.of(array)
+    return compute_index(op, things, f"tl.{op}", **params)
 
 
 def kind_of(thing: Any) -> Any:
     """Give what dtype promotion needs: a dtype, or the Python type of a number."""
-    if isinstance(thing, Tensor | IndexTensor):
-        return thing.dtype
-    return bool if isinstance(thing, bool | np.bool_) else int if isinstance(thing, int | np.integer) else float
+    return thing.dtype if isinstance(thing, Tensor | IndexTensor) else kind_of_number(thing)
+
+
+def type_of_result(op: str, kinds: tuple[Any, ...]) -> str:
+    """Give the dtype of an op's result; ShapeError with the kernel line where the op does not exist for the dtypes."""
+    try:
+        return _result_type(op, kinds)
+    except ShapeError as error:
+        raise ShapeError(f"tl.{op} at {describe_site(call_site())}: {error}") from None
+
+
+def met(op: str, kinds: tuple[Any, ...]) -> str:
+    """Give the dtype that operands of an op meet in; ShapeError with the kernel line where there is none."""
+    try:
+        return _operand_type(op, kinds)
+    except ShapeError as error:
+        raise ShapeError(f"tl.{op} at {describe_site(call_site())}: {error}") from None
 
 
 def shape_of(thing: Any) -> tuple[int, ...]:
@@ -96,7 +102,7 @@ class ShapeLanguage(Dispatcher):
         if isinstance(x, Tensor):
             return x if x.dtype == name else self.math("cast", (x,), x.shape, name)
         self.check_operand(x, "cast")
-        return compute_now("cast", (x,), dtype=name)
+        return x.to(name) if isinstance(x, IndexTensor) else compute_now("cast", (x,), dtype=name)
 
     def _bitcast(self, x: Any, name: str) -> Any:
         self.check_operand(x, "cast")
@@ -156,7 +162,7 @@ class ShapeLanguage(Dispatcher):
             given = shape_of(x)
             raise ShapeError(f"{here} must be given a shape that {given} broadcasts to, not {wanted}; correct it.")
         if not isinstance(x, Tensor):
-            return self.full(wanted, x, promoted((kind_of(x),)))
+            return self.full(wanted, x, met("full", (kind_of(x),)))
         return x if x.shape == wanted else self.math("broadcast_to", (x,), wanted, x.dtype)
 
     def broadcast(self, x: Any, y: Any) -> tuple[Any, Any]:
@@ -207,7 +213,7 @@ class ShapeLanguage(Dispatcher):
                 f"not {a} and {b}; reshape one of them."
             )
         shape = (*a[:axis], a[axis] + b[axis], *a[axis + 1 :])
-        return self.math("cat", (left, right), shape, promoted((kind_of(left), kind_of(right))), extra={"axis": axis})
+        return self.math("cat", (left, right), shape, met("cat", (kind_of(left), kind_of(right))), extra={"axis": axis})
 
     def flip(self, x: Any, dim: int | None = None) -> Any:
         """Reverse the order along `dim`, the last by default; a timed math command."""
@@ -225,7 +231,7 @@ class ShapeLanguage(Dispatcher):
         left, right = (x if shape_of(x) == shape else self.broadcast_to(x, shape) for x in (a, b))
         if free_of_memory(a, b):
             return compute_now("join", (left, right))
-        return self.math("join", (left, right), (*shape, 2), promoted((kind_of(a), kind_of(b))))
+        return self.math("join", (left, right), (*shape, 2), met("join", (kind_of(a), kind_of(b))))
 
     def interleave(self, a: Any, b: Any) -> Any:
         """Take elements of two tensors, broadcast, in turns along the last dimension; a timed math command."""
@@ -252,7 +258,7 @@ class ShapeLanguage(Dispatcher):
         axis = self._axis(axis, shape_of(src), "gather")
         from_, to = list(shape_of(src)), list(shape_of(index))
         fits = len(from_) == len(to) and from_[:axis] + from_[axis + 1 :] == to[:axis] + to[axis + 1 :]
-        if not fits or is_float(promoted((kind_of(index),))):
+        if not fits or is_float(met("gather", (kind_of(index),))):
             raise ShapeError(
                 f"tl.gather at {describe_site(call_site())} must be given integers whose shape differs from "
                 f"{shape_of(src)} along dimension {axis} only, not {kind_of(index)} of shape {shape_of(index)}; "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
-from kernbench_core.dtypes import NAMES, itemsize
+from kernbench_core.dtypes import NAMES, is_float, is_int, itemsize
 from kernbench_core.elements import index_at
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor, broadcast_shapes
@@ -103,11 +103,21 @@ class PerPe:
 def _as_offset(other: Any) -> int | IndexTensor | None:
     """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read."""
     if isinstance(other, IndexTensor):
-        return other
+        return other if is_int(other.kind) else _integers(other)
     if isinstance(other, int | np.integer):
         return int(other)
     read = getattr(other, "as_offsets", None)
     return None if read is None else read()
+
+
+def _integers(offset: IndexTensor) -> IndexTensor:
+    """Give bools as 0 and 1; ShapeError for fractions."""
+    if is_float(offset.kind):
+        raise ShapeError(
+            f"pointer arithmetic at {describe_site(call_site())} must use integers, not {offset.kind}; cast first."
+        )
+    found: IndexTensor = offset.to("int32")
+    return found
 
 
 _ITEMSIZE = {name: itemsize(name) for name in NAMES}

@@ -8,9 +8,9 @@ from types import MappingProxyType
 SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (
-            "program_id", "num_programs", "cdiv", "constexpr", "static_range", "range", "static_assert",
+            "cdiv", "constexpr", "static_range", "range", "static_assert",
             "static_print", "device_print", "where", "add", "sub", "mul", "abs", "maximum", "minimum", "PropagateNan",
-            "fdiv", "div_rn", "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze",
+            "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze",
             "broadcast_to", "broadcast", "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split",
             "interleave", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8",
             "int16", "int32", "int64", "uint8", "uint16", "uint32", "float8e4nv", "float8e5", "float16", "bfloat16",
@@ -43,9 +43,13 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         ),
         **dict.fromkeys(("floor", "ceil"), "Of f16, bf16 and f8 too; integers stay as they are."),
         **dict.fromkeys(
-            ("sum", "cumsum", "cumprod"),
-            "bf16 stays bf16 (Triton makes it f32); computed in f32, rounded once. Sums of int1 are int32.",
+            ("cumsum", "cumprod"), "bf16 stays bf16 (Triton makes it f32); computed in f32, rounded once."
         ),
+        "sum": "Computed in f32, rounded once.",
+        **dict.fromkeys(
+            ("program_id", "num_programs"), "A Python number, which takes the dtype of a tensor that it meets."
+        ),
+        **dict.fromkeys(("fdiv", "div_rn"), "As `/`: of f16 and bf16 too, which become f32."),
         **dict.fromkeys(
             ("max", "min"), "The dtype is kept (Triton widens 16 bits to 32). `return_indices` is a second command."
         ),

@@ -152,7 +152,7 @@ def test_selection_and_fused_ops() -> None:
         ("div", ["int32", "int32"], "f32"),
         ("div", ["f16", "f16"], "f32"),
         ("add", ["f16", float], "f16"),
-        ("add", ["bool", "bool"], "int32"),
+        ("add", ["bool", "bool"], "bool"),
         ("and", ["bool", "bool"], "bool"),
         ("where", ["bool", "f16", "f32"], "f32"),
         ("sum", ["int8"], "int32"),

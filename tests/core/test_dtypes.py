@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernbench_core import dtypes
-from kernbench_core.errors import ShapeError, StoreError
+from kernbench_core.errors import StoreError
 
 
 @pytest.mark.parametrize("name", dtypes.NAMES)
@@ -29,43 +29,6 @@ def test_unknown_names_are_sentences() -> None:
     with pytest.raises(StoreError) as caught:
         dtypes.dtype_name(np.dtype(np.float64))
     assert str(caught.value) == f"An array must have one of the dtypes {known}, not 'float64'; cast it first."
-
-
-@pytest.mark.parametrize(
-    ("given", "result"),
-    [
-        (["f16", "f32"], "f32"),
-        (["f16", "bf16"], "f16"),
-        (["f8e4m3", "f8e5m2"], "f16"),
-        (["f8e4m3", "f8e4m3"], "f8e4m3"),
-        (["f8e5m2", "bf16"], "bf16"),
-        (["f8e5m2", "int64"], "f8e5m2"),
-        (["int32", "uint32"], "uint32"),
-        (["int32", "uint8"], "int32"),
-        (["uint16", "int8"], "uint16"),
-        (["uint8", int], "uint8"),
-        (["bf16", "bf16"], "bf16"),
-        (["int32", "f16"], "f16"),
-        (["int8", "int32"], "int32"),
-        (["int32", "int64"], "int64"),
-        (["bool", "int8"], "int8"),
-        (["f16", float], "f16"),
-        (["int8", int], "int8"),
-        (["int32", float], "f32"),
-        ([int, float], "f32"),
-        ([int, bool], "int32"),
-    ],
-)
-def test_promotion(given, result) -> None:
-    """The higher kind wins, then the wider; Python scalars only lift the kind; order does not matter."""
-    assert dtypes.promote(given) == dtypes.promote(given[::-1]) == result
-
-
-def test_promoting_nothing_is_an_error() -> None:
-    """There must be an operand."""
-    with pytest.raises(ShapeError) as caught:
-        dtypes.promote([])
-    assert str(caught.value) == "An operation must have at least one operand, not none; pass one."
 
 
 def test_cast_truncates_wraps_and_never_warns() -> None:

@@ -98,7 +98,8 @@ def test_views_keep_the_elements() -> None:
     np.testing.assert_array_equal(tile.expand_dims(-1).numpy(), want[:, :, None])
     np.testing.assert_array_equal(tile.to("f32").numpy(), want.astype(np.float32))
     np.testing.assert_array_equal((tile * 100).to("int8").numpy(), (want * 100).astype(np.int8))
-    assert tile.to("int64") is tile
+    assert tile.to("int32") is tile
+    assert (tile.to("int64").affine, tile.to("int64").dtype) == (tile.affine, "int64")
     assert tile.broadcast_to((2, 4, 3)).affine == (0, (0, 10, 1))
 
 
