@@ -131,8 +131,8 @@ def _check_sizes(spec: Spec, report: Report) -> None:
     ):
         if size > 2**OFFSET_BITS:
             report(path, f"must be at most {format_bytes(2**OFFSET_BITS)} for one unit, not {format_bytes(size)}.")
-    if page & (page - 1):
-        report(("system", "page_bytes"), f"must be a power of two in bytes, not {page} B.")
+    if page & (page - 1) or page < 8:
+        report(("system", "page_bytes"), f"must be a power of two of at least 8 B, the widest element, not {page} B.")
 
 
 def _check_units(spec: Spec, report: Report) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kernbench_core.callsite import CallSite, site_of_frame
 from kernbench_core.device_tensor import Array, DeviceTensor, cell_of
 from kernbench_core.dtypes import dtype_name, numpy_dtype
-from kernbench_core.errors import ShapeError
+from kernbench_core.errors import ShapeError, StoreError
 from kernbench_core.host_program import HostProgram, Shared
 from kernbench_core.launching import choose_pes
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
@@ -75,7 +75,7 @@ class HostTensors(HostProgram):
 
         `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
         (normal floats, ints from -8 to 7, unsigned ones from 0 to 15). `dtype` is a name like "f16"; default the
-        array's own, or f32.
+        array's own, f32 for a shape or a list of Python floats. A float64 array without one is a StoreError.
         Every copy of a replicated tensor is written, and takes its time. With `preloaded` the data is there already:
         nothing is copied, and only the MMUs are told. For `placement` and `device` see `empty`.
         """
@@ -87,7 +87,7 @@ class HostTensors(HostProgram):
             array = _random(self.rng, shape, kind) if self.data else None
         else:
             array = np.asarray(source)
-            kind = dtype or dtype_name(array.dtype)
+            kind = dtype or _own_dtype(source, array, name)
             array = array.astype(numpy_dtype(kind), copy=False)
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
@@ -210,6 +210,19 @@ def _check_shape(shape: Sequence[object], name: str | None) -> None:
     if any(not isinstance(extent, int | np.integer) or extent < 1 for extent in shape):
         which = "a tensor" if name is None else f"tensor {name!r}"
         raise ShapeError(f"the shape of {which} must be positive integers, not {tuple(shape)!r}; correct its extents.")
+
+
+def _own_dtype(source: object, array: Array, name: str | None) -> str:
+    """Return the dtype of an array, or f32 for Python floats; StoreError for a float64 array, which no unit has."""
+    if array.dtype == np.float64:
+        if not isinstance(source, np.ndarray | np.generic):
+            return "f32"
+        which = "a tensor" if name is None else f"tensor {name!r}"
+        raise StoreError(
+            f"the array of {which} must have a dtype that the units have, not float64; pass dtype=\"f32\", or another, "
+            "to round it."
+        )
+    return dtype_name(array.dtype)
 
 
 def _as_shape(source: object) -> tuple[int, ...] | None:

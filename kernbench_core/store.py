@@ -68,14 +68,15 @@ class MemoryStore:
         """Let `where` hold `data` (row-major over its regions, in order), visible at once.
 
         Arrays become read-only, copied once if the caller could still write to them. Returns the ticket that remembers
-        the writer and when the write lands (ns), which the caller may set later. StoreError when sizes differ.
+        the writer and when the write lands (ns), which the caller may set later. StoreError when sizes differ, or where
+        an element is not at a multiple of its size.
         """
         ticket = WriteTicket(writer, lands_at)
         if not self.data:
             return ticket
         value = data if isinstance(data, Value) else ArrayValue(np.asarray(data))
         regions = as_regions(where, value.nbytes)
-        _check_size(space, regions, value.shape, value.dtype, "write")
+        _check_place(space, regions, value.shape, value.dtype, "write")
         if value.nbytes:
             index = self._spaces.get(space)
             if index is None:
@@ -121,8 +122,8 @@ class MemoryStore:
     def read(self, space: str, where: Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
         """Return the bytes of `where` as a read-only array of `shape` and `dtype`; what was written there by default.
 
-        Another dtype reinterprets the bytes. Raises StoreError when sizes differ, UninitializedReadError for bytes
-        that nobody wrote, PendingDataError when a part is pending.
+        Another dtype reinterprets the bytes. Raises StoreError when sizes differ or an element is not at a multiple of
+        its size, UninitializedReadError for bytes that nobody wrote, PendingDataError when a part is pending.
         """
         shape, dtype = self._described(space, where, shape, dtype)
         return self.value(space, where, shape, dtype).array()
@@ -149,7 +150,7 @@ class MemoryStore:
             cached = index.cached(regions, shape, dtype)
             if cached is not None:
                 return cached.value, cached.writers
-        _check_size(space, regions, shape, dtype, "read")
+        _check_place(space, regions, shape, dtype, "read")
         if not total_bytes(regions):
             return ArrayValue(np.empty(shape, dtypes.numpy_dtype(dtype))), ()
         return self._assembled(index, space, regions, shape, dtype)
@@ -279,13 +280,20 @@ def _unwritten(
     )
 
 
-def _check_size(space: str, regions: tuple[Region, ...], shape: Shape, dtype: str, verb: str) -> None:
+def _check_place(space: str, regions: tuple[Region, ...], shape: Shape, dtype: str, verb: str) -> None:
     need, have = prod(shape) * dtypes.itemsize(dtype), total_bytes(regions)
     if need != have:
         raise StoreError(
             f"A {verb} of {dtype}{list(shape)} at {space} {_show(regions)} must cover {need} bytes, not {have}; "
             "give regions of the tensor's size."
         )
+    item = dtypes.itemsize(dtype)
+    for region in regions:
+        if (region.base | region.pitch | region.row_bytes) % item:
+            raise StoreError(
+                f"A {verb} of {dtype}{list(shape)} at {space} {_show(region)} must start, and have its rows, at "
+                f"multiples of {item} bytes, the size of {dtype}; align the address."
+            )
 
 
 def _show(where: Where) -> str:

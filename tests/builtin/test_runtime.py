@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import (
     KernelError,
     NoDataError,
     PageFaultError,
     PendingDataError,
     ShapeError,
+    StoreError,
     UninitializedReadError,
     UsageError,
 )
@@ -519,6 +521,36 @@ def test_a_launch_takes_a_device_in_every_spelling(device: Any) -> None:
         assert list(handle.launch.programs) == [site.index for site in rt.pes]
 
     run(bench)
+
+
+def test_a_float64_array_needs_a_dtype() -> None:
+    """float64 is rounded where a dtype says to what, and refused in a sentence else; Python floats are f32."""
+    seen: dict[str, str] = {}
+
+    def bench(rt: Any) -> None:
+        wide = np.linspace(0, 1, 4)
+        for name, given in (("x", wide), (None, wide[0])):
+            with pytest.raises(StoreError) as caught:
+                rt.tensor(given, name=name)
+            which = "a tensor" if name is None else "tensor 'x'"
+            assert str(caught.value) == (
+                f'the array of {which} must have a dtype that the units have, not float64; pass dtype="f32", or '
+                "another, to round it."
+            )
+        for dtype in ("f16", "f32"):
+            x = rt.tensor(wide, dtype)
+            seen[dtype] = x.dtype
+            rt.check(x, wide.astype(numpy_dtype(dtype)), rtol=0, atol=0)
+        for given in ([0.5, 1.5], [[1, 2.5]], [1, 2], np.arange(3), [True]):
+            seen[str(given)] = rt.tensor(given).dtype
+        rt.launch(copy_kernel, x, x, 1)
+
+    result = run(bench, verify_data=True)
+    assert not result.verification.failures
+    assert seen == {
+        "f16": "f16", "f32": "f32", "[0.5, 1.5]": "f32", "[[1, 2.5]]": "f32", "[1, 2]": "int64", "[0 1 2]": "int64",
+        "[True]": "bool",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "int32"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_core.dtypes import itemsize, numpy_dtype
 from kernbench_core.errors import PendingDataError, StoreError, UninitializedReadError
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
@@ -246,3 +247,39 @@ def test_rows_dealt_out_show_what_was_written_over_them_later() -> None:
         expected[row, 2:6] = new
     rows = tuple(Region((row % 4 << 20) + row // 4 * 32, 32) for row in range(64))
     np.testing.assert_array_equal(store.read("hbm", rows, (64, 8), "int32"), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "f16", "f32", "int64"])
+def test_elements_lie_at_multiples_of_their_size(dtype) -> None:
+    """Reads and writes at every other address, pitch or row length are refused; those that fit are not."""
+    store, item = MemoryStore(), itemsize(dtype)
+    store.write("hbm", 0, np.arange(256, dtype=np.uint8))
+    value = np.zeros((2, 2), numpy_dtype(dtype))
+    for base in range(9):
+        for pitch in range(2 * item, 4 * item + 1):
+            where = (Region(base, 2 * item, 2, pitch),)
+            for use in (lambda where=where: store.write("hbm", where, value),
+                        lambda where=where: store.read("hbm", where, (2, 2), dtype)):  # fmt: skip
+                if base % item == pitch % item == 0:
+                    use()
+                else:
+                    with pytest.raises(StoreError):
+                        use()
+
+
+def test_a_misaligned_access_is_a_sentence() -> None:
+    """f32 at address 2, and rows that start between two elements."""
+    store = MemoryStore()
+    store.write("hbm", 0, np.zeros(64, np.uint8))
+    with pytest.raises(StoreError) as caught:
+        store.read("hbm", 2, (2,), "f32")
+    assert str(caught.value) == (
+        "A read of f32[2] at hbm 0x2..0xa must start, and have its rows, at multiples of 4 bytes, the size of f32; "
+        "align the address."
+    )
+    with pytest.raises(StoreError) as caught:
+        store.write("hbm", (Region(0, 4, 2, 6),), np.zeros(2, np.float32))
+    assert str(caught.value) == (
+        "A write of f32[2] at hbm 0x0 (2 rows of 4 B every 6 B) must start, and have its rows, at multiples of 4 "
+        "bytes, the size of f32; align the address."
+    )

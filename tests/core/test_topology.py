@@ -210,7 +210,8 @@ def test_faults_of_the_whole_are_reported_together() -> None:
         "the address fields or the package have no room.",
         "m.yaml:15:9: cube.hbm.capacity must split into 4 slices of whole pages of 2.93 KiB, not 4 MiB.",
         "--set pe.tcm.capacity=1 TiB: pe.tcm.capacity must be at most 64 GiB for one unit, not 1 TiB.",
-        "--set system.page_bytes=3000 B: system.page_bytes must be a power of two in bytes, not 3000 B.",
+        "--set system.page_bytes=3000 B: system.page_bytes must be a power of two of at least 8 B, the widest element, "
+        "not 3000 B.",
         "--set pe.units={pe_gemm: {impl: test.sfu}, PE-X: {impl: test.sfu, attach: pe_tmc}}: "
         "pe.units.pe_gemm must be a new kind of unit, not 'pe_gemm'; use components to replace an existing one.",
         "--set pe.units={pe_gemm: {impl: test.sfu}, PE-X: {impl: test.sfu, attach: pe_tmc}}: "
