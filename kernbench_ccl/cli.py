@@ -223,6 +223,7 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     from kernbench_ccl.config import load_ccl
     from kernbench_ccl.measure import Setup, machine_of
     from kernbench_ccl.sweep import Sweep
+    from kernbench_core.runs import tell_warnings
     from kernbench_core.watchdog import Limits
 
     question = _question(collective, options)
@@ -233,6 +234,7 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     plugins = shell.plugins
     config = load_ccl(options["config"], algorithms=tuple(plugins.algorithms))
     machine = machine_of(setup, plugins)
+    tell_warnings(machine.graph)
     _check_ranks(question, machine)
     _warn(shell, setup.idealised, machine)
     chooser = Chooser(question, machine, config, plugins)

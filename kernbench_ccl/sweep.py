@@ -30,6 +30,7 @@ from kernbench_ccl.table import Measured, Row
 from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.runs import tell_warnings
 from kernbench_core.typenames import dtype_of
 from kernbench_core.units import format_bytes
 from kernbench_core.watchdog import Limits, Progress
@@ -281,6 +282,7 @@ def time_collective(
     sips = () if ranks is None else (f"system.sips={ranks}",)
     setup = Setup(topology, components, (*sips, *set), idealised, check)
     machine = machine_of(setup, found)
+    tell_warnings(machine.graph)
     kind = COLLECTIVES[collective]
     question = Question(collective, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
     settings = load_ccl(config, algorithms=tuple(found.algorithms))

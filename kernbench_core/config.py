@@ -44,11 +44,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @frozen
 class Located:
-    """A value and the place of its key: a scalar, a dict of Located or a list of Located; `size` counts values."""
+    """A value and the place of its key: a scalar, a dict of Located or a list of Located; `size` counts values.
+
+    `inherited` is a parameter that was given for another implementation than the one that it now stands beside.
+    """
 
     value: Any
     place: str
     size: int = 1
+    inherited: bool = False
 
 
 @frozen
@@ -56,12 +60,15 @@ class Config:
     """Merged configuration: plain data, the place of every key path, and the names of the files it came from.
 
     `faults` are what is wrong with the text though it could be read on: `compile_topology` reports them with the rest.
+    `inherited` are the key paths of parameters that were given for another implementation than the one that holds.
     """
 
     data: Mapping[str, Any]
     places: Mapping[KeyPath, str]
     sources: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+    inherited: frozenset[KeyPath] = frozenset()
+    warnings: tuple[str, ...] = ()
 
     def where(self, path: KeyPath) -> str:
         """Return `file:line:column` (or the `--set` text) of a key path, or of its nearest parent that was written."""
@@ -196,22 +203,25 @@ class _Reader:
         tree = Located({}, "")
         for layer in layers:
             tree = merge(tree, layer)
-        places = MappingProxyType(dict(_places(tree, ())))
-        return Config(MappingProxyType(plain(tree)), places, tuple(self.sources), tuple(self.deferred or ()))
+        places = MappingProxyType({path: item.place for path, item in _items(tree, ())})
+        sources, faults = tuple(self.sources), tuple(self.deferred or ())
+        inherited = frozenset(path for path, item in _items(tree, ()) if item.inherited)
+        return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited)
 
 
 def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
     """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
 
-    A mapping that names another `impl` than the one below replaces it whole: parameters belong to their class. A
-    figure given in one of two forms replaces its other form below (`ALTERNATIVES`). `path` is where the trees hang.
+    The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle` knows
+    which of them the new class has. A figure given in one of two forms replaces its other form below (`ALTERNATIVES`).
+    `path` is where the trees hang.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
-    below, above = base.value.get("impl"), over.value.get("impl")
-    if below is not None and above is not None and below.value != above.value:
-        return over
+    below, above, params = base.value.get("impl"), over.value.get("impl"), base.value.get("params")
     merged = dict(base.value)
+    if below is not None and above is not None and below.value != above.value and params is not None:
+        merged["params"] = _inherited(params)
     for forms in ALTERNATIVES.get(path, ()):
         for form, other in (forms, forms[::-1]):
             if form & over.value.keys():
@@ -224,7 +234,13 @@ def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
             merged[key] = evolve(item, value=[*old.value, *item.value])
         else:
             merged[key] = merge(old, item, (*path, key))
-    return evolve(base if base.place else over, value=merged)
+    return evolve(base if base.place else over, value=merged, inherited=False)
+
+
+def _inherited(params: Located) -> Located:
+    if not isinstance(params.value, dict):
+        return params
+    return evolve(params, value={name: evolve(item, inherited=True) for name, item in params.value.items()})
 
 
 def plain(tree: Located) -> Any:
@@ -236,16 +252,16 @@ def plain(tree: Located) -> Any:
     return tree.value
 
 
-def _places(tree: Located, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _items(tree: Located, path: KeyPath) -> Iterator[tuple[KeyPath, Located]]:
     if path:
-        yield path, tree.place
+        yield path, tree
     items: Iterable[tuple[str | int, Located]] = ()
     if isinstance(tree.value, dict):
         items = tree.value.items()
     elif isinstance(tree.value, list):
         items = enumerate(tree.value)
     for key, item in items:
-        yield from _places(item, (*path, key))
+        yield from _items(item, (*path, key))
 
 
 def _read_setting(setting: str) -> Located:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from kernbench_core.config import Config, KeyPath
+from kernbench_core.config import Config, KeyPath, dotted
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.spec import Choices, ComponentSpec
@@ -35,12 +36,16 @@ class ComponentCatalogue(Protocol):
 
 @frozen
 class Choice:
-    """An implementation as written: its name, its raw parameters, and the key paths both came from."""
+    """An implementation as written: its name, its raw parameters, and the key paths both came from.
+
+    `inherited` names the parameters that were given for another implementation.
+    """
 
     impl: str
     impl_path: KeyPath
     params: Mapping[str, tuple[object, KeyPath]]
     params_path: KeyPath
+    inherited: frozenset[str] = frozenset()
 
     def where(self, name: str) -> KeyPath:
         """Return the key path of a parameter, also of one that was not written."""
@@ -48,10 +53,11 @@ class Choice:
 
 
 class Implementations:
-    """Resolve the implementation of one node after another; `problems` collects what is wrong."""
+    """Resolve the implementation of one node after another; `problems` and `warnings` collect what is to be told."""
 
     def __init__(self, config: Config, written: Choices, catalogue: ComponentCatalogue, kinds: Iterable[str]) -> None:
         self.problems: list[str] = []
+        self.warnings: list[str] = []
         self._config, self._written, self._catalogue = config, written, catalogue
         self._patterns = [re.compile(fnmatch.translate(item.match)) for item in written.overrides]
         self._matched = [False] * len(self._patterns)
@@ -121,7 +127,11 @@ class Implementations:
         declared = self._declaration(choice)
         if declared is None:
             return {}
-        given = {name: value for name, (value, _) in choice.params.items()}
+        dropped = lacking(declared, choice.inherited, choice.params)
+        if dropped:
+            places = {name: self._config.where(choice.where(name)) for name in dropped}
+            self.warnings.append(_told(dotted(choice.params_path[:-1]), choice.impl, places))
+        given = {name: value for name, (value, _) in choice.params.items() if name not in dropped}
         values, problems = resolve_params(
             declared, given, lambda name, *entry: self._config.at((*choice.where(name), *entry))
         )
@@ -136,16 +146,19 @@ class Implementations:
             return None
         params_path = (*path, "params")
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
-        return Choice(written.impl, (*path, "impl"), params, params_path)
+        inherited = frozenset(name for name, (_, at) in params.items() if at in self._config.inherited)
+        return Choice(written.impl, (*path, "impl"), params, params_path, inherited)
 
     def _overridden(self, below: Choice, index: int) -> Choice:
-        """Lay an override over a choice: another class drops the parameters of the one below."""
+        """Lay an override over a choice: another class inherits the parameters of the one below."""
         written = self._written.overrides[index]
         params_path: KeyPath = ("overrides", index, "params")
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
+        laid, inherited = {**below.params, **params}, below.inherited - params.keys()
         if written.impl is None or written.impl == below.impl:
-            return Choice(below.impl, below.impl_path, {**below.params, **params}, params_path)
-        return Choice(written.impl, ("overrides", index, "impl"), params, params_path)
+            return Choice(below.impl, below.impl_path, laid, params_path, inherited)
+        inherited = frozenset(below.params.keys() - params.keys())
+        return Choice(written.impl, ("overrides", index, "impl"), laid, params_path, inherited)
 
     def _declaration(self, choice: Choice) -> tuple[Param, ...] | None:
         if choice.impl not in self._declared:
@@ -163,3 +176,38 @@ class Implementations:
 
     def _report(self, path: KeyPath, text: str) -> None:
         self.problems.append(f"{self._config.at(path)} {text}")
+
+
+def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
+    """Drop the parameters that a configuration gave for another implementation and that the one that holds lacks.
+
+    Those that it has are kept. Each implementation that loses some is named in `Config.warnings`, with their places.
+    """
+    owners = dict.fromkeys(path[:-2] for path in config.places if path in config.inherited)
+    data, warnings = copy.deepcopy(dict(config.data)), []
+    for owner in owners:
+        section: Any = data
+        for key in owner:
+            section = section[key]
+        try:
+            declared = catalogue.declared(section["impl"])
+        except (UsageError, PluginError):
+            continue  # whoever compiles the configuration says so
+        given = {path[-1] for path in config.inherited if path[:-2] == owner}
+        dropped = lacking(declared, given, section["params"])
+        if dropped:
+            places = {name: config.where((*owner, "params", name)) for name in dropped}
+            warnings.append(_told(dotted(owner), section["impl"], places))
+            section["params"] = {name: value for name, value in section["params"].items() if name not in dropped}
+    return evolve(config, data=MappingProxyType(data), inherited=frozenset(), warnings=tuple(warnings))
+
+
+def lacking(declared: Iterable[Param], inherited: Iterable[object], given: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the parameters that were inherited and are not declared, in the order that they were given in."""
+    known, held = {param.name for param in declared}, set(inherited)
+    return tuple(name for name in given if name in held and name not in known)
+
+
+def _told(owner: str, impl: str, places: Mapping[str, str]) -> str:
+    named = " and no ".join(f"{name!r} that {place} gave" for name, place in places.items())
+    return f"{owner}: {impl} has no parameter {named}; {'it is' if len(places) == 1 else 'they are'} dropped."

@@ -152,8 +152,8 @@ def compile_mesh(config: Config, components: ComponentCatalogue) -> Mesh:
         chosen = Implementations(config, read_choices(config), components, KINDS)
         chosen.check_written()
         raise ConfigError(*dict.fromkeys([*config.faults, *faults.problems, *chosen.problems])) from None
-    nodes = _implement(config, spec, list(_nodes(spec.mesh)), components)
-    return Mesh(spec.mesh, Graph.of(nodes, _edges(spec.mesh)))
+    nodes, warnings = _implement(config, spec, list(_nodes(spec.mesh)), components)
+    return Mesh(spec.mesh, Graph.of(nodes, _edges(spec.mesh), warnings=(*config.warnings, *warnings)))
 
 
 def _check(config: Config) -> MeshFileSpec:
@@ -182,7 +182,9 @@ def _nodes(spec: MeshSpec) -> Iterator[Node]:
         yield Node(naming.mesh_interface(row, column), "interface")
 
 
-def _implement(config: Config, spec: MeshFileSpec, nodes: list[Node], components: ComponentCatalogue) -> list[Node]:
+def _implement(
+    config: Config, spec: MeshFileSpec, nodes: list[Node], components: ComponentCatalogue
+) -> tuple[list[Node], tuple[str, ...]]:
     chosen = Implementations(config, Choices(spec.components, spec.overrides, {}), components, KINDS)
     done: list[Node] = []
     for node in nodes:
@@ -191,7 +193,7 @@ def _implement(config: Config, spec: MeshFileSpec, nodes: list[Node], components
     chosen.check((), [node.id for node in nodes])
     if chosen.problems:
         raise ConfigError(*dict.fromkeys(chosen.problems))
-    return done
+    return done, tuple(dict.fromkeys(chosen.warnings))
 
 
 def _edges(spec: MeshSpec) -> list[Edge]:

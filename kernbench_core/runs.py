@@ -15,7 +15,7 @@ import attrs
 from kernbench_core.alarm import WallTime
 from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
-from kernbench_core.errors import ConfigError, KernbenchError, KernelError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, KernelError, UsageError
 from kernbench_core.files import same_folder
 from kernbench_core.hazard import RACE_BY
 from kernbench_core.inputs import Inputs
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kernbench_core.config import Config
     from kernbench_core.engine import GraphEngine
     from kernbench_core.executor import DataExecutor
+    from kernbench_core.graph import Graph
     from kernbench_core.oplog import OpRecord
     from kernbench_core.runtime import Expectation
     from kernbench_core.values import OpId
@@ -237,15 +238,26 @@ def configure(
     components: str | Path | Sequence[str | Path] | None = None,
     sets: tuple[str, ...] = (),
 ) -> Config:
-    """Read a topology preset or file with its overlays and settings; raise ConfigError with every problem."""
+    """Read a topology preset or file with its overlays and settings; raise ConfigError with every problem.
+
+    Parameters given for another implementation, and that the one that holds lacks, are dropped, with a warning.
+    """
     from kernbench_core.config import load_config
+    from kernbench_core.implementations import settle
 
     presets = {}
     for name, entry in plugins.topologies.items():
         package, _, resource = entry.target.partition(":")
         presets[name] = Path(str(resources.files(package) / resource))
     overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
-    return load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
+    loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
+    return settle(loaded, plugins.components)
+
+
+def tell_warnings(graph: Graph) -> None:
+    """Warn of what the compiler found; the command line writes it to stderr."""
+    for sentence in graph.warnings:
+        warnings.warn(sentence, KernbenchWarning, stacklevel=2)
 
 
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
@@ -263,6 +275,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         )
     with wall.spent_on("building the machine"):
         graph = compile_topology(request.config, request.plugins.components)
+        tell_warnings(graph)
         engine = GraphEngine(
             graph,
             request.plugins.components,

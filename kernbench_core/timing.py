@@ -63,7 +63,7 @@ class TimingResult:
 
     `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
     of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
-    `warnings` name what of the machine is beyond the hardware of today (see `ceilings`).
+    `warnings` are those of the compiler, and name what of the machine is beyond the hardware of today (`ceilings`).
     """
 
     total_ns: float
@@ -91,7 +91,7 @@ def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wa
         late_starts=tuple(_late_starts(ctx)),
         busiest=busiest(resource_uses(ctx, total)),
         not_modelled=not_modelled(ctx.components.values()),
-        warnings=above_ceilings(ctx),
+        warnings=(*ctx.graph.warnings, *above_ceilings(ctx)),
     )
 
 

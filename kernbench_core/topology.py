@@ -53,8 +53,8 @@ def compile_topology(config: Config | Mapping[str, Any], components: ComponentCa
         chosen = Implementations(loaded, read_choices(loaded), components, KINDS)
         chosen.check_written()
         raise ConfigError(*dict.fromkeys([*loaded.faults, *faults.problems, *chosen.problems])) from None
-    nodes = implement(loaded, plan, place(plan), components)
-    return finish(plan, nodes, wire(plan))
+    nodes, warnings = implement(loaded, plan, place(plan), components)
+    return finish(plan, nodes, wire(plan), (*loaded.warnings, *warnings))
 
 
 def place(plan: Plan) -> list[Node]:
@@ -95,8 +95,10 @@ def cube_origin(spec: Spec, cube: int) -> Point:
     return column * spec.cube.width, row * spec.cube.height
 
 
-def implement(config: Config, plan: Plan, nodes: list[Node], components: ComponentCatalogue) -> list[Node]:
-    """Give every node its implementation and resolved parameters.
+def implement(
+    config: Config, plan: Plan, nodes: list[Node], components: ComponentCatalogue
+) -> tuple[list[Node], tuple[str, ...]]:
+    """Give every node its implementation and resolved parameters; also what is to be told about them.
 
     Raises:
         ConfigError: one sentence for every unknown implementation, parameter or pattern and every wrong value.
@@ -109,12 +111,12 @@ def implement(config: Config, plan: Plan, nodes: list[Node], components: Compone
     chosen.check(sorted(set(KINDS) - {node.kind for node in nodes}), [node.id for node in nodes])
     if chosen.problems:
         raise ConfigError(*dict.fromkeys(chosen.problems))
-    return done
+    return done, tuple(dict.fromkeys(chosen.warnings))
 
 
-def finish(plan: Plan, nodes: list[Node], edges: list[Edge]) -> Graph:
-    """Sort nodes and edges into the graph, and warn where the machine is narrower than it should be."""
-    warnings: list[str] = []
+def finish(plan: Plan, nodes: list[Node], edges: list[Edge], told: tuple[str, ...] = ()) -> Graph:
+    """Sort nodes and edges into the graph; warn where the machine is narrower than it should be, after `told`."""
+    warnings = list(told)
     spec, graph = plan.spec, Graph.of(nodes, edges, plan.design)
     attached = min(len(cells) for _, cells in plan.layout.ucie.values())
     if attached * spec.cube.noc.bandwidth < spec.sip.ucie.bandwidth:

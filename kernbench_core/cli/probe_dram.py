@@ -101,10 +101,11 @@ def run(
 
 def _controller(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Node:
     """Return the first HBM controller of a machine."""
-    from kernbench_core.runs import configure
+    from kernbench_core.runs import configure, tell_warnings
     from kernbench_core.topology import compile_topology
 
     graph = compile_topology(configure(shell.plugins, topology, components, sets), shell.plugins.components)
+    tell_warnings(graph)
     found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
     if found is None:
         raise UsageError(f"--dram must have a topology with a node of kind hbm_ctrl, not {topology!r}; name another.")

@@ -47,12 +47,13 @@ def run(
     from kernbench_core.probe import Prober
     from kernbench_core.probe_checks import check_probes
     from kernbench_core.probe_load import CHUNKS, loaded_latency
-    from kernbench_core.runs import configure
+    from kernbench_core.runs import configure, tell_warnings
     from kernbench_core.topology import compile_topology
 
     if (source is None) != (target is None):
         raise UsageError("options --from and --to must be given together; give both, or neither for the usual cases.")
     graph = compile_topology(configure(shell.plugins, topology, components, sets), shell.plugins.components)
+    tell_warnings(graph)
     prober = Prober(graph, shell.plugins.components)
     cases = prober.cases() if source is None or target is None else prober.case(source, target)
     nbytes = graph.checked_design.chunk_bytes if size is None else _size(size, prober, cases)

@@ -94,7 +94,7 @@ def run(
 
 def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Mesh:
     from kernbench_core.mesh import compile_mesh, is_mesh
-    from kernbench_core.runs import configure
+    from kernbench_core.runs import configure, tell_warnings
     from kernbench_core.topology import compile_topology
 
     config = configure(shell.plugins, topology, components, sets)
@@ -105,7 +105,9 @@ def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, 
             f"--topology out for the preset {DEFAULT_TOPOLOGY!r}, or write 'base: {DEFAULT_TOPOLOGY}' and your figures "
             "in a file."
         )
-    return compile_mesh(config, shell.plugins.components)
+    mesh = compile_mesh(config, shell.plugins.components)
+    tell_warnings(mesh.graph)
+    return mesh
 
 
 def parse_loads(text: str) -> tuple[float, ...]:

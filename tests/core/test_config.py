@@ -124,12 +124,15 @@ def test_base_overlays_and_settings_are_merged_in_order(tmp_path: Path) -> None:
     assert config.where(("overrides", 2)) == f"{tmp_path / 'over.yaml'}:4:13"
 
 
-def test_another_implementation_drops_the_parameters_of_the_one_below() -> None:
+def test_another_implementation_inherits_the_parameters_of_the_one_below() -> None:
+    """They are marked: who knows the classes keeps those that the new one has."""
     text = "components: {g: {impl: a.b, params: {rows: 1, columns: 2}}}"
-    kept = parse_config(text, sets=["components.g.params.rows=3"]).data
-    assert kept == {"components": {"g": {"impl": "a.b", "params": {"rows": 3, "columns": 2}}}}
-    dropped = parse_config(text, sets=["components.g.impl=c.d", "components.g.params.lanes=4"]).data
-    assert dropped == {"components": {"g": {"impl": "c.d", "params": {"lanes": 4}}}}
+    kept = parse_config(text, sets=["components.g.params.rows=3"])
+    assert kept.data == {"components": {"g": {"impl": "a.b", "params": {"rows": 3, "columns": 2}}}}
+    assert kept.inherited == frozenset()
+    other = parse_config(text, sets=["components.g.impl=c.d", "components.g.params={lanes: 4, rows: 5}"])
+    assert other.data == {"components": {"g": {"impl": "c.d", "params": {"rows": 5, "columns": 2, "lanes": 4}}}}
+    assert other.inherited == {("components", "g", "params", "columns")}
 
 
 def test_an_unknown_source_is_a_usage_error(tmp_path: Path) -> None:
