@@ -18,6 +18,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.progress import ProgressDisplay
 from kernbench_core.spelling import spell_numbers
+from kernbench_core.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_ccl.check import Checked, Ranks
@@ -176,7 +177,7 @@ def _title(algorithm: Algorithm) -> str:
 
 def _say(*lines: str) -> None:
     for line in lines:
-        click.echo(line)
+        click.echo(shown(line))
     sys.stdout.flush()
 
 

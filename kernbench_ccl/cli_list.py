@@ -16,6 +16,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.networks import NETWORKS
 from kernbench_core.params import did_you_mean
+from kernbench_core.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_ccl.contract import Algorithm
@@ -58,9 +59,9 @@ def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> i
         return 0
     width = min(max(shutil.get_terminal_size((80, 24)).columns, 60), 120)
     for number, name in enumerate(dict.fromkeys(each.collective for each in found)):
-        click.echo(("\n" if number else "") + name)
+        click.echo(shown(("\n" if number else "") + name))
         for line in _lines([each for each in found if each.collective == name], width):
-            click.echo(line)
+            click.echo(shown(line))
     return 0
 
 

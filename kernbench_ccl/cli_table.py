@@ -19,6 +19,7 @@ from kernbench_ccl.config import AUTO
 from kernbench_ccl.sweep import Failed, counts_of, size_of
 from kernbench_ccl.table import Row, footer, layout, message_bytes
 from kernbench_core.progress import ProgressDisplay
+from kernbench_core.terminal import shown
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Table:
         """Print lines at once, unless JSON is asked for."""
         if not self.as_json:
             for line in lines:
-                click.echo(line)
+                click.echo(shown(line))
 
     def prepare(self) -> None:
         """Choose the algorithms."""

@@ -212,9 +212,9 @@ class _Reader:
 def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
     """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
 
-    The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle` knows
-    which of them the new class has. A figure given in one of two forms replaces its other form below (`ALTERNATIVES`).
-    `path` is where the trees hang.
+    The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle`
+    knows which of them the new class has. A figure given in one of two forms replaces its other form below
+    (`ALTERNATIVES`). `path` is where the trees hang.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over

@@ -6,6 +6,7 @@ that names the place, the thing, what it must be, and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -37,13 +38,25 @@ class UsageError(KernbenchError):
     exit_code = 2
 
 
+_MOST = 20
+"""How many problems are told at once."""
+
+
+def first_of(problems: Sequence[str]) -> list[str]:
+    """Return the first problems, and how many more there are: nobody reads ten thousand."""
+    more = len(problems) - _MOST
+    if more < 2:
+        return list(problems)
+    return [*problems[:_MOST], f"… and {more:,} more; mend these first."]
+
+
 class ConfigError(KernbenchError):
-    """A configuration is wrong; `problems` holds one sentence for each fault found."""
+    """A configuration is wrong; `problems` holds one sentence for each fault found, the message the first of them."""
 
     exit_code = 3
 
     def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
+        super().__init__("\n".join(first_of(problems)))
         self.problems: tuple[str, ...] = problems
 
 

@@ -42,12 +42,13 @@ class ProgressDisplay:
     def __enter__(self) -> ProgressDisplay:
         if not self.active:
             return self
-        from rich.console import Console
         from rich.live import Live
         from rich.spinner import Spinner
 
+        from kernbench_core.report import ShowingConsole
+
         self._spinner = Spinner("dots")
-        self._console = Console(file=self.stream)
+        self._console = ShowingConsole(file=self.stream)
         self._live = Live(
             get_renderable=self._draw,
             console=self._console,

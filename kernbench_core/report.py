@@ -7,13 +7,15 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from kernbench_core.result import PHASES, RunResult, count_hazards
 from kernbench_core.rows import Row, cell_text, column_names, column_title
+from kernbench_core.terminal import shown
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
@@ -26,12 +28,23 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ROWS = 6
 
 
+class ShowingConsole(Console):
+    """A console that shows what would act on it; its own colours and movements are not text, and stay."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render, with the text of every segment shown."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=shown(segment.text))
+
+
 def make_console(stream: TextIO) -> Console:
     """Return a console for `stream`: colours and the window's width in a terminal, plain wide text elsewhere."""
     if stream.isatty():
-        return Console(file=stream, highlight=False, markup=False, emoji=False)
+        return ShowingConsole(file=stream, highlight=False, markup=False, emoji=False)
     width = int(os.environ.get("COLUMNS") or _PLAIN_WIDTH)
-    return Console(file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width)
+    return ShowingConsole(
+        file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width
+    )
 
 
 def show(renderable: RenderableType, console: Console) -> None:
@@ -103,7 +116,7 @@ def _verdict(result: RunResult) -> Text:
 
 def _headline(result: RunResult) -> Text:
     params = "  ".join(f"{name}={_shown(value)}" for name, value in result.params.items() if value is not None)
-    line = Text.assemble((result.bench, "bold"), f" on {result.topology}")
+    line = Text.assemble((shown(result.bench), "bold"), shown(f" on {result.topology}"))
     if result.device != "all":
         line.append(f", {result.device}")
     if params:
@@ -174,7 +187,7 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
     lines: list[RenderableType] = [verdict(result)]
     for verification in (result.verification, result.op_verification):
         lines.extend(
-            Padding(Text(line.lstrip(), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))
+            Padding(Text(shown(line.lstrip()), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))
             for failure in (() if verification is None else verification.failures)
             for line in failure.splitlines()
         )
@@ -205,9 +218,9 @@ def _rows(rows: Sequence[Row], console: Console) -> Table:
 
 def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:
     """List the hazards with both sides: all of them, or the first."""
-    shown = result.hazards if verbose else result.hazards[:1]
-    yield from (Text(f"  {line}", "red") for hazard in shown for line in hazard.lines(folders=verbose))
-    more = len(result.hazards) - len(shown)
+    listed = result.hazards if verbose else result.hazards[:1]
+    yield from (Text(shown(f"  {line}"), "red") for hazard in listed for line in hazard.lines(folders=verbose))
+    more = len(result.hazards) - len(listed)
     if more:
         yield Text(f"  and {more} more; -v lists them", "red")
 

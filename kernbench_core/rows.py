@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from kernbench_core.errors import UsageError
+from kernbench_core.terminal import shown
 from kernbench_core.units import format_bytes, format_time
 
 Cell: TypeAlias = int | float | str | bool | None
@@ -27,7 +28,7 @@ def column_names(rows: Iterable[Row]) -> tuple[str, ...]:
 
 def column_title(name: str) -> str:
     """Return a column's title: its name without the unit, which the cells show, each word on a line."""
-    return name.removesuffix("_ns").removesuffix("_bytes").replace("_", "\n")
+    return shown(name.removesuffix("_ns").removesuffix("_bytes").replace("_", "\n"))
 
 
 def cell_text(name: str, value: Cell) -> str:
@@ -35,7 +36,7 @@ def cell_text(name: str, value: Cell) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool | str):
-        return str(value).lower() if isinstance(value, bool) else value
+        return str(value).lower() if isinstance(value, bool) else shown(value)
     if name.endswith("_ns") and math.isfinite(value):
         return format_time(value)
     if name.endswith("_bytes") and math.isfinite(value):

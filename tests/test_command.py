@@ -243,3 +243,29 @@ def test_three_lines_of_python() -> None:
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("True True True <RunResult vector-add on ti\n", "")
+
+
+def test_names_cannot_act_on_a_terminal(tmp_path: Path) -> None:
+    """Of a file, a tensor, a column, a parameter and a key: they are shown; in JSON they are escaped."""
+    source = (
+        'import numpy as np\ndef kernel(x, y, tl):\n    tl.store(y, tl.load(x) + 1.0)\ndef bench(rt):\n'
+        '    """A \x1b[31mred one."""\n    x = rt.tensor(np.ones(4, np.float32), name="x\\x1b[2J")\n'
+        '    y = rt.zeros((4,), name="y\\x1b]0;t\\x07")\n    rt.launch(kernel, x, y)\n    rt.check(y, np.ones(4))\n'
+        '    rt.report(**{"c\\x1b[5m": "v\\x9b31m"})\n'
+    )
+    (tmp_path / "b\x1b[31m.py").write_text(source)
+    (tmp_path / "c.yaml").write_text('base: tiny\n"\\e[31mkey": 1\n')
+    run = kernbench("run", "b\x1b[31m.py", "--topology", "tiny", "--verify-data", cwd=tmp_path)
+    assert run.returncode == 1
+    assert "b\\x1b[31m on tiny" in run.stdout
+    assert "tensor 'y\\x1b]0;t\\x07', checked at" in run.stdout
+    assert "c\\x1b[5m" in run.stdout
+    assert "v\\x9b31m" in run.stdout
+    key = kernbench("run", "gemm", "--topology", "c.yaml", cwd=tmp_path)
+    assert key.stderr.startswith("c.yaml:2:1: \\x1b[31mkey must be a known key.")
+    param = kernbench("run", "gemm", "-p", "\x1b[1mx=1")
+    assert param.stderr.startswith("error: bench 'gemm' has no parameter '\\x1b[1mx'; its parameters are: M, N,")
+    found = kernbench("run", "b\x1b[31m.py", "--topology", "tiny", "--json", cwd=tmp_path)
+    assert json.loads(found.stdout)["rows"] == [{"c\x1b[5m": "v\x9b31m"}]
+    for done in (run, key, param, found):
+        assert "\x1b" not in done.stdout + done.stderr

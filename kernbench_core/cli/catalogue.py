@@ -10,6 +10,7 @@ import rich_click as click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError
+from kernbench_core.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_core.bench import Bench, BenchParam
@@ -34,9 +35,9 @@ def list_benches(shell: Shell, as_json: bool) -> None:
         return
     for bench, _ in found:
         click.secho(bench.name, bold=True, nl=False)
-        click.echo(f"  {bench.sentence}")
+        click.echo(shown(f"  {bench.sentence}"))
         for param in bench.params:
-            click.echo(f"    {_signature(param)}")
+            click.echo(shown(f"    {_signature(param)}"))
 
 
 @click.command()
@@ -127,14 +128,14 @@ def _describe(described: dict[str, Any]) -> None:
 
     width = min(make_console(sys.stdout).width, 100)
     click.secho(described["name"], bold=True, nl=False)
-    click.echo(f"  {described['sentence']}")
-    click.echo(f"  kind {described['kind']}, from {described['provider']} {described['version']}".rstrip())
+    click.echo(shown(f"  {described['sentence']}"))
+    click.echo(shown(f"  kind {described['kind']}, from {described['provider']} {described['version']}".rstrip()))
     for section in ("models", "ignores", "timing", "source"):
         if described[section]:
             click.echo()
             click.secho(f"  {section.capitalize()}: ", bold=True, nl=False)
             indent = " " * (len(section) + 4)
-            click.echo(click.wrap_text(described[section], width, indent, "    ").lstrip())
+            click.echo(shown(click.wrap_text(described[section], width, indent, "    ").lstrip()))
     click.echo()
     if not described["params"]:
         click.echo("  It has no parameters.")

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_core.mesh import Mesh
@@ -83,12 +84,12 @@ def run(
     wanted = default_loads(driven) if load is None else parse_loads(load)
     report = Report(topology, traffic, driven)
     if not as_json:
-        click.echo("\n".join(report.heading()))
+        click.echo(shown("\n".join(report.heading())))
     for value in wanted:
         report.points.append(driven.measure(value, shell.plugins.components))
         if not as_json:
-            click.echo(report.row(report.points[-1]))
-    click.echo(report.json() if as_json else "\n".join(report.ending()))
+            click.echo(shown(report.row(report.points[-1])))
+    click.echo(report.json() if as_json else shown("\n".join(report.ending())))
     return 0
 
 

@@ -12,6 +12,7 @@ import rich_click as click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_core.reruns import Rerun
@@ -167,16 +168,16 @@ def _tell_rerun(again: Rerun) -> None:
     if again.same:
         click.echo(f"same op log: {result.op_log_sha256} ({result.ops:,} ops)")
         for difference in again.differences:
-            click.echo(f"  though {difference}")
+            click.echo(shown(f"  though {difference}"))
     else:
         click.echo("the op log differs:")
         for difference in again.differences:
-            click.echo(f"  {difference}")
+            click.echo(shown(f"  {difference}"))
     if not result.right:
-        click.echo(verdict(result).plain)
+        click.echo(shown(verdict(result).plain))
         for verification in (result.verification, result.op_verification):
             for line in "\n".join(() if verification is None else verification.failures).splitlines():
-                click.echo(f"  {line}")
+                click.echo(shown(f"  {line}"))
 
 
 def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
+from kernbench_core.errors import first_of
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.terminal import shown
 
 
 class Shell:
@@ -44,10 +46,10 @@ class Shell:
             found = {"schema": "kernbench.error/1", "exit_code": exit_code, "problems": problems}
             sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         if labelled:
-            self.error("\n".join(problems))
+            self.error("\n".join(first_of(problems)))
         else:
             sys.stdout.flush()
-            sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+            sys.stderr.write("".join(f"{shown(problem)}\n" for problem in first_of(problems)))
             sys.stderr.flush()
         return exit_code
 
@@ -55,5 +57,5 @@ class Shell:
         sys.stdout.flush()
         if sys.stderr.isatty():
             label = f"\x1b[{colour}m{label}\x1b[0m"
-        sys.stderr.write(f"{label}: {sentence}\n")
+        sys.stderr.write(f"{label}: {shown(sentence)}\n")
         sys.stderr.flush()

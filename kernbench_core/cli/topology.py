@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_core.cli.shell import Shell
+from kernbench_core.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
@@ -42,7 +43,7 @@ def show(shell: Shell, source: str, view: str, components: str | None, sets: tup
     if as_json:
         _echo(graph, source)
     else:
-        click.echo(draw(graph, view))
+        click.echo(shown(draw(graph, view)))
 
 
 @topology.command()
@@ -60,7 +61,7 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
     for warning in graph.warnings:
         shell.warn(warning)
     counts = counts_of(graph)
-    click.echo(f"{source}: valid; {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['pes']:,} PEs.")
+    click.echo(shown(f"{source}: valid; {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['pes']:,} PEs."))
 
 
 def counts_of(graph: Graph) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_core.cli.shell import Shell
 from kernbench_core.config import ALIAS_BUDGET, MAX_BYTES, MAX_DEPTH, load_config, parse_config
 from kernbench_core.errors import ConfigError, UsageError
 
@@ -181,3 +182,15 @@ def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
         parse_config(text, "f.yaml")
     except ConfigError as fault:
         assert all(problem.startswith("f.yaml:") for problem in fault.problems)
+
+
+def test_a_flood_of_problems_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty are told and the rest is counted, in the message and on stderr; `problems` has them all."""
+    problems = [f"f.yaml:{line}:1: key{line} must be a known key." for line in range(1, 10_001)]
+    error = ConfigError(*problems)
+    told = [*problems[:20], "… and 9,980 more; mend these first."]
+    assert str(error) == "\n".join(told)
+    assert error.problems == tuple(problems)
+    Shell().fail(3, *error.problems, labelled=False)
+    assert capsys.readouterr().err.splitlines() == told
+    assert str(ConfigError(*problems[:21])) == "\n".join(problems[:21])
