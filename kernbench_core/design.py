@@ -17,6 +17,7 @@ from kernbench_core.layout import CubeLayout, LayoutFault, lay_out_cube
 from kernbench_core.networks import NETWORKS, Network, NetworkFault, build_network, find_extent
 from kernbench_core.params import did_you_mean
 from kernbench_core.spec import Spec
+from kernbench_core.tcm import TCM_ALIGNMENT
 from kernbench_core.units import format_bytes
 
 IO_KINDS = ("pcie_ep", "io_noc", "io_cpu", "io_ucie")
@@ -131,6 +132,9 @@ def _check_sizes(spec: Spec, report: Report) -> None:
     ):
         if size > 2**OFFSET_BITS:
             report(path, f"must be at most {format_bytes(2**OFFSET_BITS)} for one unit, not {format_bytes(size)}.")
+    if spec.pe.tcm.capacity < TCM_ALIGNMENT:
+        line, given = format_bytes(TCM_ALIGNMENT), format_bytes(spec.pe.tcm.capacity)
+        report(("pe", "tcm", "capacity"), f"must be at least a line of a scratchpad, {line}, not {given}.")
     if page & (page - 1) or page < 8:
         report(("system", "page_bytes"), f"must be a power of two of at least 8 B, the widest element, not {page} B.")
 

@@ -31,7 +31,7 @@ def host_error(error: BaseException, program: str, now: float) -> KernbenchError
     """
     when = f"at simulated time {format_time(now)}"
     if not isinstance(error, KernbenchError):
-        told = f"{type(error).__name__}: {error}"
+        told = type(error).__name__ + (f": {error}" if str(error) else "")
         return KernelError(f"{program} raised {told} {when}.\n{user_traceback(error)}".rstrip())
     if site_of_raise(error.__traceback__) is not None:
         return error

@@ -138,7 +138,8 @@ class KernelRunner:
         except (Exception, SystemExit) as error:
             if isinstance(error, KernbenchError) and not isinstance(error, KernelError):
                 raise
-            raise self._spell(error, state, env.now, program) from error
+            own = _own(error)
+            raise self._spell(own, state, env.now, program) from own
         finally:
             arguments.clear()
             self._bridge = None
@@ -193,6 +194,12 @@ class KernelRunner:
         stack = traceback.StackSummary.extract(iter(own))
         lines = "".join(stack.format()).rstrip()
         return KernelError(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
+
+
+def _own(error: BaseException) -> BaseException:
+    """Give what the kernel raised: a StopIteration becomes a RuntimeError on its way out of the runner's generator."""
+    stopped = isinstance(error.__cause__, StopIteration) and site_of_traceback(error.__traceback__) is None
+    return error.__cause__ if stopped and error.__cause__ is not None else error
 
 
 def _as_argument(value: object, pe: int) -> object:

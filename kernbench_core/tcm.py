@@ -140,13 +140,17 @@ class TcmTable:
 
     def _overflow(self, birth: Birth, nbytes: int) -> str:
         fit = self.fit
+        wanted = f"{describe_site(birth.site)}: {birth.op} must find {format_bytes(nbytes)} of TCM on {self.pe} for "
+        wanted += f"{birth.dtype} {list(birth.shape)}, and "
+        if nbytes > fit.size:
+            whole = format_bytes(fit.size)
+            return f"{wanted}the whole scratchpad has {whole}; use smaller tiles, or more pe.tcm.capacity."
         rows = [f"  {b.address - fit.base:#010x}  {b.nbytes:>9} B  {b.owner}" for b in fit.table()]
         if len(rows) > _MOST_ROWS:
             rows[_MOST_ROWS:] = [f"  and {len(rows) - _MOST_ROWS} more; born at: {_births(fit.table()[_MOST_ROWS:])}"]
         return (
-            f"{describe_site(birth.site)}: {birth.op} must find {format_bytes(nbytes)} of TCM on {self.pe} for "
-            f"{birth.dtype} {list(birth.shape)}, and {format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} are "
-            f"free (largest hole {format_bytes(fit.largest_hole)}); use smaller tiles or tl.free a handle first. A "
+            f"{wanted}{format_bytes(fit.free_bytes)} of {format_bytes(fit.size)} are free "
+            f"(largest hole {format_bytes(fit.largest_hole)}); use smaller tiles or tl.free a handle first. A "
             "handle keeps its space until its last name is gone and its last reader has finished: `a = tl.load(…)` in "
             "a loop holds two tiles, because the old one lives until the new one is there. Allocated, by offset:\n"
             + "\n".join(rows)

@@ -181,6 +181,42 @@ def test_an_exception_keeps_its_traceback_place_and_time() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+@pytest.mark.parametrize("loads", [0, 1])
+def test_an_exhausted_iterator_keeps_its_line(loads: int) -> None:
+    """`next()` without a default raises StopIteration, which no generator lets through; with commands or without."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        for _ in range(loads):
+            tl.load(x, shape=(4,))
+        next(iter([]))
+
+    rig = Rig()
+    with pytest.raises(KernelError) as caught:
+        rig.run(kernel, rig.tensor(np.zeros(4, np.float32)))
+    line = kernel.__code__.co_firstlineno + 3
+    head, place, *own = str(caught.value).splitlines()
+    assert head == f"{__file__}:{line}: StopIteration"
+    assert place.startswith("  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at ")
+    assert own[0] == f'  File "{__file__}", line {line}, in kernel'
+    assert own[1].strip() == "next(iter([]))"
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+
+def test_a_runtime_error_of_a_kernel_stays_one() -> None:
+    """Also the one that a generator of the kernel's own turns a StopIteration into."""
+
+    def numbers() -> Any:
+        yield next(iter([]))
+
+    def kernel(tl: Any) -> None:
+        list(numbers())
+
+    with pytest.raises(KernelError) as caught:
+        Rig().run(kernel)
+    line = kernel.__code__.co_firstlineno + 1
+    assert str(caught.value).splitlines()[0] == f"{__file__}:{line}: RuntimeError: generator raised StopIteration"
+
+
 def test_a_read_of_unwritten_memory_is_raised_at_the_line_that_waits() -> None:
     """The sentence names the load's line and the tensor; a kernel may catch it; a dropped load is not lost."""
 

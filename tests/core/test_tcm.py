@@ -94,6 +94,22 @@ def test_a_load_in_a_loop_holds_two_tiles() -> None:
     )
 
 
+def test_a_tile_larger_than_the_scratchpad_is_told_so() -> None:
+    """No freeing helps, so no table of what is allocated is shown."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        tl.load(x, shape=(16, 16))
+
+    machine, x = rig(tcm=64)
+    with pytest.raises(TcmOverflowError) as caught:
+        machine.run(kernel, x)
+    assert str(caught.value).splitlines() == [
+        f"{__file__}:{kernel.__code__.co_firstlineno + 1}: tl.load must find 1 KiB of TCM on sip0.cube0.pe0 for f32 "
+        "[16, 16], and the whole scratchpad has 64 B; use smaller tiles, or more pe.tcm.capacity.",
+        "  in kernel 'kernel', program (0, 0, 0), on sip0.cube0.pe0 at 0 ns",
+    ]
+
+
 def test_freeing_makes_room_at_once() -> None:
     """With tl.free before the next load, one tile's space is enough."""
 

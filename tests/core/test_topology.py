@@ -178,6 +178,16 @@ def test_a_component_made_for_any_kind_and_a_unit_of_a_new_kind_fit() -> None:
     assert graph.nodes["sip0.cube0.pe0.pe_sfu"].impl == "test.pe_math"
 
 
+def test_sizes_that_hold_nothing_are_refused() -> None:
+    """A scratchpad has at least one line, a page at least one element."""
+    sets = ("pe.tcm.capacity=1 B", "system.page_bytes=4 B")
+    assert problems(*sets) == (
+        f"--set {sets[0]}: pe.tcm.capacity must be at least a line of a scratchpad, 64 B, not 1 B.",
+        f"--set {sets[1]}: system.page_bytes must be a power of two of at least 8 B, the widest element, not 4 B.",
+    )
+    assert machine(sets=["pe.tcm.capacity=64 B", "system.page_bytes=8 B"]).checked_design.page_bytes == 8
+
+
 def test_a_kind_without_implementation_is_reported() -> None:
     text = TEXT.replace("  pe_mmu: {impl: test.pe_mmu}\n", "")
     assert problems(text=text) == (
