@@ -11,6 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core import compute_math, dtypes
+from kernbench_core.compute_types import operand_type
 from kernbench_core.values import Array
 
 Params = Mapping[str, Any]
@@ -65,8 +66,8 @@ def math_anew(op: str, params: Params, operands: Sequence[Anew]) -> Anew:
     if op in _MOVES:
         return Anew(np.asarray(_MOVES[op](params, *values)), exact=True)
     if op == "where":
-        return Anew(np.where(values[0].astype(bool), *_meet(values[1:])), exact=True)
-    met = _meet(values)
+        return Anew(np.where(values[0].astype(bool), *_meet(op, values[1:])), exact=True)
+    met = _meet(op, values)
     if met[0].dtype.kind in "iub" and op not in _OF_FLOATS:
         found = np.asarray(_INTEGERS[op](params, *(x.astype(np.int64) for x in met)))
         return Anew(found & 1 if params.get("dtype") == "bool" and found.dtype.kind == "i" else found)
@@ -90,12 +91,14 @@ def math_anew(op: str, params: Params, operands: Sequence[Anew]) -> Anew:
     return Anew(found, np.nan_to_num(slack))
 
 
-def _meet(values: Sequence[Array]) -> list[Array]:
+def _meet(op: str, values: Sequence[Array]) -> list[Array]:
     """Bring operands to the dtype that they meet in, floats of it in f64; what an epilogue has in f64 stays there."""
     if any(x.dtype == np.float64 for x in values):
         return [x.astype(np.float64) for x in values]
     if len({x.dtype for x in values}) > 1:
-        common = dtypes.promote([dtypes.dtype_name(x.dtype) for x in values])
+        common = operand_type(op, [dtypes.dtype_name(x.dtype) for x in values])
+        if op == "shr" and values[0].dtype.kind == "i":
+            common = common.removeprefix("u")
         values = [rounded(x, common) for x in values]
     return [comparable(x) for x in values]
 
@@ -181,8 +184,8 @@ def _clamp(params: Params, x: Array, low: Array, high: Array) -> Array:
 
 def _quotient(params: Params, a: Array, b: Array) -> Array:
     """Divide integers towards zero; by zero gives zero."""
-    whole = np.abs(a) // np.where(b == 0, 1, np.abs(b))
-    return np.where(b == 0, 0, np.sign(a) * np.sign(b) * whole)
+    divisor = np.where(b == 0, 1, b)
+    return np.where(b == 0, 0, (a - np.fmod(a, divisor)) // divisor)
 
 
 def _softmax(params: Params, x: Array) -> Array:
@@ -301,7 +304,7 @@ def _joined(params: Params, a: Array, b: Array) -> Array:
 
 
 def _alike(*xs: Array) -> Sequence[Array]:
-    return xs if len({x.dtype for x in xs}) == 1 else _meet(xs)
+    return xs if len({x.dtype for x in xs}) == 1 else _meet("join", xs)
 
 
 def _merged(params: Params, old: Array, new: Array, mask: Array) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import finfo
 
 from kernbench_core.compute import evaluate
 from kernbench_core.compute_types import result_type
@@ -19,6 +20,7 @@ from kernbench_core.dtypes import NAMES, dtype_name, numpy_dtype
 from kernbench_core.errors import ShapeError
 from kernbench_core.index import IndexTensor
 from kernbench_core.promotion import meet, meet_all, table
+from kernbench_core.recompute_math import Anew, math_anew, rounded
 from tests.core.kernel_rig import Rig
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "language.md"
@@ -245,6 +247,30 @@ def test_choices_and_moves_meet_too(op: str) -> None:
         got = evaluate(op, {}, inputs)
         assert dtype_name(got.dtype) == met
         np.testing.assert_array_equal(_or_float(got), _or_float(want), err_msg=f"{left} {right}")
+
+
+@pytest.mark.parametrize("op", [*EVERY, "shr", "where", "cat"])
+def test_the_second_way_to_compute_obeys_the_rule_too(op: str) -> None:
+    """What --verify-ops compares with meets in the same dtypes: integers are equal, floats within its slack."""
+    for left, right in PAIRS:
+        a, b = sample(left), sample(right)[::-1].copy()
+        if op == "shr":
+            b = np.array([0, 1, 1, 0, 1, 0, 1, 1], b.dtype)
+        inputs = [np.array([1, 0, 1, 0, 1, 1, 0, 0], bool), a, b] if op == "where" else [a, b]
+        try:
+            dtype = result_type(op, [dtype_name(x.dtype) for x in inputs])
+        except ShapeError:
+            continue
+        params = {"dtype": dtype, "axis": 0}
+        with np.errstate(all="ignore"):
+            got = evaluate(op, params, inputs)
+            anew = math_anew(op, params, [Anew(x) for x in inputs])
+            want = rounded(np.asarray(anew.value), dtype)
+        if got.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, want, err_msg=f"{left} {op} {right}")
+        else:
+            step = 2.0 ** -(finfo(numpy_dtype(dtype)).nmant)
+            np.testing.assert_allclose(_f32(got), _f32(want), rtol=step, atol=0, err_msg=f"{left} {op} {right}")
 
 
 # In a kernel ----------------------------------------------------------------------------------------------
