@@ -269,3 +269,24 @@ def test_names_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     assert json.loads(found.stdout)["rows"] == [{"c\x1b[5m": "v\x9b31m"}]
     for done in (run, key, param, found):
         assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_another_model_keeps_its_parameters_and_tells_what_it_lacks(tmp_path: Path) -> None:
+    """On stderr, once, and in the result; the manifest holds what was used, so that it runs again without a word."""
+    swap = ("--set", "components.pe_gemm.impl=builtin.pe_gemm_systolic", "--set", "components.pe_gemm.params.rows=32")
+    done = kernbench("run", *SMALL, *swap, "--json", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0
+    (warning,) = done.stderr.splitlines()
+    found = json.loads(done.stdout)
+    assert found["warnings"] == [warning.removeprefix("warning: ")]
+    base = REPO / "kernbench_builtin" / "topologies" / "base.yaml"
+    assert warning.startswith(
+        f"warning: components.pe_gemm: builtin.pe_gemm_systolic has no parameter 'rates' that {base}:"
+    )
+    held = found["manifest"]["configuration"]["components"]["pe_gemm"]
+    assert held["impl"] == "builtin.pe_gemm_systolic"
+    assert held["params"]["rows"] == 32
+    assert "clock" in held["params"]
+    assert "rates" not in held["params"]
+    again = kernbench("rerun", str(tmp_path / "out" / "manifest.json"))
+    assert (again.returncode, again.stderr) == (0, "")
