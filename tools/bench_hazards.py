@@ -52,9 +52,9 @@ def bench_job(plugins: Plugins, name: str, topology: str, **params: object) -> J
     return made
 
 
-def all_reduce_job(plugins: Plugins, ranks: int, nbytes: int) -> Job:
+def all_reduce_job(plugins: Plugins, topology: str, ranks: int, nbytes: int) -> Job:
     """Return a job that reduces vectors of so many bytes over the SIPs of a machine."""
-    setup = Setup("default", None, (f"system.sips={ranks}",))
+    setup = Setup(topology, None, (f"system.sips={ranks}",))
     machine = machine_of(setup, plugins)
     question = Question("all_reduce", "f16", "sum", 0)
     choice = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins).best(nbytes)
@@ -86,7 +86,7 @@ def cost_of_the_search(quick: bool) -> Iterator[Result]:
     jobs = {
         "gemm": bench_job(plugins, "gemm", topology, M=size, N=size, K=size),
         "attention": bench_job(plugins, "attention", topology, tokens=size // 4),
-        "all_reduce": all_reduce_job(plugins, 2 if quick else 8, 4096 if quick else 1 << 20),
+        "all_reduce": all_reduce_job(plugins, "tiny", 2 if quick else 8, 4096 if quick else 1 << 18),
     }
     for name, job in jobs.items():
         simulated(job, on=True)
