@@ -43,7 +43,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("descriptor_overhead", "time", "16 ns", "Set-up time of a descriptor, before its first chunk."),
         Param("overhead", "time", "4 ns", "Set-up time of a chunk."),
-        Param("servers", "int", 8, "Chunks in flight on each channel, reads and writes.", minimum=1, maximum=1024),
+        Param("servers", "int", 8, "Chunks in flight on each channel, reads and writes.", minimum=1, maximum=4096),
         Param("read_outstanding", "int", 0, "Chunks in flight on the read channel; 0 for `servers`.", minimum=0,
               maximum=1024),
         Param("write_outstanding", "int", 0, "Chunks in flight on the write channel; 0 for `servers`.", minimum=0,

@@ -47,7 +47,7 @@ time for each of its ranges.
         Param("tlb_ways", "int", 8, "Entries of a set; 0 for one set of all entries.", minimum=0),
         Param("large_page_bytes", "size", "64 KiB", "Size of a large page.", positive=True),
         Param("walk_time", "time", "100 ns", "Time of a page walk.", minimum=0),
-        Param("walkers", "int", 4, "Page walks under way at once.", minimum=1, maximum=1024),
+        Param("walkers", "int", 4, "Page walks under way at once.", minimum=1, maximum=4096),
     )
 
     def __init__(self, node: Node, ctx: RunContext) -> None:
