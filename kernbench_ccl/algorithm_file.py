@@ -10,7 +10,8 @@ from types import ModuleType
 
 from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
 from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
-from kernbench_core.errors import KernbenchError, KernelError, UsageError
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.errors import KernbenchError, KernelError, UsageError, blamed
 from kernbench_core.params import did_you_mean
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
@@ -99,10 +100,12 @@ def _executed(path: Path) -> ModuleType:
         raise KernelError(
             f"{error.filename}:{error.lineno}: algorithm file must be valid Python, but {error.msg}."
         ) from None
-    except (Exception, SystemExit) as error:
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
         from kernbench_core.faults import user_traceback
 
-        raise KernelError(
+        raise blamed(error, KernelError)(
             f"algorithm file {str(path)!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
             f"{user_traceback(error)}"
         ) from error

@@ -26,9 +26,10 @@ from kernbench_ccl.collectives import COLLECTIVES, refuse_redop
 from kernbench_ccl.module_faults import CONTRIBUTORS as CONTRIBUTORS
 from kernbench_ccl.module_faults import FUNCTIONS, module_faults
 from kernbench_ccl.module_faults import PARAMETERS as PARAMETERS
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import KernelError, PluginError, UsageError
+from kernbench_core.errors import KernelError, PluginError, UsageError, blamed
 from kernbench_core.networks import NETWORKS
 from kernbench_core.registry import AlgorithmEntry, Registry
 
@@ -311,9 +312,13 @@ class Algorithm:
         """Call a function of the module; KernelError with its line for whatever it raises."""
         try:
             return getattr(self, name)(*arguments)
-        except Exception as error:
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
             where = describe_site(site_of_traceback(error.__traceback__))
-            raise KernelError(f"{where}: {name} of {self.name} raised {type(error).__name__}: {error}.") from error
+            raise blamed(error, KernelError)(
+                f"{where}: {name} of {self.name} raised {type(error).__name__}: {error}."
+            ) from error
 
     def kind_of(self, network: Network) -> int:
         """Return the integer that its kernel knows a network by; UsageError where it does not know it."""

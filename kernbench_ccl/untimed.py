@@ -20,7 +20,7 @@ from kernbench_ccl.kernel_prints import RANK
 from kernbench_ccl.untimed_queues import Queues, Wait
 from kernbench_core.address import AddressMap
 from kernbench_core.alarm import WallTimeExceeded
-from kernbench_core.bridge import Bridge
+from kernbench_core.bridge import Bridge, escaped
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.commands import KernelCommand
 from kernbench_core.dispatch import PeState
@@ -158,7 +158,10 @@ class Untimed:
                     continue
                 try:
                     self._advance(pe)
-                except (Exception, SystemExit, WallTimeExceeded) as error:
+                except (Exception, WallTimeExceeded) as found:
+                    error = escaped(found)
+                    if isinstance(error, MemoryError):
+                        raise
                     raised = Raised(pe.index, error, describe_site(site_of_traceback(error.__traceback__) or pe.site))
                 self._queues.pump()
             blocked = {pe.index: self._waits(pe) for pe in self._pes.values() if not pe.ended}

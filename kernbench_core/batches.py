@@ -14,7 +14,8 @@ import numpy as np
 from attrs import define, field, frozen
 
 from kernbench_core import compute, dtypes
-from kernbench_core.errors import ExecutionError
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.errors import ExecutionError, blamed, in_words
 from kernbench_core.oplog import OpRecord
 from kernbench_core.values import Array, AssemblyValue, ResultValue, Value
 
@@ -162,8 +163,10 @@ class Batch:
         """Fill in a result, checked against what the record promised."""
         try:
             out = np.asarray(function())
-        except Exception as error:
-            raise ExecutionError(f"{job.record} could not be computed: {error}") from error
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            raise blamed(error, ExecutionError)(f"{job.record} could not be computed: {in_words(error)}") from error
         if out.shape != job.result.shape:
             raise ExecutionError(
                 f"{job.record} must give a result of shape {job.result.shape}, not {out.shape}; mend {job.name!r}."

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.errors import KernelError, UsageError, blamed
 from kernbench_core.sources import Sources, read_sources
 
 if TYPE_CHECKING:
@@ -126,7 +127,10 @@ def open_bench(bench: str | Path | Sources | Callable[..., Any], registry: Regis
     if isinstance(bench, Sources):
         return describe_bench(bench.given.stem, _from_sources(bench), bench)
     text = str(bench)
-    return attrs.evolve(describe_bench(text, registry.load(text)), registered=True)
+    function = registry.load(text)
+    if not callable(function):
+        raise registry.fault(text, f"must be a function bench(rt, …), not {function!r}")
+    return attrs.evolve(describe_bench(text, function), registered=True)
 
 
 def describe_bench(name: str, function: Callable[..., Any], sources: Sources | None = None) -> Bench:
@@ -150,10 +154,12 @@ def _from_sources(sources: Sources) -> Callable[..., Any]:
     except SyntaxError as error:
         place = f"{error.filename}:{error.lineno}"
         raise KernelError(f"{place}: bench file must be valid Python, but {error.msg}.") from None
-    except (Exception, SystemExit) as error:
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
         from kernbench_core.faults import user_traceback
 
-        raise KernelError(
+        raise blamed(error, KernelError)(
             f"bench file {path!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
             f"{user_traceback(error)}"
         ) from error

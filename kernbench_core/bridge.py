@@ -12,8 +12,9 @@ from types import FrameType
 from typing import Any, cast
 
 from attrs import frozen
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.errors import KernelError
 
 
@@ -22,6 +23,22 @@ class Finished:
     """What `Bridge.resume` gives when the function has returned; `value` is what it returned."""
 
     value: Any
+
+
+class Escaped(Exception):
+    """A function raised what no `except Exception` catches, as SystemExit, CancelledError or GeneratorExit is.
+
+    It leaves the stack in this form, as generators above would take a GeneratorExit for the end of their own.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def escaped(error: BaseException) -> BaseException:
+    """Return what a function really raised."""
+    return error.error if isinstance(error, Escaped) else error
 
 
 class _KernelStack(greenlet):  # type: ignore[misc]  # greenlet is untyped
@@ -54,7 +71,12 @@ class Bridge:
         named = dict(kwargs or {})
 
         def run(_: Any) -> Finished:
-            return Finished(fn(*args, **named))
+            try:
+                return Finished(fn(*args, **named))
+            except (Exception, GreenletExit, *INTERRUPTS):
+                raise
+            except BaseException as error:
+                raise Escaped(error) from None
 
         self._greenlet: Any = _KernelStack(run) if kernel else greenlet(run)
 

@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.address import AddressResolver
-from kernbench_core.bridge import Bridge, Finished
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.bridge import Bridge, Finished, escaped
 from kernbench_core.context import RunContext
 from kernbench_core.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
-from kernbench_core.faults import component_error, host_error
+from kernbench_core.faults import component_error, host_error, models_blamed
 from kernbench_core.graph import Graph
 from kernbench_core.hazards import Hazards
 from kernbench_core.host_program import CURRENT, Shared
@@ -147,9 +148,9 @@ class GraphEngine:
             self._watchdog.run(lambda: False)
         except LimitError as error:
             raise LimitError("\n".join([str(error), *kernels_that_wait(self.ctx, self.shared)])) from None
-        except KernbenchError:
+        except (KernbenchError, *INTERRUPTS):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise component_error(self.ctx, error) from error
 
     def start(
@@ -183,7 +184,8 @@ class GraphEngine:
                 else:
                     answer = yield request
                 request = bridge.resume(answer)
-        except (Exception, SystemExit) as error:
+        except Exception as raised:
+            error = escaped(raised)
             raise host_error(error, program.name, self.env.now) from error
         program.value = request.value
         for launched in program.requests:
@@ -228,13 +230,15 @@ class GraphEngine:
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""
         wall_s = 0.0 if self._watchdog is None else self._watchdog.wall_s
-        return timing_result(self.ctx, self.shared.requests, len(self.op_log), wall_s)
+        with models_blamed(self.ctx):
+            return timing_result(self.ctx, self.shared.requests, len(self.op_log), wall_s)
 
     def explanation(self) -> Explanation | None:
         """Return why what has run so far took as long as it did; None unless the engine was made to explain it."""
         if self._recorder is None:
             return None
-        return self._recorder.explanation(self.shared.requests)
+        with models_blamed(self.ctx):
+            return self._recorder.explanation(self.shared.requests)
 
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 OUT_OF_MEMORY = "give it more, or a smaller problem."
 
 
+def blamed(error: BaseException, usual: type[KernbenchError]) -> type[KernbenchError]:
+    """Return the class of error that tells what somebody's code raised: want of memory is a limit, whoever met it."""
+    return LimitError if isinstance(error, MemoryError) else usual
+
+
 def in_words(error: BaseException) -> str:
     """Return the class of an error and what it says, in the words of a traceback's last line."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 import traceback as tracebacks
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Process
-from kernbench_core.errors import ComponentError, KernbenchError, KernelError
+from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -31,8 +34,9 @@ def host_error(error: BaseException, program: str, now: float) -> KernbenchError
     """
     when = f"at simulated time {format_time(now)}"
     if not isinstance(error, KernbenchError):
-        told = type(error).__name__ + (f": {error}" if str(error) else "")
-        return KernelError(f"{program} raised {told} {when}.\n{user_traceback(error)}".rstrip())
+        return blamed(error, KernelError)(
+            f"{program} raised {in_words(error)} {when}.\n{user_traceback(error)}".rstrip()
+        )
     if site_of_raise(error.__traceback__) is not None:
         return error
     site = site_of_traceback(error.__traceback__)
@@ -40,13 +44,26 @@ def host_error(error: BaseException, program: str, now: float) -> KernbenchError
     return type(error)(f"{error}\n  in {program}{line}, {when}")
 
 
-def component_error(ctx: RunContext, error: BaseException) -> ComponentError:
+@contextmanager
+def models_blamed(ctx: RunContext) -> Iterator[None]:
+    """Name the component whose method raised when it was asked about itself, after the run."""
+    try:
+        yield
+    except (KernbenchError, *INTERRUPTS):
+        raise
+    except BaseException as error:
+        if _component_in(error.__traceback__) is None:
+            raise
+        raise component_error(ctx, error) from error
+
+
+def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
     """Build the error for an exception that left the event loop: which component raised what, when and where."""
     component = _component_in(error.__traceback__)
     if component is None and ctx.env.active_process is not None:
         component = _owner(ctx, ctx.env.active_process)
     if component is None:
-        return ComponentError(
+        return blamed(error, ComponentError)(
             f"the simulation raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}."
         )
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
@@ -60,7 +77,7 @@ def component_error(ctx: RunContext, error: BaseException) -> ComponentError:
             f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
             "write `yield env.timeout(ns)` to wait."
         )
-    return ComponentError(
+    return blamed(error, ComponentError)(
         f"{model} raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )

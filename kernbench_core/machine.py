@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.component import ComponentBase, Port
-from kernbench_core.errors import ComponentError, KernbenchError
+from kernbench_core.errors import ComponentError, KernbenchError, blamed
 from kernbench_core.faults import user_traceback
 
 if TYPE_CHECKING:
@@ -27,35 +28,39 @@ def build_machine(ctx: RunContext, classes: ComponentClasses) -> None:
     Edge ids follow sorted (source, destination); internal wires, made by components, come after them.
     """
     loaded: dict[str, type[ComponentBase]] = {}
+    provider = getattr(classes, "provider", lambda impl: None)  # a plain mapping of classes has none
     edges = sorted(ctx.graph.edges)
     ctx.reserve_edges(len(edges))
     for node_id in sorted(ctx.graph.nodes):
         node = ctx.graph.nodes[node_id]
         if node.impl not in loaded:
             loaded[node.impl] = classes.load(node.impl)
-        with _blame(node_id, loaded[node.impl], "__init__"):
+        with _blame(node_id, loaded[node.impl], "__init__", provider(node.impl)):
             ctx.components[node_id] = loaded[node.impl](node, ctx)
     for edge_id, key in enumerate(edges, 1):
         _join(ctx, edge_id, *key)
     for component in ctx.components.values():
-        with _blame(component.id, type(component), "connect"):
+        with _blame(component.id, type(component), "connect", provider(component.node.impl)):
             component.connect()
     for component in ctx.components.values():
         component.start()
 
 
 @contextmanager
-def _blame(node_id: str, cls: type, method: str) -> Iterator[None]:
-    """Turn what a model's own method raises into a ComponentError that names node, class and line."""
+def _blame(node_id: str, cls: type, method: str, provider: object) -> Iterator[None]:
+    """Turn what a model's own method raises into a ComponentError that names node, class, line and distribution."""
     try:
         yield
-    except KernbenchError:
+    except (KernbenchError, *INTERRUPTS):
         raise
-    except Exception as error:
-        raise ComponentError(
+    except BaseException as error:
+        made = blamed(error, ComponentError)(
             f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {type(error).__name__}: {error} before "
             f"simulated time 0.\n{user_traceback(error)}"
-        ) from error
+        )
+        if provider is not None:
+            made.add_note(f"The model is of {provider}.")
+        raise made from error
 
 
 def _join(ctx: RunContext, edge_id: int, source: str, destination: str) -> None:

@@ -19,6 +19,7 @@ import attrs
 import pluggy
 
 from kernbench_core import hookspecs
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.errors import PluginError
 from kernbench_core.registry import (
     AlgorithmEntry,
@@ -117,7 +118,9 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
         except _HookRaised as error:
             failures.append(Failure(source.provider, str(error).rstrip(".")))
             continue
-        except Exception as error:
+        except (*INTERRUPTS, MemoryError):
+            raise
+        except BaseException as error:
             failures.append(Failure(source.provider, _one_line(error)))
             continue
         providers.append(source.provider)
@@ -194,6 +197,12 @@ def _checked(source: PluginSource, kind: str, entry: object) -> Entry:
         raise PluginError(
             f"{where} must return {expected.__name__} objects from {hookspecs.PREFIX}{kind}, not {entry!r}."
         )
+    for field in attrs.fields(type(entry)):
+        value = getattr(entry, field.name)
+        texts = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name == "suffixes"):
+            must = "a tuple of texts" if field.name == "suffixes" else "a text"
+            raise _HookRaised(f"{field.name} of {noun} {entry.name!r} must be {must}, not {value!r}")
     if ":" not in entry.target:
         raise PluginError(
             f"{where} must write the target of {noun} {entry.name!r} as 'module:attr', not {entry.target!r}."
@@ -224,6 +233,6 @@ def _frozen(
     return Plugins(**registries, providers=providers, failures=failures)
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     text: Sequence[str] = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {text[0]}".rstrip(": ")

@@ -16,7 +16,7 @@ import attrs
 
 from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.errors import PluginError, UsageError, in_words
-from kernbench_core.params import did_you_mean
+from kernbench_core.params import Param, did_you_mean
 
 
 class UnknownName(UsageError):
@@ -234,12 +234,14 @@ class ComponentRegistry(Registry[ComponentEntry]):
     def declared(self, impl: str) -> tuple[Any, ...]:
         """Return the `Param`s that the component class `impl` declares; raise UnknownName or PluginError."""
         found = self.load(impl)
-        if not isinstance(getattr(found, "PARAMS", None), tuple):
+        params = getattr(found, "PARAMS", None)
+        declared = isinstance(params, tuple) and all(isinstance(param, Param) for param in params)
+        if not isinstance(found, type) or not declared:
             raise PluginError(
                 f"component {impl!r} of {self.provider(impl)} must be a ComponentBase class whose PARAMS is a tuple of "
                 f"Param, not {found!r}; repair {self[impl].target!r}."
             )
-        return found.PARAMS  # type: ignore[no-any-return]
+        return tuple(params or ())
 
     def made_for(self, impl: str) -> tuple[str, ...]:
         """Return the node kinds that `impl` is registered for, none for any; raise UnknownName or PluginError."""

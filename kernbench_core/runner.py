@@ -11,12 +11,12 @@ import traceback
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kernbench_core.bridge import Bridge, Finished
+from kernbench_core.bridge import Bridge, Finished, escaped
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.commands import KernelCommand
 from kernbench_core.component import Waiting
 from kernbench_core.dispatch import PeState, state_of
-from kernbench_core.errors import ComponentError, KernbenchError, KernelError
+from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
 from kernbench_core.language import TLContext
 from kernbench_core.launching import call_form, replace_nested
 from kernbench_core.memory import TensorAllocation
@@ -135,7 +135,8 @@ class KernelRunner:
             for command in tl.in_flight:
                 if command.error is not None:
                     raise command.error
-        except (Exception, SystemExit) as error:
+        except Exception as raised:
+            error = escaped(raised)
             if isinstance(error, KernbenchError) and not isinstance(error, KernelError):
                 raise
             own = _own(error)
@@ -181,7 +182,7 @@ class KernelRunner:
             if not command.done.fired:
                 yield command.done
 
-    def _spell(self, error: BaseException, state: PeState, now: float, program: tuple[int, int, int]) -> KernelError:
+    def _spell(self, error: BaseException, state: PeState, now: float, program: tuple[int, int, int]) -> KernbenchError:
         """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
         line = describe_site(site_of_traceback(error.__traceback__))
         place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"
@@ -193,7 +194,8 @@ class KernelRunner:
         own = [here for here in frames if not here[0].f_globals.get("__name__", "").startswith("kernbench_core.")]
         stack = traceback.StackSummary.extract(iter(own))
         lines = "".join(stack.format()).rstrip()
-        return KernelError(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
+        made = blamed(error, KernelError)
+        return made(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
 
 
 def _own(error: BaseException) -> BaseException:

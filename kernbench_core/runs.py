@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.alarm import WallTime
+from kernbench_core.alarm import INTERRUPTS, WallTime
 from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
-from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, KernelError, UsageError
+from kernbench_core.errors import (
+    ConfigError,
+    KernbenchError,
+    KernbenchWarning,
+    KernelError,
+    UsageError,
+    blamed,
+)
 from kernbench_core.files import same_folder
 from kernbench_core.hazard import RACE_BY
 from kernbench_core.inputs import Inputs
@@ -247,8 +254,14 @@ def configure(
 
     presets = {}
     for name, entry in plugins.topologies.items():
-        package, _, resource = entry.target.partition(":")
-        presets[name] = Path(str(resources.files(package) / resource))
+        try:
+            package, _, resource = entry.target.partition(":")
+            presets[name] = Path(str(resources.files(package) / resource))
+        except (*INTERRUPTS, MemoryError):
+            raise
+        except BaseException as error:
+            if name == topology:
+                raise plugins.topologies.raised(name, error) from error
     overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
     loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
     return settle(loaded, plugins.components)
@@ -367,12 +380,12 @@ def _reference(expectation: Expectation) -> Any:
     """Return the expected array; raise KernelError when the bench's own reference raises."""
     try:
         return expectation.array()
-    except KernbenchError:
+    except (KernbenchError, *INTERRUPTS):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         from kernbench_core.faults import user_traceback
 
-        raise KernelError(
+        raise blamed(error, KernelError)(
             f"the reference of tensor {expectation.name!r} raised {type(error).__name__}: {error}.\n"
             f"{user_traceback(error)}"
         ) from error

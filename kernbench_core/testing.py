@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import attrs
 
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment
@@ -197,9 +198,9 @@ class Machine:
                 Watchdog(self.env, self._limits, None).run(lambda: False)
             else:
                 self._step_to(until_ns)
-        except KernbenchError:
+        except (KernbenchError, *INTERRUPTS):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise component_error(self.ctx, error) from error
         return self
 

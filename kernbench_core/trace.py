@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.files import check_file, whole_file
 
 if TYPE_CHECKING:
@@ -49,4 +50,19 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
         raise UsageError(
             f"trace file {path.name!r} must fit one exporter, not {' and '.join(fitting)}; choose another suffix."
         )
-    return TraceFile(check_file("trace file", path), exporters.load(fitting[0]), compress)
+    return TraceFile(check_file("trace file", path), _guarded(exporters, fitting[0]), compress)
+
+
+def _guarded(exporters: Registry[ExporterEntry], name: str) -> Exporter:
+    """Return an exporter that names its plug-in when it raises; what the file system refuses is no fault of its."""
+    loaded = exporters.load(name)
+
+    def export(op_log: Any, out: IO[bytes]) -> None:
+        try:
+            loaded(op_log, out)
+        except (OSError, KernbenchError, MemoryError, *INTERRUPTS):
+            raise
+        except BaseException as error:
+            raise exporters.raised(name, error) from error
+
+    return export

@@ -17,6 +17,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core import naming
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment
@@ -212,9 +213,9 @@ class _Run:
             self._make(start, stop - start)
             try:
                 self.env.advance(2**62, self._time(stop) - GRID_NS)
-            except KernbenchError:
+            except (KernbenchError, *INTERRUPTS):
                 raise
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
                 raise component_error(self.ctx, error) from error
 
     def _make(self, start: int, cycles: int) -> None:

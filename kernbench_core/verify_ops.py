@@ -13,6 +13,7 @@ import numpy as np
 from attrs import define, field
 
 from kernbench_core import dtypes
+from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.oplog import OpRecord
 from kernbench_core.recompute import anew, differs, snapshot
 from kernbench_core.recompute_math import Anew
@@ -52,7 +53,9 @@ class OpCheck:
             self.checked += 1
             try:
                 again = self._again(record, inputs)
-            except Exception as error:  # a function of a plug-in may raise anything
+            except (*INTERRUPTS, MemoryError):
+                raise
+            except BaseException as error:  # a function of a plug-in may raise anything
                 self._differs(row, record, result.dtype, f"cannot be computed anew: {error}", None)
                 return
         self._compare(row, record, result.array(), again, result.dtype)

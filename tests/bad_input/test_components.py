@@ -43,7 +43,8 @@ CASES = {
     "Exits": MODEL + "Exits raised SystemExit: 0 at simulated time {time}.\n"
     '  File "{models}", line {line}, in overhead\n    raise SystemExit(0)',
     "RaisesEarly": MODEL + "RaisesEarly.connect raised KeyError: 'nowhere' before simulated time 0.\n"
-    '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]',
+    '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]\nThe model is of '
+    "hostile_models (source tree).",
     "Twice": GEMM + " must answer each GemmCmd once, not twice; call emit once for a message.",
     "IntoThePast": GEMM + " must not send anything into the past: at {number} ns it scheduled an event for {number} "
     "ns; emit "

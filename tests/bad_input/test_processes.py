@@ -14,7 +14,7 @@ import pytest
 from kernbench_core.plugins import Plugins, load_plugins
 
 BENCH = """
-import subprocess, sys, threading, time
+import resource, subprocess, sys, threading, time
 def kernel(x, how, tl):
     if how == "C":
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
@@ -30,6 +30,10 @@ def bench(rt, how: str):
     x = rt.zeros((64,))
     open("started", "w").close()
     rt.launch(kernel, x, how, grid=(1,))
+    if how == "memory":
+        import numpy as np
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 36, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        np.ones((1 << 37,), np.int8)
     if how == "reference":
         rt.check(x, forever)
 """
@@ -122,6 +126,16 @@ def test_signals_end_a_run_with_what_was_done(
     assert (process.returncode, err) == (code, "")
     assert "\ninterrupted: everything here covers only what ran\n" in out
     assert folder.files() == {"k.py", "started"}
+
+
+def test_want_of_memory_is_a_limit(folder: Any) -> None:
+    """Exit code 5, with the line, and nothing left."""
+    process = folder.start(*RUN, "-p", "how=memory", "--out", "o")
+    out, err = process.communicate(timeout=240)
+    assert err.startswith("error: bench 'k' raised _ArrayMemoryError: Unable to allocate 128. GiB for an array "), err
+    line = BENCH.splitlines().index("        np.ones((1 << 37,), np.int8)") + 1
+    assert f'File "{folder.path}/k.py", line {line}, in bench' in err
+    assert (process.returncode, out, folder.files()) == (5, "", {"k.py", "started"})
 
 
 def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
