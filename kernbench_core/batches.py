@@ -166,7 +166,8 @@ class Batch:
         except INTERRUPTS:
             raise
         except BaseException as error:
-            raise blamed(error, ExecutionError)(f"{job.record} could not be computed: {in_words(error)}") from error
+            told = error if isinstance(error, Exception) and str(error) else in_words(error)
+            raise blamed(error, ExecutionError)(f"{job.record} could not be computed: {told}") from error
         if out.shape != job.result.shape:
             raise ExecutionError(
                 f"{job.record} must give a result of shape {job.result.shape}, not {out.shape}; mend {job.name!r}."

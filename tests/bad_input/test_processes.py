@@ -132,7 +132,7 @@ def test_want_of_memory_is_a_limit(folder: Any) -> None:
     """Exit code 5, with the line, and nothing left."""
     process = folder.start(*RUN, "-p", "how=memory", "--out", "o")
     out, err = process.communicate(timeout=240)
-    assert err.startswith("error: bench 'k' raised _ArrayMemoryError: Unable to allocate 128. GiB for an array "), err
+    assert err.startswith("error: bench 'k' raised MemoryError: Unable to allocate 128. GiB for an array "), err
     line = BENCH.splitlines().index("        np.ones((1 << 37,), np.int8)") + 1
     assert f'File "{folder.path}/k.py", line {line}, in bench' in err
     assert (process.returncode, out, folder.files()) == (5, "", {"k.py", "started"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.registry import ExporterEntry, Provider, Registry
 from kernbench_core.trace import open_trace
 
@@ -62,13 +62,14 @@ def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path, monkeypatch: p
 
 
 def test_an_exporter_that_raises_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace is whole or not there."""
+    """A trace is whole or not there; the sentence names the exporter and where it is from."""
 
     def log() -> Any:
         raise ZeroDivisionError
         yield
 
     trace = open_trace(tmp_path / "t.txt", registry(tmp_path, monkeypatch, ".txt"))
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(PluginError, match=r"^exporter '.*' of .* raised ZeroDivisionError\.\n") as caught:
         trace.write(log())
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert not (tmp_path / "t.txt").exists()
