@@ -133,8 +133,8 @@ def test_a_mesh_too_small_for_its_pes(folder: Any) -> None:
 
 @pytest.mark.parametrize(
     ("key", "most"),
-    [("hbm_ctrl.params.channels", 1024), ("pe_mmu.params.walkers", 1024), ("pe_mmu.params.tlb_entries", 65536),
-     ("sram.params.banks", 1024), ("pe_dma.params.servers", 1024)],
+    [("hbm_ctrl.params.channels", 1024), ("pe_mmu.params.walkers", 4096), ("pe_mmu.params.tlb_entries", 65536),
+     ("sram.params.banks", 1024), ("pe_dma.params.servers", 4096)],
 )  # fmt: skip
 def test_a_count_of_what_is_made_one_by_one_is_bounded(folder: Any, key: str, most: int) -> None:
     """At once, with the bounds, and not after the memory of the host is full."""
