@@ -18,10 +18,10 @@ demo: $(VENV)/.installed
 	$(BIN)/kernbench run gemm --verify-data
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 golden: $(VENV)/.installed-test
 	$(BIN)/python tools/golden.py --check -j $(JOBS)

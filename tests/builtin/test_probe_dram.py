@@ -38,13 +38,13 @@ def probe(plugins: Plugins) -> MakeProbe:
 @pytest.mark.parametrize(
     ("case", "outstanding", "params", "expected"),
     [
-        (DramCase("sequential", 4096, 1024), 16, {"tREFI": "0 ns"}, 1.0),
-        (DramCase("sequential", 4096, 2048), 16, {}, 1 - REFRESH),
-        (DramCase("sequential", 4096, 2048, 0.0), 16, {}, 1 - REFRESH),
+        (DramCase("sequential", 4096, 512), 16, {"tREFI": "0 ns"}, 1.0),
+        (DramCase("sequential", 4096, 800), 16, {}, 1 - REFRESH),
+        (DramCase("sequential", 4096, 800, 0.0), 16, {}, 1 - REFRESH),
         (DramCase("onebank", 32, 2000), 8, {"tREFI": "0 ns"}, 1.25 / 45),
         (DramCase("onebank", 32, 2000), 8, {}, 1.25 / 45 * (1 - REFRESH)),
-        (DramCase("random", 32, 12000), 1024, {"tREFI": "0 ns"}, 1.25 / (15 / 4)),
-        (DramCase("random", 32, 12000), 1024, {}, 1.25 / (15 / 4) * (1 - REFRESH)),
+        (DramCase("random", 32, 7000), 1024, {"tREFI": "0 ns"}, 1.25 / (15 / 4)),
+        (DramCase("random", 32, 8000), 1024, {}, 1.25 / (15 / 4) * (1 - REFRESH)),
         (DramCase("random", 32, 6000), 1024, {"tREFI": "0 ns", "tRRD_S": "6 ns", "tRRD_L": "6 ns"}, 1.25 / 6),
         (DramCase("stride", 32, 3000, stride=1024), 256, {"tREFI": "0 ns"}, 1.25 / 2.5 / 4),
     ],
