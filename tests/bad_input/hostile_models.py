@@ -101,8 +101,9 @@ def kernbench_components() -> list[ComponentEntry]:
     """Register all of the above, and one that is not there."""
     mine = [name for name, thing in globals().items() if getattr(thing, "__module__", "") == __name__]
     return [
-        ComponentEntry(f"hostile.{name.lower()}", f"hostile_models:{name}", kind="pe_gemm", sentence="Break the "
-        "contract.")
+        ComponentEntry(
+            f"hostile.{name.lower()}", f"hostile_models:{name}", kind="pe_gemm", sentence="Break the contract."
+        )
         for name in (*mine, "Missing")
         if name[0].isupper()
     ]

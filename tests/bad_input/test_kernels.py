@@ -13,8 +13,9 @@ from tests.conftest import without_carets
 ALL = "rt.launch(kernel, x)"
 
 
-def kernel(body: str, host: str = "rt.launch(kernel, x, grid=(1,))", setup: str = 'x = rt.tensor((256,), '
-'name="x")') -> str:
+def kernel(
+    body: str, host: str = "rt.launch(kernel, x, grid=(1,))", setup: str = 'x = rt.tensor((256,), name="x")'
+) -> str:
     """Write a bench file whose kernel has `body` from line 2 on."""
     return (
         "def kernel(x, tl):\n"
@@ -27,16 +28,20 @@ def kernel(body: str, host: str = "rt.launch(kernel, x, grid=(1,))", setup: str 
 
 CASES = {
     "a kernel that raises": (
-        kernel("""
+        kernel(
+            """
             if tl.program_id(0) == 2:
                 look_up({})
-            """, ALL) + "def look_up(d):\n    return d['missing']\n",
+            """,
+            ALL,
+        )
+        + "def look_up(d):\n    return d['missing']\n",
         "{here}/k.py:8: KeyError: 'missing'\n"
         "  in kernel 'kernel', program (2, 0, 0), on sip0.cube0.pe2 at {time}; the kernel's own traceback, innermost "
         "call "
         "last:\n"
         '  File "{here}/k.py", line 3, in kernel\n    look_up({{}})\n'
-        '  File "{here}/k.py", line 8, in look_up\n    return d[\'missing\']',
+        "  File \"{here}/k.py\", line 8, in look_up\n    return d['missing']",
     ),
     "a kernel that exits": (
         kernel("if tl.program_id(0) == 1:\n    raise SystemExit(0)", ALL),
@@ -102,7 +107,7 @@ CASES = {
     "a host program that raises": (
         kernel("pass", host="{}['key']"),
         "bench 'k' raised KeyError: 'key' at simulated time {time}.\n"
-        '  File "{here}/k.py", line 5, in bench\n    {{}}[\'key\']',
+        "  File \"{here}/k.py\", line 5, in bench\n    {{}}['key']",
     ),
     "a host program that exits": (
         kernel("pass", host="raise SystemExit(0)"),

@@ -131,10 +131,14 @@ def npy(array: Any, *, pickle: bool = False) -> bytes:
 
 OTHER_DTYPE = "cast the file, or choose its dtype with -p dtype=NAME."
 ARRAYS = {
-    "shape": (npy(np.ones((3, 5), "f2")), "an array of shape (512, 512), not (3, 5); give -p M=3 -p K=5, or another "
-    "file."),
-    "dimensions": (npy(np.ones((2, 2, 2), "f2")), "an array of 2 dimensions, not of shape (2, 2, 2); give another "
-    "file."),
+    "shape": (
+        npy(np.ones((3, 5), "f2")),
+        "an array of shape (512, 512), not (3, 5); give -p M=3 -p K=5, or another file.",
+    ),
+    "dimensions": (
+        npy(np.ones((2, 2, 2), "f2")),
+        "an array of 2 dimensions, not of shape (2, 2, 2); give another file.",
+    ),
     "f64": (npy(np.ones((512, 512))), f"an array of dtype float16, not float64; {OTHER_DTYPE}"),
     "complex": (npy(np.ones((512, 512), "c8")), f"an array of dtype float16, not complex64; {OTHER_DTYPE}"),
 }
