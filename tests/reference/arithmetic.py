@@ -56,9 +56,9 @@ class Arithmetic(Trials):
         text = self.rng.choice(("tl.cat({0}, {1})", "tl.join({0}, {1})", "tl.interleave({0}, {1})"))
         return self.tile(text, x, y or x)
 
-    def fitting(self, x: str) -> str | None:
-        """Choose a tile that broadcasts with another."""
-        shape = self.scope[x].shape
+    def fitting(self, *others: str) -> str | None:
+        """Choose a tile that broadcasts with others."""
+        shape = np.broadcast_shapes(*(self.scope[x].shape for x in others))
 
         def fits(tile: Tile) -> bool:
             try:
@@ -96,14 +96,14 @@ class Arithmetic(Trials):
         if x is None:
             return None
         text = self.rng.choice(
-            ("{0} // 3", "{0} % 3", "{0} // 4", "{0} % 5", "{0} << 1", "{0} >> 2", "~{0}", "{0} / 4", "-{0}")
+            ("{0} // 3", "{0} // -3", "{0} % 3", "{0} // 4", "{0} % 5", "{0} << 1", "{0} >> 2", "~{0}", "{0} / 4", "-{0}")
         )
         y = self.fitting(x)
         if y is not None and self.dtype(y) == self.dtype(x) and self.rng.random() < 0.4:
             operator = self.rng.choice(("//", "%", "/"))
             text = f"{{0}} {operator} tl.where({{1}} == 0, 1, {{1}})"
             return self.tile(text, x, y, ready=operator != "/" and self.is_ready(x, y))
-        if text == "-{0}" and self.dtype(x).kind == "u":
+        if text.endswith(("-{0}", "-3")) and self.dtype(x).kind == "u":
             return None
         return self.tile(text, x, ready="/ 4" not in text.replace("//", "") and self.is_ready(x))
 
@@ -113,15 +113,14 @@ class Arithmetic(Trials):
         x = self.pick()
         if x is None:
             return None
-        y = self.fitting(x)
         if c is None or self.rng.random() < 0.2:
             if not num.is_float(self.dtype(x)) or self.dtype(x) in num.F8:
                 return None
             return self.tile(self.rng.choice(("tl.clamp({0}, -2.0, 3.0)", "tl.fma({0}, {0}, {0})")), x)
-        if self.fitting(c) is None:
+        x = self.fitting(c)
+        if x is None:
             return None
-        x = self.fitting(c) or x
-        y = self.fitting(x)
+        y = self.fitting(c, x)
         if self.rng.random() < 0.3 or y is None:
             if self.dtype(x) in num.F8 or self.dtype(x) == num.BOOL:
                 return None

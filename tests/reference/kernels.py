@@ -271,9 +271,9 @@ class Kernel(Arithmetic):
         """Add a statement of some kind."""
         kinds: list[Callable[[], Any]] = [
             *[self.load] * 2, *[self.load_pointers] * 3, self.gathered, *[self.view] * 4, self.joined,
-            *[self.arithmetic] * 6, *[self.division] * 2, *[self.chosen] * 2, *[self.converted] * 3,
+            *[self.arithmetic] * 6, *[self.division] * 4, *[self.chosen] * 2, *[self.converted] * 3,
             *[self.function] * 3,
-            *[self.reduction] * 3, self.product, self.counted, *[self.stored] * 3, *[self.reloaded] * 2,
+            *[self.reduction] * 4, self.product, self.counted, *[self.stored] * 3, *[self.reloaded] * 2,
             self.overtaken, self.ring, self.composite, self.branch, self.loop,
         ]  # fmt: skip
         if not self.tiles:

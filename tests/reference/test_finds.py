@@ -1,0 +1,123 @@
+"""Faults planted by hand, each of which a made-up program must find, and a small program be cut from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernbench_core import compute_math, language, values
+from kernbench_core.store import MemoryStore
+from kernbench_core.values import FillValue, Value
+from reference.generator import Maker
+from reference.harness import compare
+from reference.shrink import shrink
+
+
+def _fill_lost_in_views(patch: pytest.MonkeyPatch) -> None:
+    reshape = Value.reshape
+
+    def mutant(self: Value, shape: tuple[int, ...]) -> Value:
+        made = reshape(self, shape)
+        if isinstance(made, values.AssemblyValue):
+            made._parts = tuple(_without_fill(part) for part in made._parts)
+        return made
+
+    patch.setattr(Value, "reshape", mutant)
+
+
+def _without_fill(part: values.Part) -> values.Part:
+    if not isinstance(part.source, FillValue):
+        return part
+    return values.Part(part.dst, FillValue(np.full_like(part.source.array(), 3)), part.src)
+
+
+def _fill_lost_in_parts(patch: pytest.MonkeyPatch) -> None:
+    sub_parts = values.sub_parts
+
+    def mutant(*args: Any) -> list[values.Part]:
+        return [part for part in sub_parts(*args) if not isinstance(part.source, FillValue)]
+
+    patch.setattr(values, "sub_parts", mutant)
+    patch.setattr("kernbench_core.store.sub_parts", mutant)
+
+
+def _mask_of_a_store_ignored(patch: pytest.MonkeyPatch) -> None:
+    known = language.TLContext._known_mask
+
+    def mutant(self: Any, mask: Any, op: str) -> Any:
+        return None if op == "tl.store" else known(self, mask, op)
+
+    patch.setattr(language.TLContext, "_known_mask", mutant)
+
+
+def _sum_in_f16(patch: pytest.MonkeyPatch) -> None:
+    def mutant(params: Any, x: Any) -> Any:
+        narrow = np.float16 if x.dtype.kind == "f" else x.dtype
+        return np.sum(x.astype(narrow), axis=params.get("axis"), keepdims=bool(params.get("keepdims")), dtype=narrow)
+
+    patch.setitem(compute_math.FUNCTIONS, "sum", mutant)
+
+
+def _division_floors(patch: pytest.MonkeyPatch) -> None:
+    def mutant(params: Any, a: Any, b: Any) -> Any:
+        return np.floor_divide(a, np.where(b == 0, 1, b).astype(b.dtype))
+
+    patch.setitem(compute_math.FUNCTIONS, "floordiv", mutant)
+
+
+def _view_a_row_off(patch: pytest.MonkeyPatch) -> None:
+    view_of = values.view_of
+
+    def mutant(source: Any, src: Any, shape: Any, dtype: str) -> Any:
+        moved = values.Region(src.base + src.row_bytes, src.row_bytes, src.rows, src.pitch)
+        inside = src.base and moved.base + (src.rows - 1) * src.pitch + src.row_bytes <= source.nbytes
+        return view_of(source, moved if inside else src, shape, dtype)
+
+    patch.setattr("kernbench_core.store.view_of", mutant)
+
+
+def _load_sees_a_later_store(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MemoryStore, "begin_load", lambda *args: None)
+
+
+def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("kernbench_core.on_demand.OnDemand.array", lambda self, value: np.zeros(value.shape, "f4"))
+
+
+#: Each fault with a seed that finds it.
+FAULTS: dict[Callable[[pytest.MonkeyPatch], None], int] = {
+    _fill_lost_in_views: 19,
+    _fill_lost_in_parts: 1,
+    _mask_of_a_store_ignored: 92,
+    _sum_in_f16: 47,
+    _division_floors: 0,
+    _view_a_row_off: 2,
+    _load_sees_a_later_store: 1,
+    _branch_on_stale_data: 253,
+}
+
+
+@pytest.mark.parametrize(("fault", "seed"), FAULTS.items(), ids=lambda each: getattr(each, "__name__", str(each)).strip("_"))
+def test_a_planted_fault_is_found(fault: Callable[[pytest.MonkeyPatch], None], seed: int) -> None:
+    program = Maker(seed).program()
+    assert compare(program) is None
+    with pytest.MonkeyPatch.context() as patch:
+        fault(patch)
+        assert compare(program) is not None
+
+
+def test_a_mismatch_is_cut_down() -> None:
+    program = Maker(FAULTS[_division_floors]).program()
+    with pytest.MonkeyPatch.context() as patch:
+        _division_floors(patch)
+        mismatch = compare(program)
+        assert mismatch is not None
+        small, still = shrink(program, mismatch, 30.0)
+    assert still.kind == "value"
+    text = small.source()
+    assert text.count("//") == 1
+    assert text.count("tl.") <= 6
+    assert compare(small) is None

@@ -1,0 +1,55 @@
+"""Made-up kernels give on kernbench what they give on the reference interpreter; the same 150 every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from conftest import loaded_tool
+
+from reference.generator import Maker
+from reference.harness import compare
+from reference.tiles import UndeterminedError
+
+GROUP = 10
+
+
+@pytest.mark.parametrize("first", range(0, 150, GROUP))
+def test_kernels_compute_what_the_interpreter_does(first: int) -> None:
+    told = []
+    for seed in range(first, first + GROUP):
+        try:
+            mismatch = compare(Maker(seed).program())
+        except UndeterminedError:
+            continue
+        if mismatch is not None:
+            told.append(f"seed {seed}: {mismatch.sentence}")
+    assert not told, "\n".join([*told, "tools/fuzz_kernels.py --seeds N makes them small."])
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    with loaded_tool("fuzz_kernels") as module:
+        return module
+
+
+def test_seeds_make_the_same_programs_every_time() -> None:
+    assert [Maker(seed).program().source() for seed in range(5)] == [Maker(seed).program().source() for seed in range(5)]
+
+
+def test_the_tool_counts_programs(tool: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+    assert tool.main(["--seeds", "3-4", "--topology", "tiny"]) == 0
+    assert capfd.readouterr().out.endswith("2 alike\n")
+
+
+def test_a_printed_program_runs_by_itself(tool: ModuleType, tmp_path: Path) -> None:
+    import kernbench_core as kb
+    from reference.harness import Mismatch
+
+    program = Maker(3, topology="tiny").program()
+    file = tmp_path / "made_up.py"
+    text = tool.report(program, Mismatch("value", "y[0] is 1, and 2 on the interpreter"))
+    assert text.startswith("y[0] is 1, and 2 on the interpreter\n# kernbench run FILE --topology tiny --verify-data\n")
+    file.write_text(text.split("\n", 1)[1], encoding="utf-8")
+    assert kb.run(str(file), "tiny", verify_data=True).verified
