@@ -144,7 +144,8 @@ def product(a: Array, b: Array) -> Array:
     """Multiply two matrices (or stacks) of any dtypes into f32, or int32 when both are integers."""
     if a.dtype.kind in "iub" and b.dtype.kind in "iub":
         return _integer_product(a, b)
-    return np.matmul(_f32(a), _f32(b))  # type: ignore[no-any-return]
+    with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
+        return np.matmul(_f32(a), _f32(b))  # type: ignore[no-any-return]
 
 
 def oriented(params: Params, which: str, array: Array) -> Array:
@@ -157,7 +158,8 @@ def oriented(params: Params, which: str, array: Array) -> Array:
 def finish_gemm(params: Params, acc: Array, inputs: Sequence[Array]) -> Array:
     """Turn the accumulator into the result: third operand, epilogue steps on the whole tile, one rounding."""
     if params.get("accumulate"):
-        acc = acc + (dtypes.to_compute(inputs[2]) if acc.dtype.kind == "f" else inputs[2])
+        with np.errstate(all="ignore"):
+            acc = acc + (dtypes.to_compute(inputs[2]) if acc.dtype.kind == "f" else inputs[2])
     for step in epilogue_of(params):
         if step.scope != Scope.K_TILE:
             acc = _apply(step, acc, [inputs[i] for i in step.inputs])
@@ -179,7 +181,8 @@ def _accumulate_k_tiles(params: Params, inputs: Sequence[Array], steps: tuple[Ep
         for step in steps:
             if step.scope == Scope.K_TILE:
                 part = _apply(step, part, [inputs[i][tile] if step.per_tile else inputs[i] for i in step.inputs])
-        acc = part if acc is None else acc + part
+        with np.errstate(all="ignore"):
+            acc = part if acc is None else acc + part
     assert acc is not None
     return acc
 

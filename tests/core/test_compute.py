@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_core import compute
 from kernbench_core.compute import CORE_FUNCTIONS, evaluate, function_of, result_shape, result_type
 from kernbench_core.compute_math import ALIASES, FUNCTIONS
 from kernbench_core.dtypes import dtype_name, numpy_dtype
@@ -228,3 +229,13 @@ def test_every_op_has_a_function() -> None:
     assert function_of("gemm_bf16") == "kernbench_core.compute:gemm"
     assert function_of("exp", {"exp": "acme:exp"}) == "acme:exp"
     assert function_of("nothing") is None
+
+
+def test_products_of_infinities_are_results_without_a_warning() -> None:
+    a = np.array([[np.inf, np.inf]], np.float32)
+    b = np.array([[1.0, 0.0], [-1.0, 1.0]], np.float32)
+    third = np.array([[1.0, -np.inf]], np.float32)
+    made = compute.gemm({"dtype_out": "f32", "accumulate": True}, [a, b, third])
+    tiled = {"dtype_out": "f32", "tile_k": 1, "epilogue": [("relu", "k_tile", ())]}
+    assert np.isnan(made).tolist() == [[True, True]]
+    assert np.isnan(compute.composite_gemm(tiled, [a, b])).tolist() == [[False, True]]
