@@ -6,11 +6,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from conftest import loaded_tool
 
-from reference.generator import Maker
-from reference.harness import compare
-from reference.tiles import UndeterminedError
+from tests.conftest import loaded_tool
+from tests.reference.generator import Maker
+from tests.reference.harness import compare
+from tests.reference.tiles import UndeterminedError
 
 GROUP = 10
 
@@ -35,7 +35,9 @@ def tool() -> ModuleType:
 
 
 def test_seeds_make_the_same_programs_every_time() -> None:
-    assert [Maker(seed).program().source() for seed in range(5)] == [Maker(seed).program().source() for seed in range(5)]
+    assert [Maker(seed).program().source() for seed in range(5)] == [
+        Maker(seed).program().source() for seed in range(5)
+    ]
 
 
 def test_the_tool_counts_programs(tool: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +47,7 @@ def test_the_tool_counts_programs(tool: ModuleType, capfd: pytest.CaptureFixture
 
 def test_a_printed_program_runs_by_itself(tool: ModuleType, tmp_path: Path) -> None:
     import kernbench_core as kb
-    from reference.harness import Mismatch
+    from tests.reference.harness import Mismatch
 
     program = Maker(3, topology="tiny").program()
     file = tmp_path / "made_up.py"

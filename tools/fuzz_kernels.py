@@ -15,13 +15,13 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from reference.generator import Maker
-from reference.harness import Mismatch, compare, run_reference
-from reference.programs import Program
-from reference.shrink import shrink
-from reference.tiles import UndeterminedError
+from tests.reference.generator import Maker
+from tests.reference.harness import Mismatch, compare, run_reference
+from tests.reference.programs import Program
+from tests.reference.shrink import shrink
+from tests.reference.tiles import UndeterminedError
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference import numerics as num
-from reference.tiles import Tile
-from reference.trials import DTYPES, MOST, Trials
+from tests.reference import numerics as num
+from tests.reference.tiles import Tile
+from tests.reference.trials import DTYPES, MOST, Trials
 
 
 class Arithmetic(Trials):
@@ -96,7 +96,18 @@ class Arithmetic(Trials):
         if x is None:
             return None
         text = self.rng.choice(
-            ("{0} // 3", "{0} // -3", "{0} % 3", "{0} // 4", "{0} % 5", "{0} << 1", "{0} >> 2", "~{0}", "{0} / 4", "-{0}")
+            (
+                "{0} // 3",
+                "{0} // -3",
+                "{0} % 3",
+                "{0} // 4",
+                "{0} % 5",
+                "{0} << 1",
+                "{0} >> 2",
+                "~{0}",
+                "{0} / 4",
+                "-{0}",
+            )
         )
         y = self.fitting(x)
         if y is not None and self.dtype(y) == self.dtype(x) and self.rng.random() < 0.4:

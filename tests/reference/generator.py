@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.kernels import Kernel
-from reference.posts import Runtime
-from reference.programs import NUMBERS, Launch, Program, Tensor
-from reference.tiles import Pointer
-from reference.trials import DTYPES, MESHES
+from tests.reference import numerics as num
+from tests.reference.kernels import Kernel
+from tests.reference.posts import Runtime
+from tests.reference.programs import NUMBERS, Launch, Program, Tensor
+from tests.reference.tiles import Pointer
+from tests.reference.trials import DTYPES, MESHES
 
 
 class Maker:
@@ -121,7 +121,7 @@ class Maker:
 
     def _replay(self, program: Program) -> None:
         """Run the program so far, so that the next kernel is made with what it leaves in memory."""
-        from reference.harness import run_reference
+        from tests.reference.harness import run_reference
 
         self.runtime = run_reference(program)
         for tensor in self.tensors:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.posts import Runtime
-from reference.programs import Program
-from reference.tiles import UndeterminedError
+from tests.reference import numerics as num
+from tests.reference.posts import Runtime
+from tests.reference.programs import Program
+from tests.reference.tiles import UndeterminedError
 
 MESHES = {"tiny": 4, "default": 64}
 

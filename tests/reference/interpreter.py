@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.numerics import BOOL, F32, I32, I64, U32, Array
-from reference.tiles import Operand, Pointer, Tile, as_operand, as_tile, binary
+from tests.reference import numerics as num
+from tests.reference.numerics import BOOL, F32, I32, I64, U32, Array
+from tests.reference.tiles import Operand, Pointer, Tile, as_operand, as_tile, binary
 
 if TYPE_CHECKING:
-    from reference.posts import Post
+    from tests.reference.posts import Post
 
 MATH_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "maximum": "maximum", "minimum": "minimum"}
 STEPS = {**MATH_OPS, "bias": "add", "scale": "mul", "dequant": "mul"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.arithmetic import Arithmetic
-from reference.programs import Node
-from reference.tiles import Buffer, Pointer, UndeterminedError
-from reference.trials import name_of
+from tests.reference import numerics as num
+from tests.reference.arithmetic import Arithmetic
+from tests.reference.programs import Node
+from tests.reference.tiles import Buffer, Pointer, UndeterminedError
+from tests.reference.trials import name_of
 
 
 class Kernel(Arithmetic):
@@ -222,7 +222,8 @@ class Kernel(Arithmetic):
             index = ", ".join(str(self.rng.randrange(n)) for n in self.scope[x].shape)
             return f"{{0}}[{index}] > {self.rng.randrange(-2, 3)}", (x,)
         names = [t.name for t in self.maker.tensors if self.readable(t.name) and self.settled(t.name)]
-        name = self.rng.choice(names)
+        earlier = [name for name in names if name in self.maker.computed]
+        name = self.rng.choice(earlier if earlier and self.rng.random() < 0.7 else names)
         room = len(self.scope[name].tensor.data) - 1
         return f"tl.load({name} + {self.start(room)}).item() > {self.rng.randrange(-2, 3)}", ()
 
@@ -231,9 +232,11 @@ class Kernel(Arithmetic):
         outer, tiles, scope = self.nodes, dict(self.tiles), self.scope
         self.scope = dict(scope)
         self.nodes, self.deep = [], self.deep + 1
+        changed = self.rng.sample(sorted(tiles), min(2, len(tiles)))
+        self.tiles.update(dict.fromkeys(changed, False))  # in a loop also before the statement that changes them
         for _ in range(n):
             self.step()
-        for x in self.rng.sample(sorted(tiles), min(2, len(tiles))):
+        for x in changed:
             like = scope[x]
             y = self.pick(lambda t, like=like: t.shape == like.shape and t.dtype == like.dtype)  # type: ignore[misc]
             text = self.rng.choice(("{0} + {1}", "{1}")) if like.dtype not in num.F8 else "{1}"
@@ -274,7 +277,7 @@ class Kernel(Arithmetic):
             *[self.arithmetic] * 6, *[self.division] * 4, *[self.chosen] * 2, *[self.converted] * 3,
             *[self.function] * 3,
             *[self.reduction] * 4, self.product, self.counted, *[self.stored] * 3, *[self.reloaded] * 2,
-            self.overtaken, self.ring, self.composite, self.branch, self.loop,
+            self.overtaken, self.ring, self.composite, *[self.branch] * 2, self.loop,
         ]  # fmt: skip
         if not self.tiles:
             kinds = [self.load, self.load_pointers]

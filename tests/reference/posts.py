@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.interpreter import Tl
-from reference.numerics import Array
-from reference.tiles import Buffer, Pointer, Tile
+from tests.reference import numerics as num
+from tests.reference.interpreter import Tl
+from tests.reference.numerics import Array
+from tests.reference.tiles import Buffer, Pointer, Tile
 
 
 class Post:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from reference.harness import Mismatch, compare
-from reference.programs import Node, Program
-from reference.tiles import UndeterminedError
+from tests.reference.harness import Mismatch, compare
+from tests.reference.programs import Node, Program
+from tests.reference.tiles import UndeterminedError
 
 
 def shrink(program: Program, mismatch: Mismatch, seconds: float = 60.0) -> tuple[Program, Mismatch]:

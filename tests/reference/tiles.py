@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.numerics import BOOL, F32, I32, I64, Array, Slack
+from tests.reference import numerics as num
+from tests.reference.numerics import BOOL, F32, I32, I64, Array, Slack
 
 
 class UndeterminedError(Exception):

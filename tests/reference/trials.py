@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reference import numerics as num
-from reference.interpreter import Tl
-from reference.posts import Post
-from reference.programs import Node
-from reference.tiles import Pointer, Tile, UndeterminedError
+from tests.reference import numerics as num
+from tests.reference.interpreter import Tl
+from tests.reference.posts import Post
+from tests.reference.programs import Node
+from tests.reference.tiles import Pointer, Tile, UndeterminedError
 
 if TYPE_CHECKING:
-    from reference.generator import Maker
-    from reference.posts import Runtime
+    from tests.reference.generator import Maker
+    from tests.reference.posts import Runtime
 
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 FLOATS = ("f16", "bf16", "f32", "f8e4m3", "f8e5m2")
