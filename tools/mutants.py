@@ -19,7 +19,9 @@ import ast
 import hashlib
 import json
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -37,6 +40,8 @@ from attrs import field, frozen
 REPO = Path(__file__).resolve().parent.parent
 COPIED = ("kernbench_core", "kernbench_builtin", "kernbench_ccl", "plugins_example", "tests", "tools", "docs",
           "pyproject.toml", "README.md", "constraints.txt", "Makefile")  # fmt: skip
+#: How many times as long as it may compute a run of tests may take on a machine that has other things to do.
+_PATIENCE = 8
 #: Operators that need arguments, and those that change what is read by nobody but a type checker.
 LEFT_OUT = ("VariableReplacer", "VariableInserter")
 
@@ -208,6 +213,11 @@ def _differing(source: str, code: str) -> tuple[str, str]:
     return next((a.strip(), b.strip()) for a, b in pairs if a != b)
 
 
+def limit_cpu(seconds: float) -> None:
+    """End this process when it has computed for too long: how long that takes depends on what else runs here."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+
+
 class Bench:
     """Copies of the tree, one for each mutant that is tried at a time."""
 
@@ -247,15 +257,16 @@ class Bench:
         began = time.monotonic()
         process = subprocess.Popen(
             command, cwd=copy, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True,
+            start_new_session=True, preexec_fn=partial(limit_cpu, self._seconds),
         )  # fmt: skip
         try:
-            out, _ = process.communicate(timeout=self._seconds)
+            out, _ = process.communicate(timeout=_PATIENCE * self._seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            return "endless", time.monotonic() - began, ""
+            os.killpg(process.pid, signal.SIGKILL)
+            out, _ = process.communicate()
         took = time.monotonic() - began
+        if process.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+            return "endless", took, ""
         first = next((line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))), "")
         return ("survived" if process.returncode == 0 else "killed"), took, first.partition(" - ")[0]
 
