@@ -216,7 +216,7 @@ class BankChannel:
             next_time = min(next_time, self._leaving[mode][-1])  # the other kind may have its turn then
         if following < next_time and idle[READ]:
             next_time = self._next_arrival(WRITE, min(next_time, self._next_ref))
-        elif following < next_time and idle[WRITE] and mode == READ:
+        elif following < next_time and idle[WRITE]:
             next_time = self._next_arrival(READ, min(next_time, self._next_ref))
         else:
             next_time = min(next_time, following)
