@@ -221,3 +221,8 @@ def test_a_burst_must_divide_the_interleaving() -> None:
     assert str(caught.value) == (
         "under_test: interleave_bytes must be a multiple of burst_bytes, not 256 of 48; correct one."
     )
+
+
+def test_tools_drive_it_over_256_mib() -> None:
+    """The bound that `--stride` and `--chunk` are held to."""
+    assert rig().under_test.geometry().span_bytes == 256 << 20

@@ -168,6 +168,17 @@ def test_a_burst_just_before_the_refresh_goes_and_one_at_it_waits() -> None:
     assert at.times("RD")[1] == 3900 + 16.25 + 260 + 19.375
 
 
+def test_a_refresh_is_not_put_off_while_a_read_waits_for_the_bus_to_turn_around() -> None:
+    """Its row is closed at once and opened again when the refresh is over, long before the read may go."""
+    driven = Driven(
+        [(0, "read", 4, 0, 0), (3800, "write", 0, 0, 0), (3850, "read", 4, 0, 1)],
+        tREFI="3900 ns", tWTR_S="1000 ns", tWTR_L="1000 ns",
+    )  # fmt: skip
+    assert driven.times("REF") == [3900.0 + 16.25]
+    assert driven.times("ACT")[-1] == 3900 + 16.25 + 260
+    assert driven.times("RD")[-1] == driven.times("WR")[0] + 6.25 + 1.25 + 1000
+
+
 def test_refreshes_of_an_idle_channel_have_happened_when_the_next_request_comes() -> None:
     late = Driven([(0, "read", 0, 0, 0), (3900 * 7 + 1000, "read", 0, 0, 1)], tREFI="3900 ns")
     late.rig.run()
@@ -417,3 +428,10 @@ def test_swapping_the_model_is_one_line_and_takes_the_row_buffers_out_of_what_is
     assert "Row buffers, banks and bank groups are not modelled" in said[0]
     assert "Row buffers" not in said[1]
     assert "Command buses are never full" in said[1]
+
+
+@pytest.mark.parametrize("mapping", ["RoBaCo", "RoCoBa"])
+def test_tools_drive_it_over_4096_rows_of_every_bank(mapping: str) -> None:
+    """Neither more nor less: the last byte lies in the last of these rows, and the next one in the row after it."""
+    geometry = Driven(mapping=mapping, channels=2).ctrl.geometry()
+    assert [geometry.locate(at).row for at in (0, geometry.span_bytes - 1, geometry.span_bytes)] == [0, 4095, 4096]

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+import kernbench_core as kb
 from kernbench_core.bound import formula_latency
 from kernbench_core.messages import Transaction
 from kernbench_core.regions import Region
@@ -419,3 +420,15 @@ def test_the_scratchpad_counts_what_the_dma_moves(simulate) -> None:
     sim.run()
     reads, writes = sim["sip0.cube0.pe0.pe_tcm"].channel_wires
     assert (reads.bytes_carried, writes.bytes_carried) == (3 * CHUNK, 5 * CHUNK)
+
+
+def test_an_explanation_names_the_commands_that_chunks_are_of() -> None:
+    def bench(rt):
+        def kernel(x, y, tl):
+            tl.store(y, tl.load(x, shape=(5, 1024), dtype="f32"))
+
+        rt.launch(kernel, rt.zeros((5, 1024), "f32"), rt.empty((5, 1024), "f32"), grid=(1,))
+
+    (launch,) = kb.run(bench, "tiny", explain=True).explain.launches
+    dma = [segment for segment in launch.path if segment.place.endswith(".pe_dma") and segment.sort == "service"]
+    assert {segment.call for segment in dma} == {"tl.load", "tl.store"}

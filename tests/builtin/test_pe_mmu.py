@@ -147,10 +147,10 @@ def test_walks_of_a_chunk_overlap_as_far_as_there_are_walkers(walkers: int, took
     assert found.translation_ns((Region(0, 64, 4, 2 * PAGE),), 0.0) == took
 
 
-@pytest.mark.parametrize(("pages", "misses"), [(8, 8), (9, 18)])
-def test_a_second_pass_hits_what_the_tlb_could_hold(pages: int, misses: int) -> None:
+@pytest.mark.parametrize(("entries", "pages", "misses"), [(8, 8, 8), (8, 9, 18), (300, 300, 300), (300, 301, 602)])
+def test_a_second_pass_hits_what_the_tlb_could_hold(entries: int, pages: int, misses: int) -> None:
     """Least recently used: a loop over one page more than it holds misses every time."""
-    found = mmu(tlb_entries=8, tlb_ways=0)
+    found = mmu(tlb_entries=entries, tlb_ways=0)
     for number in range(2 * pages):
         found.translation_ns((Region(number % pages * PAGE, 8),), 1000.0 * number)
     assert found.misses == misses

@@ -124,7 +124,7 @@ def test_the_channel_hash_spreads_what_a_power_of_two_pitch_heaps_up(probe: Make
 
 def test_latencies_of_a_mix_are_those_of_its_reads(probe: MakeProbe) -> None:
     """Alone, a write is acknowledged after the overhead; a read of a closed row takes its closed form."""
-    driven = probe(tREFI="0 ns", banks=4096)
+    driven = probe(tREFI="0 ns", banks=256)
     mixed = driven.closed_loop(DramCase("random", 32, 60, 0.5), 1)
     assert mixed.p50_ns == pytest.approx(10 + 19.375 + 12.5 + 1.25, abs=0.01)
     assert driven.closed_loop(DramCase("random", 32, 60, 0.0), 1).p50_ns == pytest.approx(10, abs=0.01)
