@@ -63,6 +63,8 @@ def _try(task: tuple[int, str | None, float]) -> tuple[int, str, str]:
     seed, topology, seconds = task
     try:
         program = Maker(seed, topology=topology).program()
+    except UndeterminedError:
+        return seed, "undetermined", ""
     except Exception:
         return seed, "not made", f"the generator failed.\n{traceback.format_exc()}"
     try:
