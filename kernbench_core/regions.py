@@ -87,9 +87,9 @@ def overlaps(a: Region, b: Region) -> bool:
     if a.base >= b.end or b.base >= a.end:
         return False
     if a.contiguous:
-        return _run_meets(a.base, a.base + a.nbytes, b)
+        return b.contiguous or _run_meets(a.base, a.end, b)
     if b.contiguous:
-        return _run_meets(b.base, b.base + b.nbytes, a)
+        return _run_meets(b.base, b.end, a)
     if a.pitch == b.pitch:
         shift, column = divmod(b.base - a.base, a.pitch)
         if column < a.row_bytes and -b.rows < shift < a.rows:
@@ -168,9 +168,7 @@ def runs(region: Region) -> Iterator[tuple[int, int]]:
 
 
 def _run_meets(start: int, stop: int, region: Region) -> bool:
-    """Tell whether [start, stop) shares a byte with an ascending region."""
-    if region.contiguous:
-        return start < region.base + region.nbytes and region.base < stop
+    """Tell whether [start, stop) shares a byte with an ascending region of several rows."""
     first = max(0, -((region.base + region.row_bytes - 1 - start) // region.pitch))
     return first < region.rows and region.base + first * region.pitch < stop
 
