@@ -133,9 +133,8 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
     wide = np.int64 if exact and want.dtype.kind in "iub" else np.float64
     left, right = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):
-        error = np.abs(left - right).astype(np.float64)
         same = (left == right) | (np.isnan(left) & np.isnan(right))
-        error[same] = 0.0
+        error = np.where(same, 0.0, distance(left, right))
         near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))
         wrong = ~same if exact else ~(same | near)
     tally.worst = max(tally.worst, float(np.nanmax(np.where(np.isnan(error), np.inf, error))))
@@ -144,6 +143,16 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
     worst, words = difference(wrong, error, left, right)
     within = "exactly" if exact else f"within rtol={rtol:g}, atol={atol:g}"
     return Failure(name, f"must equal what is expected {within}, but {words}", worst=worst)
+
+
+def distance(left: Array, right: Array) -> Array:
+    """Return how far apart elements are, as f64: of integers the exact distance, rounded once."""
+    if left.dtype.kind in "iub" and right.dtype.kind in "iub":
+        one, other = left.astype(np.int64), right.astype(np.int64)
+        # two's complement: as unsigned the difference is right even where it does not fit into int64
+        return (np.maximum(one, other) - np.minimum(one, other)).astype(np.uint64).astype(np.float64)
+    found: Array = np.abs(left.astype(np.float64) - right.astype(np.float64))
+    return found
 
 
 def difference(wrong: Array, error: Array, left: Array, right: Array) -> tuple[tuple[int, ...], str]:

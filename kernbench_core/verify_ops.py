@@ -18,7 +18,7 @@ from kernbench_core.oplog import OpRecord
 from kernbench_core.recompute import anew, differs, snapshot
 from kernbench_core.recompute_math import Anew
 from kernbench_core.values import Array, AssemblyValue, OpId, ResultValue, Value
-from kernbench_core.verification import Failure, Verification, difference
+from kernbench_core.verification import Failure, Verification, difference, distance
 
 if TYPE_CHECKING:
     from kernbench_core.executor import DataExecutor
@@ -91,8 +91,8 @@ class OpCheck:
         wrong, right = differs(got, again, dtype)
         left, right = (x if x.dtype.kind in "iub" else x.astype(np.float64) for x in (got, right))
         with np.errstate(all="ignore"):
-            error = np.abs(left.astype(np.float64) - right.astype(np.float64))
-        error[(left == right) | (np.isnan(error) & ~wrong)] = 0.0
+            error = distance(left, right)
+        error = np.where((left == right) | (np.isnan(error) & ~wrong), 0.0, error)
         if error.size:
             self.worst = max(self.worst, float(np.max(np.where(np.isnan(error), np.inf, error))))
         if wrong.any():

@@ -77,3 +77,35 @@ def test_stretches_of_a_matrix_go_row_by_row() -> None:
     wrong = np.zeros((3, 4), np.bool_)
     wrong[0, 1] = wrong[1, 2:] = wrong[2, 0] = True
     assert differing(wrong) == ": [0, 1], [1, 2] to [2, 0]"
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "worst", "distance"),
+    [
+        ([5, 1 << 62, 7], [5, -(1 << 62), 7], 1, 2.0**63),
+        ([5, (1 << 62) + 1, 7], [5, 1 << 62, 7], 1, 1.0),
+        ([-(1 << 63), 0, 6], [(1 << 63) - 1, 0, 7], 0, 2.0**64),
+    ],
+)
+def test_the_worst_of_large_integers_is_told(got: list[int], want: list[int], worst: int, distance: float) -> None:
+    """Also where a difference does not fit into an int64, or is lost in a float."""
+    store = MemoryStore()
+    store.write("hbm", 0, np.array(got, np.int64))
+    access = Access("hbm", (Region(0, 24),))
+    verdict = DataExecutor(OpLog(), store).verify({"x": (access, np.array(want, np.int64))})
+    assert verdict.max_abs_error == distance
+    assert f"the worst is [{worst}]: got {got[worst]}, expected {want[worst]}." in verdict.failures[0]
+
+
+@pytest.mark.parametrize(("dtype", "within"), [("int32", "exactly"), ("float32", "within rtol=1e-05, atol=1e-05")])
+def test_a_tensor_of_no_dimension_is_compared(dtype: str, within: str) -> None:
+    """One element without an index: right, and wrong."""
+    store = MemoryStore()
+    store.write("hbm", 0, np.array(3, dtype))
+    executor, access = DataExecutor(OpLog(), store), Access("hbm", (Region(0, 4),))
+    assert executor.verify({"x": (access, np.array(3, dtype))}).ok
+    got, expected = np.array([3, 4], dtype)
+    assert executor.verify({"x": (access, np.array(4, dtype))}).failures == (
+        f"x must equal what is expected {within}, but 1 of 1 elements differ; the worst is []: got {got}, expected "
+        f"{expected}. No op made it: it was written by the host.",
+    )

@@ -359,6 +359,28 @@ def test_a_snapshot_has_the_ground_where_no_part_is() -> None:
     np.testing.assert_array_equal(snapshot(value), [7, 1, 7, 7])
 
 
+def test_a_result_of_no_dimension_is_checked() -> None:
+    """One element, which has no index: right as it was computed, and wrong as a caller's array says."""
+    record = Recorder()
+    total = record.op("sum", [host(np.arange(5, dtype=np.float32))], (), "f32", {"axis": 0})
+    record.store.write("hbm", 0, total)
+    executor = record.executor(keep_all=True)
+    assert executor.verify_ops().ok
+    assert executor.verify_ops({total.op_id: np.array(11, np.float32)}).failures == (
+        "sum (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns), which gives f32, must give what it gives by itself, but 1 "
+        "of 1 elements differ; the worst is []: got 10.0, expected 11.0.",
+    )
+
+
+def test_the_worst_of_large_integers_is_told() -> None:
+    """Although as floats they would be equal."""
+    record = Recorder()
+    made = record.op("add", [host(np.array([5, 1 << 60])), host(np.array([0, 1]))], (2,), "int64")
+    record.store.write("hbm", 0, made)
+    failures = record.executor(keep_all=True).verify_ops({made.op_id: np.array([5, 1 << 60])}).failures
+    assert failures[0].endswith(f"the worst is [1]: got {(1 << 60) + 1}, expected {1 << 60}.")
+
+
 def test_groups_are_really_used() -> None:
     """The tests above break a path that three alike products take."""
     record = Recorder()
