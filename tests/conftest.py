@@ -20,6 +20,12 @@ from kernbench_core.plugins import Plugins, load_plugins
 # A loaded machine is no failure; and what CI tries is the same every time.
 hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("kernbench")
+#: For tools/mutants.py, which asks whether a test fails and not for the smallest example.
+hypothesis.settings.register_profile(
+    "mutants",
+    hypothesis.settings.get_profile("kernbench"),
+    phases=[phase for phase in hypothesis.Phase if phase not in (hypothesis.Phase.shrink, hypothesis.Phase.explain)],
+)
 
 SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
 

@@ -253,7 +253,7 @@ class Bench:
     def _run(self, copy: Path, tests: tuple[str, ...]) -> tuple[str, float, str]:
         env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
         options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", "not slow"]
-        command = [sys.executable, "-m", "pytest", *options, *tests]
+        command = [sys.executable, "-m", "pytest", *options, "--hypothesis-profile=mutants", *tests]
         began = time.monotonic()
         process = subprocess.Popen(
             command, cwd=copy, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

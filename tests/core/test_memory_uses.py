@@ -121,6 +121,22 @@ def test_unlike_neighbours_are_not_joined(epoch: int, line: int, then: int) -> N
     assert len(tensor.reads) == 2
 
 
+@pytest.mark.parametrize("order", [("halves", "whole"), ("whole", "halves"), ("whole", "halves", "whole")])
+def test_halves_that_become_a_whole_are_united_with_it(order: tuple[str, ...]) -> None:
+    """One line uses bytes at once and in halves: the last use of each PE is kept, the latest of PE 0 is told."""
+    search = hazards(3)
+    for turn, how in enumerate(order):
+        search.publish((0, -turn - 1))
+        size = 64 if how == "halves" else 128
+        commands = [used(search, 0, Region(at, size)) for at in range(0, 128, size)]
+    used(search, 1, Region(0, 128))
+    search._tidy()
+    assert kept(search) == 2
+    used(search, 2, Region(0, 128), writes=True, line=1)
+    (hazard,) = search.found()
+    assert (hazard.count, hazard.first.op_id, hazard.nbytes) == (2, commands[0].op_id, 128)
+
+
 def test_what_is_over_for_all_that_comes_is_dropped() -> None:
     """Two host programs whose PEs tell each other: nothing grows, though neither of them waits for the other."""
     search = hazards(2)

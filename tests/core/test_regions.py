@@ -54,6 +54,13 @@ def test_compose_follows_linear_bytes(data) -> None:
     assert linear == list(range(inner.nbytes))
 
 
+@given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 6), st.integers(-20, 20))
+def test_start_and_end_are_the_outermost_bytes(base, row, rows, pitch) -> None:
+    """Whichever way the rows go, and whether or not they overlap."""
+    region = Region(base, row, rows, pitch)
+    assert (region.start, region.end) == (min(addresses(region)), max(addresses(region)) + 1)
+
+
 def test_one_normal_form() -> None:
     """Rows that touch are one row, and a single row has no pitch."""
     assert normal(Region(8, 4, 3, 4)) == Region(8, 12)

@@ -11,7 +11,7 @@ from kernbench_core.dtypes import itemsize, numpy_dtype
 from kernbench_core.errors import PendingDataError, StoreError, UninitializedReadError
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
-from kernbench_core.values import AbstractValue, AssemblyValue, ResultValue
+from kernbench_core.values import AbstractValue, AssemblyValue, FillValue, Part, ResultValue, adopt, ground
 
 SPAN = 160
 
@@ -119,6 +119,24 @@ def test_tile_of_one_array_is_a_view() -> None:
     tile = store.read("hbm", Region((8 * 64 + 16) * 4, 64, 8, 256), (8, 16), "f32")
     assert np.shares_memory(tile, data)
     np.testing.assert_array_equal(tile, data[8:16, 16:32])
+
+
+def test_neighbouring_pieces_of_one_value_are_that_value() -> None:
+    """What is read in two pieces that never were apart is not put together from them."""
+    store, value = MemoryStore(), adopt(np.arange(8, dtype=np.float32))
+    store.write("hbm", 0, value)
+    assert store.value("hbm", (Region(0, 12), Region(12, 20)), (8,), "f32") is value
+
+
+def test_a_part_of_a_masked_load_shows_what_was_loaded_and_not_its_fill_alone() -> None:
+    """The fill is the first of its parts, and lies under all of them."""
+    store = MemoryStore()
+    parts = (
+        ground(FillValue(np.full((), 7, np.float32)), 32),
+        Part(Region(8, 8), adopt(np.array([1, 2], np.float32)), Region(0, 8)),
+    )
+    store.write("hbm", 0, AssemblyValue((8,), "f32", parts))
+    assert store.read("hbm", Region(4, 16), (4,), "f32").tolist() == [7, 1, 2, 7]
 
 
 def test_hidden_pending_values_do_not_make_a_read_pending() -> None:
