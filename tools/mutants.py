@@ -6,8 +6,9 @@
 cosmic-ray says how Python code can be broken; `mutants.toml` beside this file says where, with which seed, and which
 tests must notice. Mutants are chosen by a hash of where they are, so the same code has the same mutants, and a change
 elsewhere leaves them as they are. Each is made in a copy of the tree and is `killed` when its area's tests fail in
-time, `endless` when they do not end in time although they do on whole code, and `survived` otherwise. Mutants that
-change nothing that anybody could see are listed in `mutants.toml` with the reason and do not count.
+time (CPU time: a busy machine is no failure), `endless` when they do not end in time although they do on whole code,
+and `survived` otherwise. A test that fails is not asked for its smallest example. Mutants that change nothing that
+anybody could see are listed in `mutants.toml` with the reason and do not count.
 
 With --results, what is known already is not run again: interrupt it as you like.
 """

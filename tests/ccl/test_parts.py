@@ -75,6 +75,21 @@ def test_every_call_takes_parts_and_leaves_the_rest_alone() -> None:
     run(program, WORLD)
 
 
+@pytest.mark.parametrize(("output", "source"), [(slice(0, 4), slice(4, 8)), (slice(4, 8), slice(0, 4))])
+def test_parts_next_to_each_other_are_apart(output: slice, source: slice) -> None:
+    """Where one ends the other begins, whichever is the input."""
+    each = [data(rank, 8) for rank in range(2)]
+
+    @started
+    def program(rank: int, rt: Any) -> None:
+        x, right = rt.tensor(each[rank]), each[rank].copy()
+        dist.all_to_all_single(x[output], x[source])
+        right[output] = np.concatenate([one[source][2 * rank : 2 * rank + 2] for one in each])
+        rt.check(x, right)
+
+    run(program, 2)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
