@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, TextIO
 
+from kernbench_core.terminal import shown
 from kernbench_core.units import format_count, format_time
 from kernbench_core.watchdog import Progress
 
@@ -42,13 +43,12 @@ class ProgressDisplay:
     def __enter__(self) -> ProgressDisplay:
         if not self.active:
             return self
+        from rich.console import Console
         from rich.live import Live
         from rich.spinner import Spinner
 
-        from kernbench_core.report import ShowingConsole
-
         self._spinner = Spinner("dots")
-        self._console = ShowingConsole(file=self.stream)
+        self._console = Console(file=self.stream)
         self._live = Live(
             get_renderable=self._draw,
             console=self._console,
@@ -135,7 +135,7 @@ class ProgressDisplay:
             return Text("")
         line = one_line(self.title, self.cells(), self._console.width - 2)
         grid = Table.grid(padding=(0, 1))
-        grid.add_row(self._spinner, Text(line, no_wrap=True, overflow="ellipsis"))
+        grid.add_row(self._spinner, Text(shown(line), no_wrap=True, overflow="ellipsis"))
         return grid
 
 

@@ -40,6 +40,7 @@ class Machine:
         self.store = MemoryStore(True)
         self.data = True
         self.tcm_recorder = None
+        self.on_demand = None
         self.queues = Queues(self)  # type: ignore[arg-type]
 
 
