@@ -112,10 +112,18 @@ def to_compute(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array
 
 
+def _whole(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Cut f64 numbers to int64, modulo 2**64; every step is exact."""
+    turn = 2.0**64
+    folded = np.fmod(np.where(np.isfinite(numbers), numbers, 0.0), turn)
+    folded = np.where(folded >= turn / 2, folded - turn, folded)
+    return np.where(folded < -turn / 2, folded + turn, folded).astype(np.int64)
+
+
 def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     """Convert to dtype `name`, rounding once; no warning.
 
-    Integers wrap; floats to integers truncate (NaN gives 0); 8-bit floats saturate at their greatest finite number
+    Integers wrap; floats to integers truncate and wrap (NaN and infinities give 0); 8-bit floats saturate at their greatest finite number
     and keep NaN, as Triton's casts do on hardware that has them.
     """
     target = numpy_dtype(name)
@@ -123,9 +131,7 @@ def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         return array
     with np.errstate(all="ignore"):
         if is_int(name) and array.dtype.kind not in "iub":
-            wide = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=2.0**62, neginf=-(2.0**62))
-            wide = np.clip(wide, -(2.0**62), 2.0**62).astype(np.int64)
-            return np.asarray(wide.astype(target))
+            return np.asarray(_whole(array.astype(np.float64)).astype(target))
         if name in _SATURATED:
             array = np.clip(array.astype(np.float32), -_SATURATED[name], _SATURATED[name])
         out: np.ndarray[Any, Any] = array.astype(target)

@@ -47,9 +47,18 @@ def rounded(value: Array, dtype: str) -> Array:
         if dtype in _GREATEST:
             value = np.clip(value.astype(np.float64), -_GREATEST[dtype], _GREATEST[dtype])
         elif target.kind in "iu" and value.dtype.kind not in "iub":
-            whole = np.trunc(np.where(np.isnan(value.astype(np.float64)), 0.0, value.astype(np.float64)))
-            value = np.clip(whole, -(2.0**62), 2.0**62).astype(np.int64)
+            value = _wrapped_in_64_bits(value.astype(np.float64))
         return value.astype(target)
+
+
+def _wrapped_in_64_bits(value: Array) -> Array:
+    """Cut floats to int64; those that it does not hold by Python's integers, one by one."""
+    fits = np.abs(value) < 2.0**63
+    whole = np.where(fits, np.trunc(value), 0.0).astype(np.int64)
+    for index in zip(*np.nonzero(np.atleast_1d(np.isfinite(value) & ~fits)), strict=True):
+        at = index if value.ndim else ()
+        whole[at] = (int(value[at]) + (1 << 63)) % (1 << 64) - (1 << 63)
+    return whole
 
 
 _GREATEST: Final = {"f8e4m3": 448.0, "f8e5m2": 57344.0}

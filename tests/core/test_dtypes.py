@@ -11,6 +11,7 @@ import pytest
 
 from kernbench_core import dtypes
 from kernbench_core.errors import StoreError
+from kernbench_core.recompute_math import rounded
 
 
 @pytest.mark.parametrize("name", dtypes.NAMES)
@@ -29,6 +30,22 @@ def test_unknown_names_are_sentences() -> None:
     with pytest.raises(StoreError) as caught:
         dtypes.dtype_name(np.dtype(np.float64))
     assert str(caught.value) == f"An array must have one of the dtypes {known}, not 'float64'; cast it first."
+
+
+@pytest.mark.parametrize("name", ["int64", "int32", "uint32", "uint16", "int8", "uint8"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_floats_of_any_size_wrap_into_integers(name: str, kind: str) -> None:
+    """As Python's integers modulo 2 to the number of bits do; between 2**62 and 2**63 int64 holds the number itself."""
+    numbers = [0.0, -1.5, 3e9, 5e18, -5e18, 2.0**62, 2.0**63, -(2.0**63), 1.5 * 2.0**63, 2.0**64, 1e20, -1e20, 3e38]
+    floats = np.array([*numbers, np.nan, np.inf, -np.inf], kind)
+    info = np.iinfo(name)
+    modulus, low = 1 << info.bits, int(info.min)
+    wanted = [(int(x) - low) % modulus + low for x in floats[: len(numbers)].tolist()] + [0, 0, 0]
+    for shape in ((-1,), (2, -1)):
+        assert dtypes.cast(floats.reshape(shape), name).ravel().tolist() == wanted
+    assert [dtypes.cast(np.array(x), name).item() for x in floats] == wanted
+    assert rounded(floats, name).tolist() == wanted
+    assert [rounded(np.array(x), name).item() for x in floats] == wanted
 
 
 def test_cast_truncates_wraps_and_never_warns() -> None:

@@ -76,11 +76,14 @@ def bits(dtype: np.dtype[Any]) -> int:
 
 
 def cast(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Convert numbers: to nearest, towards zero into integers, which wrap; 8-bit floats saturate, int1 is `!= 0`."""
+    """Convert numbers: to nearest, towards zero into integers, which wrap (NaN, inf: 0); 8-bit floats saturate, int1 is `!= 0`."""
     if dtype == BOOL:
         return np.asarray(array != 0)
     if is_float(array.dtype) and not is_float(dtype):
-        return np.trunc(array.astype(np.float64)).astype(np.int64).astype(dtype)
+        whole = [int(x) if np.isfinite(x) else 0 for x in array.astype(np.float64).ravel().tolist()]
+        size = 8 * dtype.itemsize
+        kept = np.array([x % 2**size for x in whole], np.uint64)
+        return kept.astype(f"u{dtype.itemsize}").view(dtype).reshape(array.shape)
     if dtype in F8:
         top = float(ml_dtypes.finfo(dtype).max)
         return np.clip(array.astype(F32), -top, top).astype(dtype)
