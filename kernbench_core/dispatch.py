@@ -193,9 +193,11 @@ class Dispatcher:
         """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
         kind = type(thing)
         if kind is Tensor:
+            use = f"tl.{op}"
+            thing.check_own(self, use)
             if thing.command is not None:
                 thing.settle()
-            thing.check_live(f"tl.{op}")
+            thing.check_live(use)
             return Operand(thing.value, thing.block.region)
         if kind is IndexTensor:
             return Operand(ArrayValue(cast(thing.numpy(), thing.dtype)), None)

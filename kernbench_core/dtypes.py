@@ -123,8 +123,8 @@ def _whole(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def cast(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     """Convert to dtype `name`, rounding once; no warning.
 
-    Integers wrap; floats to integers truncate and wrap (NaN and infinities give 0); 8-bit floats saturate at their greatest finite number
-    and keep NaN, as Triton's casts do on hardware that has them.
+    Integers wrap; floats to integers truncate and wrap (NaN and infinities give 0); 8-bit floats saturate at their
+    greatest finite number and keep NaN, as Triton's casts do on hardware that has them.
     """
     target = numpy_dtype(name)
     if array.dtype == target:

@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.callsite import CallSite, site_of_frame
+from kernbench_core.callsite import CallSite, describe_site, site_of_frame
 from kernbench_core.device_tensor import Array, DeviceTensor, cell_of
-from kernbench_core.dtypes import dtype_name, numpy_dtype
-from kernbench_core.errors import ShapeError, StoreError
+from kernbench_core.dtypes import cast, dtype_name, numpy_dtype
+from kernbench_core.errors import ShapeError, StoreError, UsageError
 from kernbench_core.host_program import HostProgram, Shared
 from kernbench_core.launching import choose_pes
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
@@ -45,8 +45,36 @@ class Expectation:
     site: CallSite | None = None
 
     def array(self) -> Array:
-        """Return the expected array, computing it when it was given as a function."""
-        return np.asarray(self.expected() if callable(self.expected) else self.expected)
+        """Return the expected array, computing it when it was given as a function.
+
+        ShapeError when the function gives something that the tensor cannot be compared with.
+        """
+        if not callable(self.expected):
+            return self.expected
+        at = "" if self.site is None else f", checked at {describe_site(self.site)},"
+        made = np.asarray(self.expected())
+        require_like(f"the reference of tensor {self.name!r}{at}", made, self.value.shape)
+        return made
+
+
+def require_like(which: str, expected: Array, shape: tuple[int, ...]) -> None:
+    """Raise ShapeError when an array cannot be what a tensor of `shape` must be; `which` begins the sentence."""
+    if expected.shape != shape:
+        raise ShapeError(f"{which} must have the tensor's shape {shape}, not {expected.shape}.")
+    _require_numbers(which, expected)
+
+
+def _require_numbers(which: str, array: Array) -> None:
+    if array.dtype.kind in "cOSUMm" or array.dtype.type is np.void:  # bf16 and the like are of kind V, too
+        raise ShapeError(f"{which} must be of real numbers, not of dtype {array.dtype}; cast it first.")
+
+
+def _tolerance(name: str, which: str, given: float | None) -> float | None:
+    if given is None or (isinstance(given, int | float | np.number) and given >= 0):
+        return given
+    raise UsageError(
+        f"rt.check({name!r}): {which} must be a number from 0 up, not {given!r}; leave it out for that of the dtype."
+    )
 
 
 class HostTensors(HostProgram):
@@ -88,7 +116,9 @@ class HostTensors(HostProgram):
         else:
             array = np.asarray(source)
             kind = dtype or _own_dtype(source, array, name)
-            array = array.astype(numpy_dtype(kind), copy=False)
+            if dtype is not None:
+                _require_numbers(f"the array of {_named(name)}", array)
+            array = cast(array, kind)
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
         self._put(tensor, array)
@@ -171,12 +201,10 @@ class HostTensors(HostProgram):
         self.require_host("rt.check")
         self.require_live(tensor)
         self.settle(tensor)
-        if not callable(expected) and np.shape(expected) != tensor.shape:
-            raise ShapeError(
-                f"rt.check({tensor.name!r}): expected must have the tensor's shape {tensor.shape}, "
-                f"not {np.shape(expected)}."
-            )
+        rtol, atol = _tolerance(tensor.name, "rtol", rtol), _tolerance(tensor.name, "atol", atol)
         made = expected if callable(expected) else np.array(expected)
+        if not callable(made):
+            require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)
         site = site_of_frame(sys._getframe())
         for replica, value in tensor.distinct().items():
             name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
@@ -217,12 +245,15 @@ def _own_dtype(source: object, array: Array, name: str | None) -> str:
     if array.dtype == np.float64:
         if not isinstance(source, np.ndarray | np.generic):
             return "f32"
-        which = "a tensor" if name is None else f"tensor {name!r}"
         raise StoreError(
-            f"the array of {which} must have a dtype that the units have, not float64; pass dtype=\"f32\", or another, "
-            "to round it."
+            f"the array of {_named(name)} must have a dtype that the units have, not float64; pass dtype=\"f32\", or "
+            "another, to round it."
         )
     return dtype_name(array.dtype)
+
+
+def _named(name: str | None) -> str:
+    return "a tensor" if name is None else f"tensor {name!r}"
 
 
 def _as_shape(source: object) -> tuple[int, ...] | None:

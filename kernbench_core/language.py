@@ -217,6 +217,7 @@ class TLContext(QueueLanguage):
     ) -> None:
         """Read what a composite wrote back to the scratchpad, and store it: at once, or rows by rows where it is large.
         """
+        handle.check_own(self, "tl.store")
         handle.settle()
         rows, whole = handle.shape[0], mask is not None or (shape is not None and tuple(shape) != handle.shape)
         target: Ref | None = None
@@ -280,6 +281,7 @@ class TLContext(QueueLanguage):
             value = self.math("copy", (value,), value.shape, dtype)
         elif not isinstance(value, Tensor):
             return self.full(shape or (), value, dtype)
+        value.check_own(self, "tl.store")
         value.check_live("tl.store")
         value.settle()
         tile: Tensor = self.cast(value, dtype)
@@ -298,6 +300,7 @@ class TLContext(QueueLanguage):
                 f"tl.free at {describe_site(call_site())} must be given a tensor of the scratchpad, not "
                 f"{type(tensor).__name__}; only those take space."
             )
+        tensor.check_own(self, "tl.free")
         site = call_site()
         self._give_back(tensor.block, site)
         tensor.block.free(site)

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from kernbench_core.device_tensor import TensorPart
 from kernbench_core.errors import KernelError, UsageError
 
@@ -82,11 +84,11 @@ def deal_programs(
     if grid is None:
         return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
     listed = isinstance(grid, tuple | list) and len(grid) in (1, 2, 3)
-    if not listed or any(not isinstance(n, int) or n < 1 for n in grid):
+    if not listed or any(not isinstance(n, int | np.integer) or n < 1 for n in grid):
         raise UsageError(
             f"rt.launch: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
         )
-    x, y, z = (*grid, 1, 1)[:3]
+    x, y, z = (*map(int, grid), 1, 1)[:3]
     dealt: dict[int, list[tuple[int, int, int]]] = {}
     for number in range(math.prod((x, y, z))):
         dealt.setdefault(pes[number % len(pes)], []).append((number % x, number // x % y, number // (x * y)))

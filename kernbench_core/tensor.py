@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.dtypes import is_float
-from kernbench_core.errors import NoDataError, PendingDataError, ShapeError, UnsupportedError
+from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.index import IndexTensor
 from kernbench_core.values import Value
 
@@ -51,6 +51,19 @@ class Handle:
         if command is not None:
             self._tl.wait_for((command,))
             self.command = None
+
+    def check_own(self, tl: object, use: str) -> None:
+        """Raise KernelError unless the program of `tl` made this; `use` names the call that needs it.
+
+        A variable of the file, or a list that a kernel closes over, hands Python objects from PE to PE; the machine
+        does not.
+        """
+        if self._tl is not tl:
+            raise KernelError(
+                f"{use} at {describe_site(call_site())} must be given what its own program made, and the result of "
+                f"{self.op} made at {describe_site(self.site)} is of another one; send it with tl.send, or store and "
+                "load it."
+            )
 
     def _refuse_data(self, why: str) -> NoReturn:
         if self._tl.made_before(self.value):

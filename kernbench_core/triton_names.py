@@ -36,7 +36,7 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         "softmax": "Composed of max, sub, exp, sum and div, each a timed command.",
         "clamp": "Two commands: maximum and minimum.",
         "arange": "Extents need not be powers of two; computed in 64 bits, int32 as an operand where it fits.",
-        "cast": "Rounds to nearest; `\"rtz\"` is refused. Floats beyond an integer dtype wrap; NaN and infinities give 0.",
+        "cast": "Rounds to nearest; `\"rtz\"` is refused. Floats beyond an integer dtype wrap; NaN and infinity are 0.",
         **dict.fromkeys(
             ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid"),
             "Of f16, bf16 and f8 too: computed in f32 and rounded once.",

@@ -143,6 +143,10 @@ CASES = {
         '  File "{here}/k.py", line 5, in <lambda>\n'
         "    rt.check(x, lambda: {{}}['want'])",
     ),
+    "a reference of another shape": (
+        kernel("pass", host="rt.check(x, lambda: None)"),
+        "the reference of tensor 'x', checked at {here}/k.py:5, must have the tensor's shape (256,), not ().",
+    ),
     "an expectation of another shape": (
         kernel("pass", host="import numpy as np\nrt.check(x, np.zeros(255))"),
         "rt.check('x'): expected must have the tensor's shape (256,), not (255,).\n"

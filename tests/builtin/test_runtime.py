@@ -190,6 +190,7 @@ def test_copies_take_time_both_ways_and_reading_data_takes_none() -> None:
         ((3,), [4, 5], {4: ((0, 0, 0), (2, 0, 0)), 5: ((1, 0, 0),)}),
         ((2, 2), [0], {0: ((0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0))}),
         ((1, 1, 2), [0, 1, 2], {0: ((0, 0, 0),), 1: ((0, 0, 1),)}),
+        ((np.int64(2),), [3], {3: ((0, 0, 0), (1, 0, 0))}),
     ],
 )
 def test_programs_are_dealt_round_robin(grid: Any, pes: list[int], dealt: Any) -> None:
@@ -239,6 +240,31 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
             lambda rt: rt.check(rt.zeros((4,), name="z"), np.zeros(5)),
             ShapeError,
             "rt.check('z'): expected must have the tensor's shape (4,), not (5,).",
+        ),
+        (
+            lambda rt: rt.check(rt.zeros((2,), name="z"), np.array([1j, 0])),
+            ShapeError,
+            "rt.check('z'): expected must be of real numbers, not of dtype complex128; cast it first.",
+        ),
+        (
+            lambda rt: rt.check(rt.zeros((2,), name="z"), [None, 0]),
+            ShapeError,
+            "rt.check('z'): expected must be of real numbers, not of dtype object; cast it first.",
+        ),
+        (
+            lambda rt: rt.check(rt.zeros((2,), name="z"), np.zeros(2), rtol="1e-3"),
+            UsageError,
+            "rt.check('z'): rtol must be a number from 0 up, not '1e-3'; leave it out for that of the dtype.",
+        ),
+        (
+            lambda rt: rt.check(rt.zeros((2,), name="z"), np.zeros(2), atol=float("nan")),
+            UsageError,
+            "rt.check('z'): atol must be a number from 0 up, not nan; leave it out for that of the dtype.",
+        ),
+        (
+            lambda rt: rt.tensor(np.array([1j]), "f32", name="z"),
+            ShapeError,
+            "the array of tensor 'z' must be of real numbers, not of dtype complex128; cast it first.",
         ),
         (
             lambda rt: rt.launch(copy_kernel, 1, 2),
@@ -331,6 +357,73 @@ def test_a_pointer_kept_by_a_kernel_faults_after_the_free() -> None:
 
     with pytest.raises(PageFaultError, match=r"must be mapped, and no tensor lies at or below it; was the tensor"):
         run(bench)
+
+
+KEPT: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "store": lambda tl, x, tile: tl.store(x, tile),
+    "free": lambda tl, x, tile: tl.free(tile),
+    "maximum": lambda tl, x, tile: tl.maximum(tile, 1.0),
+    "add": lambda tl, x, tile: tl.load(x, shape=(4, 4)) + tile.reshape(4, 4),
+    "dot": lambda tl, x, tile: tl.dot(tl.load(x, shape=(4, 4)), tile),
+    "send": lambda tl, x, tile: tl.send(tile, 0),
+    "composite": lambda tl, x, tile: tl.composite("gemm", tile, tl.ref(x, (4, 4)), x),
+}
+
+
+@pytest.mark.parametrize("use", sorted(KEPT))
+@pytest.mark.parametrize("how", ["PE", "program", "launch"])
+def test_a_tile_of_another_program_is_refused(use: str, how: str) -> None:
+    """A list that kernels close over would bring a tile from PE to PE, or to the next launch, in no time."""
+    kept: list[Any] = []
+
+    def kernel(x: Any, last: int, tl: Any) -> None:
+        if tl.program_id(0) == 0 and not kept:
+            kept.append(tl.load(x, shape=(4, 4)))
+        for _ in range(8):
+            tl.load(x)
+        if tl.program_id(0) == last:
+            KEPT[use](tl, x, kept[0])
+
+    def bench(rt: Any) -> None:
+        x = rt.zeros((4, 4))
+        if how == "launch":
+            rt.launch(kernel, x, 1, grid=(1,))
+        rt.launch(kernel, x, how != "launch", grid=(2,), pes=[0] if how == "program" else None)
+
+    with pytest.raises(KernelError) as caught:
+        kb.run(bench, "tiny")
+    line = kernel.__code__.co_firstlineno
+    said = str(caught.value).splitlines()[0]
+    assert said.startswith(f"tl.{use} at {__file__}:")
+    assert said.endswith(
+        f" must be given what its own program made, and the result of tl.load made at {__file__}:{line + 2} is of "
+        "another one; send it with tl.send, or store and load it."
+    )
+
+
+def test_a_composite_of_another_program_is_refused() -> None:
+    """Its handle would tell when another PE is done."""
+    kept: list[Any] = []
+
+    def kernel(x: Any, y: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            kept.append(tl.composite("math", tl.ref(x, (4, 4)), None, y, math_op="relu"))
+            tl.wait(kept[0])
+        else:
+            for _ in range(20):
+                tl.load(x)
+            tl.store(x, kept[0])
+
+    def bench(rt: Any) -> None:
+        rt.launch(kernel, rt.zeros((4, 4)), rt.zeros((4, 4)), grid=(2,))
+
+    with pytest.raises(KernelError) as caught:
+        kb.run(bench, "tiny")
+    line = kernel.__code__.co_firstlineno
+    assert str(caught.value).splitlines()[0] == (
+        f"tl.store at {__file__}:{line + 7} must be given what its own program made, and the result of tl.composite "
+        f"made at {__file__}:{line + 2} is of another one; send it with tl.send, or store and load it."
+    )
 
 
 def test_a_composite_of_a_freed_tensor_says_which_call_and_tensor() -> None:
@@ -521,6 +614,17 @@ def test_a_launch_takes_a_device_in_every_spelling(device: Any) -> None:
         assert list(handle.launch.programs) == [site.index for site in rt.pes]
 
     run(bench)
+
+
+def test_arrays_are_rounded_as_a_kernel_casts() -> None:
+    """Above the greatest 8-bit float is that float, not the NaN of numpy's cast."""
+
+    def bench(rt: Any) -> None:
+        seen.append(rt.tensor(np.array([1000.0, -1000.0, 17.0]), "f8e4m3").numpy().astype(np.float32).tolist())
+
+    seen: list[Any] = []
+    kb.run(bench, "tiny")
+    assert seen == [[448.0, -448.0, 16.0]]
 
 
 def test_a_float64_array_needs_a_dtype() -> None:

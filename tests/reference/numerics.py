@@ -76,7 +76,10 @@ def bits(dtype: np.dtype[Any]) -> int:
 
 
 def cast(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Convert numbers: to nearest, towards zero into integers, which wrap (NaN, inf: 0); 8-bit floats saturate, int1 is `!= 0`."""
+    """Convert numbers: to nearest, towards zero into integers; 8-bit floats saturate, int1 is `!= 0`.
+
+    Integers wrap, and so do floats beyond them; NaN and infinity become 0.
+    """
     if dtype == BOOL:
         return np.asarray(array != 0)
     if is_float(array.dtype) and not is_float(dtype):
