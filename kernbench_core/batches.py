@@ -167,7 +167,10 @@ class Batch:
             raise
         except BaseException as error:
             told = error if isinstance(error, Exception) and str(error) else in_words(error)
-            raise blamed(error, ExecutionError)(f"{job.record} could not be computed: {told}") from error
+            failed = blamed(error, ExecutionError)(f"{job.record} could not be computed: {told}")
+            if isinstance(failed, ExecutionError):
+                failed.op_id = job.record.op_id
+            raise failed from error
         if out.shape != job.result.shape:
             raise ExecutionError(
                 f"{job.record} must give a result of shape {job.result.shape}, not {out.shape}; mend {job.name!r}."

@@ -94,7 +94,9 @@ class StoreError(KernbenchError):
 
 
 class ExecutionError(KernbenchError):
-    """An op of the log could not be computed."""
+    """An op of the log could not be computed: that of `op_id`, where it is known."""
+
+    op_id: tuple[int, int] | None = None
 
 
 class SanityError(KernbenchError):

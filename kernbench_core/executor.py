@@ -100,7 +100,7 @@ class DataExecutor:
         return value.array()
 
     def verify(self, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
-        """Compare regions of memory with arrays, after computing what they need; nothing is raised.
+        """Compare regions of memory with arrays, after computing what they need; ExecutionError when that fails.
 
         `expected` gives, by the name that failures are reported under, an `Expected` or a sequence (access, array,
         rtol, atol) whose access is an `Access` or (space, where). Tolerances may be left out: the dtype has some.

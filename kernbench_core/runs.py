@@ -17,6 +17,7 @@ from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
 from kernbench_core.errors import (
     ConfigError,
+    ExecutionError,
     KernbenchError,
     KernbenchWarning,
     KernelError,
@@ -312,8 +313,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             engine.run(request.bench.function, request.values, name=request.bench.name)
             executor = DataExecutor(engine.op_log, engine.store, engine.functions)
             with wall.spent_on("computing the data"):
-                verification = _verify(engine, executor) if request.verify_data else None
-                ops = _verify_ops(engine, executor) if request.verify_ops else None
+                verification, ops = _verified(request, engine, executor)
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
     result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)
@@ -339,6 +339,22 @@ def _write_files(request: Request, result: RunResult, functions: Mapping[str, st
         ) from error
     except KeyboardInterrupt:
         raise RunInterrupted(result) from None
+
+
+def _verified(
+    request: Request, engine: GraphEngine, executor: DataExecutor
+) -> tuple[Verification | None, Verification | None]:
+    """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op."""
+    from kernbench_core.callsite import describe_site
+
+    try:
+        data = _verify(engine, executor) if request.verify_data else None
+        return data, _verify_ops(engine, executor) if request.verify_ops else None
+    except ExecutionError as error:
+        site = None if error.op_id is None else _sites(engine).get(error.op_id)
+        if site is not None:
+            error.add_note(f"It is the op of {describe_site(site)}.")
+        raise
 
 
 def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from kernbench_core import dtypes
-from kernbench_core.errors import KernbenchError
+from kernbench_core.errors import ExecutionError, KernbenchError, LimitError
 from kernbench_core.oplog import Access
 from kernbench_core.regions import Region, intersect
 from kernbench_core.values import Array, FillValue, Part, ResultValue, Value
@@ -101,6 +101,8 @@ def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Seq
                 where = where[0] if len(where) == 1 and isinstance(where[0], int) else where
                 value = executor.store.value(each.access.space, where, each.array.shape, dtype)
             got = executor.materialize(value)
+        except (ExecutionError, LimitError):
+            raise
         except KernbenchError as error:
             tally.failures.append(Failure(name, f"must be there to be compared: {error}"))
             continue

@@ -143,6 +143,14 @@ CASES = {
         '  File "{here}/k.py", line 5, in <lambda>\n'
         "    rt.check(x, lambda: {{}}['want'])",
     ),
+    "an index outside that only phase 2 knows": (
+        kernel(
+            "a = tl.load(x, shape=(4,))\nj = (a * 0.0 + 9.0).to(tl.int32)\ntl.store(x, tl.gather(a, j, 0))",
+            "rt.launch(kernel, x, grid=(1,))\nrt.check(x, x.numpy)",
+        ),
+        "gather (op 4 of PE 0, sip0.cube0.pe0.pe_math, {time}) could not be computed: An index of gather must be from "
+        "0 to 3, not 9; correct it, or mask it out.\nIt is the op of {here}/k.py:4.",
+    ),
     "a reference of another shape": (
         kernel("pass", host="rt.check(x, lambda: None)"),
         "the reference of tensor 'x', checked at {here}/k.py:5, must have the tensor's shape (256,), not ().",
