@@ -6,6 +6,7 @@ others are numpy arrays. They meet other operands as loaded tensors do (`promoti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -42,10 +43,13 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], op: str) -> 
 
 
 def number_as(number: Any, dtype: str) -> NDArray[Any]:
-    """Give a number as a 0-d array of a dtype; ShapeError with the kernel line for an int that the dtype lacks."""
-    if is_int(dtype) and isinstance(number, int | np.integer):
+    """Give a number as a 0-d array of a dtype; ShapeError with the kernel line for one that an integer lacks.
+
+    A float is cut towards zero first; NaN and infinity are in no integer dtype.
+    """
+    if is_int(dtype) and dtype != "bool":
         limits = np.iinfo(numpy_dtype(dtype))
-        if not limits.min <= number <= limits.max:
+        if not limits.min <= (int(number) if math.isfinite(number) else math.inf) <= limits.max:
             raise ShapeError(
                 f"a number at {describe_site(call_site())} must be one that {dtype} holds, from {limits.min} "
                 f"to {limits.max}, not {number}; cast the tensor first."

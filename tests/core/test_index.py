@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ShapeError
-from kernbench_core.index import IndexTensor
+from kernbench_core.index import IndexTensor, number_as
 
 
 def arange(start: int, end: int) -> IndexTensor:
@@ -109,3 +109,27 @@ def test_the_operand_dtype_is_the_smallest_that_holds_the_elements() -> None:
     assert (arange(0, 4) * 2**31).dtype == "int64"
     assert (arange(0, 4) / 2).dtype == "f32"
     assert (arange(0, 4) < 2).dtype == "bool"
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype"),
+    [(float("inf"), "int32"), (float("-inf"), "uint8"), (float("nan"), "int64"), (1e20, "int64"), (300.0, "int8"),
+     (-1.0, "uint32"), (2.0**31, "int32"), (np.float32(-129), "int8")],
+)  # fmt: skip
+def test_floats_that_an_integer_dtype_does_not_hold_are_sentences(number: Any, dtype: str) -> None:
+    """As integers are: the `other` of a load, and the number of tl.full."""
+    with pytest.raises(ShapeError) as caught:
+        number_as(number, dtype)
+    limits = np.iinfo(dtype)
+    assert str(caught.value).endswith(
+        f" must be one that {dtype} holds, from {limits.min} to {limits.max}, not {number}; cast the tensor first."
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype", "held"), [(127.9, "int8", 127), (-0.9, "uint8", 0), (-128.5, "int8", -128)]
+)
+def test_floats_are_cut_before_they_are_compared_with_the_limits(number: float, dtype: str, held: int) -> None:
+    """127.9 is 127 in int8; bool holds whatever is not zero."""
+    assert number_as(number, dtype).item() == held
+    assert number_as(float("inf"), "bool").item() is True
