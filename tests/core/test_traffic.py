@@ -77,7 +77,14 @@ def test_at_almost_no_load_latency_is_the_mean_of_the_closed_form() -> None:
 
 @pytest.mark.parametrize(
     ("name", "k", "ceiling"),
-    [("uniform", 6, 4 / 6), ("transpose", 5, 1 / 4), ("bitcomp", 6, 2 / 6), ("tornado", 5, 0.5)],
+    [
+        pytest.param("uniform", 6, 4 / 6, marks=pytest.mark.slow),
+        pytest.param("bitcomp", 6, 2 / 6, marks=pytest.mark.slow),
+        ("uniform", 5, 5 / 6),
+        ("transpose", 5, 1 / 4),
+        ("bitcomp", 4, 2 / 4),
+        ("tornado", 5, 0.5),
+    ],
 )
 def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, k: int, ceiling: float) -> None:
     mesh = make_mesh(k, k)
