@@ -336,7 +336,7 @@ def test_among_slices_of_a_cube_more_wire_latency_takes_longer(simulate, oracle,
 @pytest.mark.parametrize(("preset", "target"), [("tiny", 2), ("default", 31)])
 def test_more_bandwidth_is_never_slower(simulate, op, knob, preset, target) -> None:
     took = []
-    for rate in (16, 32, 64, 128, 256):
+    for rate in (16, 64, 256):
         sim = simulate(preset, f"{knob}={rate} GB/s")
         move = sim.move(op, Region(sim.own(target), 32 * CHUNK))
         sim.run()

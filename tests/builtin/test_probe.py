@@ -277,6 +277,11 @@ class TestLoad:
 class TestCommand:
     """`kernbench probe` as typed."""
 
+    @pytest.fixture(autouse=True)
+    def _few_chunks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Load with less: what the numbers are is tested above."""
+        monkeypatch.setattr("kernbench_core.probe_load.CHUNKS", 100)
+
     def test_tables(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "112")
         assert main(["probe", "--topology", "tiny"]) == 0
@@ -285,7 +290,10 @@ class TestCommand:
         assert "load own HBM" in told and "GB/s by size" in told and "ns by load, mean / p99" in told
         assert told.splitlines()[2].split() == ["transfer", "hops", "bound", "set-up", "simulated", "GB/s", "binding"]
 
-    def test_many_chunks_have_no_set_up_and_all_rates_one_unit(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_many_chunks_have_no_set_up_and_all_rates_one_unit(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(probe_paths, "SWEEP", (64, 4096))
         pair = ["--from", "sip7.cube0.hbm_ctrl0", "--to", "sip0.cube0.pe0"]
         slow = ["--set", "system.sips=9", "--set", "system.network.topology=mesh_2d"]
         assert main(["probe", "--topology", "tiny", *pair, *slow, "--size", "8 KiB"]) == 0
@@ -320,7 +328,10 @@ class TestCommand:
             "of 20 chunks, so that its p99 is rough.\n"
         ) in told
 
-    def test_wider_machine_by_set(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_wider_machine_by_set(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(probe_paths, "SWEEP", (64, 4096))
         def host_rate(*sets: str) -> float:
             pair = ["--from", "host", "--to", "sip0.cube0.hbm_ctrl0", "--size", "1 MiB", "--json"]
             assert main(["probe", "--topology", "tiny", *pair, *(x for s in sets for x in ("--set", s))]) == 0

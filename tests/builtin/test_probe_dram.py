@@ -22,6 +22,8 @@ BANK = "builtin.hbm_ctrl_bank"
 PEAK = 4 * 25.6
 #: PARAMETERS: (tRTP + tRP + tRFC + tRCD) / tREFI, with the figures of HBM3-6400.
 REFRESH = (5.6 + 16.25 + 260 + 19.4) / 3900
+#: A channel alone does in a time what each of several does, and is simulated with as many times fewer bursts.
+ONE = {"channels": 1}
 MakeProbe = Callable[..., DramProbe]
 
 
@@ -38,14 +40,14 @@ def probe(plugins: Plugins) -> MakeProbe:
 @pytest.mark.parametrize(
     ("case", "outstanding", "params", "expected"),
     [
-        (DramCase("sequential", 4096, 512), 16, {"tREFI": "0 ns"}, 1.0),
-        (DramCase("sequential", 4096, 800), 16, {}, 1 - REFRESH),
-        (DramCase("sequential", 4096, 800, 0.0), 16, {}, 1 - REFRESH),
+        (DramCase("sequential", 4096, 128), 16, {"tREFI": "0 ns"}, 1.0),
+        (DramCase("sequential", 4096, 200), 16, ONE, 1 - REFRESH),
+        (DramCase("sequential", 4096, 200, 0.0), 16, ONE, 1 - REFRESH),
         (DramCase("onebank", 32, 2000), 8, {"tREFI": "0 ns"}, 1.25 / 45),
         (DramCase("onebank", 32, 2000), 8, {}, 1.25 / 45 * (1 - REFRESH)),
-        (DramCase("random", 32, 7000), 1024, {"tREFI": "0 ns"}, 1.25 / (15 / 4)),
-        (DramCase("random", 32, 8000), 1024, {}, 1.25 / (15 / 4) * (1 - REFRESH)),
-        (DramCase("random", 32, 6000), 1024, {"tREFI": "0 ns", "tRRD_S": "6 ns", "tRRD_L": "6 ns"}, 1.25 / 6),
+        (DramCase("random", 32, 6000), 1024, {"tREFI": "0 ns"}, 1.25 / (15 / 4)),
+        (DramCase("random", 32, 2000), 256, ONE, 1.25 / (15 / 4) * (1 - REFRESH)),
+        (DramCase("random", 32, 1500), 256, {**ONE, "tREFI": "0 ns", "tRRD_S": "6 ns", "tRRD_L": "6 ns"}, 1.25 / 6),
         (DramCase("stride", 32, 3000, stride=1024), 256, {"tREFI": "0 ns"}, 1.25 / 2.5 / 4),
     ],
 )
@@ -66,7 +68,7 @@ def test_an_idle_burst_has_the_latency_of_the_closed_form(probe: MakeProbe) -> N
 
 
 def test_latency_rises_with_load_and_throughput_follows_what_is_offered(probe: MakeProbe) -> None:
-    driven, case = probe(tREFI="0 ns"), DramCase("random", 32, 4000)
+    driven, case = probe(tREFI="0 ns"), DramCase("random", 32, 2000)
     points = [driven.open_loop(case, load) for load in (0.05, 0.12, 0.2)]
     means = [point.mean_ns for point in points]
     assert means == sorted(means)
@@ -109,8 +111,8 @@ def test_one_bank_takes_the_longest_of_its_cycles(probe: MakeProbe, figure: str,
 
 
 def test_turning_the_bus_around_costs_what_no_closed_form_tells(probe: MakeProbe) -> None:
-    driven = probe()
-    mixed, reads = DramCase("sequential", 4096, 1024, 0.5), DramCase("sequential", 4096, 1024)
+    driven = probe(**ONE)
+    mixed, reads = DramCase("sequential", 4096, 256, 0.5), DramCase("sequential", 4096, 256)
     assert driven.closed_form(mixed) is None
     assert driven.closed_loop(mixed, 16).share < 0.97 * driven.closed_loop(reads, 16).share
 
@@ -141,13 +143,13 @@ def derive() -> ModuleType:
 
 def test_the_default_efficiency_is_what_the_bank_model_sustains(derive: ModuleType, plugins: Plugins) -> None:
     default = {p.name: p.default_value for p in plugins.components.declared("builtin.hbm_ctrl")}["efficiency"]
-    assert default == pytest.approx(derive.efficiency(plugins, requests=2048), rel=0.01)
+    assert default == pytest.approx(derive.efficiency(plugins, requests=512, **ONE), rel=0.01)
 
 
 @pytest.mark.parametrize("read_ratio", [1.0, 0.0])
 def test_both_models_sustain_the_same_for_sequential_access(probe: MakeProbe, read_ratio: float) -> None:
-    case = DramCase("sequential", 4096, 2048, read_ratio)
-    fast, bank = (probe(impl).closed_loop(case, 16).achieved for impl in ("builtin.hbm_ctrl", BANK))
+    case = DramCase("sequential", 4096, 512, read_ratio)
+    fast, bank = (probe(impl, **ONE).closed_loop(case, 16).achieved for impl in ("builtin.hbm_ctrl", BANK))
     assert fast == pytest.approx(bank, rel=0.01)
 
 
@@ -180,7 +182,7 @@ def test_the_json_object_has_every_point_and_the_closed_form(
     plugins: Plugins, capsys: pytest.CaptureFixture[str], impl: str
 ) -> None:
     swap = ("--set", f"components.hbm_ctrl.impl={impl}")
-    code, out, _ = run(plugins, capsys, *swap, "--requests", "600", "--outstanding", "1,16", "--json")
+    code, out, _ = run(plugins, capsys, *swap, "--requests", "160", "--outstanding", "1,16", "--json")
     found: dict[str, Any] = json.loads(out)
     assert (code, found["schema"], found["impl"]) == (0, "kernbench.probe-dram/1", impl)
     assert (found["pattern"], found["chunk"], found["peak"]) == ("sequential", 4096, PEAK)

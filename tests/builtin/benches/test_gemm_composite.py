@@ -8,11 +8,11 @@ import pytest
 
 from kernbench_core.errors import UsageError
 
+DTYPES = ("f16", "bf16", "f32", "int8")
+MACHINES = [("default", "f16", True), *(("tiny", name, pin) for name in DTYPES for pin in (False, True))]
 
-@pytest.mark.parametrize("pin_a", [False, True])
-@pytest.mark.parametrize(
-    ("topology", "dtype"), [("default", "f16"), *(("tiny", dtype) for dtype in ("f16", "bf16", "f32", "int8"))]
-)
+
+@pytest.mark.parametrize(("topology", "dtype", "pin_a"), MACHINES)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype, pin_a) -> None:
     params = {"M": 100, "N": 70, "K": 50, "tile_m": 16, "tile_n": 30, "tile_k": 17, "dtype": dtype, "pin_a": pin_a}
     assert run("gemm-composite", topology, **params).verified
@@ -24,7 +24,7 @@ def test_fewer_rows_than_pes_and_thin_matrices(run, m, n, k) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "int8"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_the_default_size_on_the_default_machine(run, dtype) -> None:
     assert run("gemm-composite", "default", dtype=dtype).verified
 
