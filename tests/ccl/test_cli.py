@@ -85,7 +85,7 @@ def test_columns_that_are_left_out_are_named():
 @pytest.mark.parametrize("algo", ["ring", "all"])
 def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
     """With progress the screen holds what it holds without, at 80 columns."""
-    words = ["all_reduce", *SMALL, "--network", "switch", "-b", "1K", "-e", "4K", "--algo", algo]
+    words = ["all_reduce", *SMALL, "--network", "switch", "-b", "1K", "-e", "4K", "--pes", "1", "--algo", algo]
     argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
     shown, plain = (screen(run_in_terminal([*argv, *more], 80)[0], 80) for more in ([], ["-q"]))
     assert shown == plain
@@ -236,7 +236,8 @@ def test_a_deadlock_ends_the_table_with_4(call):
 
 def test_all_compares_side_by_side_and_lists_who_refuses(call):
     """A column for each algorithm, a star for the least time, the sentences of those that are left out."""
-    args = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", "--algo", "all", "-b", "1K", "-e", "1K")
+    size = ("-b", "1K", "-e", "1K", "--pes", "1")
+    args = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", "--algo", "all", *size)
     code, out, _ = call(*args, "--no-check")
     lines = out.splitlines()
     assert code == 0
@@ -268,7 +269,7 @@ def test_all_compares_entries_too(call, tmp_path):
         "  e: {algorithm: pairwise}\n"
     )
     words = ("all_reduce", "--topology", "tiny", "--ranks", "7", "-j", "1", "--config", "ccl.yaml", "--no-check")
-    code, out, _ = call(*words, "-b", "28K", "-e", "28K", "--algo", "all", folder=tmp_path)
+    code, out, _ = call(*words, "-b", "14K", "-e", "14K", "--algo", "all", folder=tmp_path)
     lines = out.splitlines()
     titles = next(line for line in lines if line.startswith("#       size")).split()[2:]
     assert code == 0
@@ -279,11 +280,11 @@ def test_all_compares_entries_too(call, tmp_path):
     assert "# b: ccl.ring_all_reduce, step by step, messages of 2 KiB, 1 PE a rank" in lines
     mesh = "ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another."
     assert f"# left out: {mesh}" in lines and f"# left out: c: {mesh}" in lines
-    found = json.loads(call(*words, "-b", "28K", "-e", "28K", "--algo", "all", "--json", folder=tmp_path)[1])
+    found = json.loads(call(*words, "-b", "14K", "-e", "14K", "--algo", "all", "--json", folder=tmp_path)[1])
     times = {title: row["out_of_place"]["time_ns"] for title, row in zip(titles, found["rows"], strict=True)}
     for name in ("a", "b", "ring"):
         (alone,) = json.loads(
-            call(*words, "-b", "28K", "-e", "28K", "--algo", name if name != "ring" else "ccl.ring_all_reduce",
+            call(*words, "-b", "14K", "-e", "14K", "--algo", name if name != "ring" else "ccl.ring_all_reduce",
                  "--json", folder=tmp_path)[1]
         )["rows"]  # fmt: skip
         assert times[name] == alone["out_of_place"]["time_ns"]
@@ -334,8 +335,8 @@ def test_new_takes_collectives_as_the_table_does(call, tmp_path, spelt, collecti
 
 def test_all_shows_more_with_wide(call):
     """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
-    common = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", "-b", "1K", "-e", "1K", "--no-check")
-    words = (*common, "--algo", "all")
+    size = ("-b", "1K", "-e", "1K", "--pes", "1", "--no-check")
+    words = ("all_reduce", "--topology", "tiny", "-j", "1", "--ranks", "7", *size, "--algo", "all")
     code, out, _ = call(*words, "--wide")
     found = json.loads(call(*words, "--json")[1])["rows"]
     lines = [line.split() for line in out.splitlines() if line.startswith(" ")]
@@ -438,7 +439,7 @@ def test_the_ideal_machine_reaches_the_closed_form(call):
 
 def test_more_processes_give_the_same_numbers(call):
     """Where and beside whom a run is simulated does not show."""
-    args = ("all_gather", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "4K", "--json")
+    args = ("all_gather", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "2K", "--json")
     alone, beside = (json.loads(call(*args, "-j", jobs)[1]) for jobs in ("1", "2"))
     for found in (alone, beside):
         for row in found["rows"]:

@@ -31,7 +31,7 @@ def test_fifty_groups_one_after_another() -> None:
         rt.zeros((64,))  # the last credits are on their way
         left.append(len([*rt.queues]))
 
-    result = kb.run(bench, "tiny", set=["system.sips=8"], plugins=PLUGINS)
+    result = kb.run(bench, "tiny", set=["system.sips=3"], plugins=PLUGINS)
     assert not result.hazards
     assert left == [0]
 

@@ -18,7 +18,7 @@ import pytest
 
 from kernbench_ccl.processes import TERMINATED, process_pool
 
-LONG = ["ccl", "all_reduce", "--topology", "tiny", "--ranks", "8", "--algo", "ring", "-b", "1K", "-e", "256M", "-q"]
+LONG = ["ccl", "all_reduce", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "256M", "-q"]
 MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 
 
