@@ -27,8 +27,8 @@ def determinism() -> Iterator[ModuleType]:
 
 def test_machines_that_nobody_would_write_down_end_well_or_in_sentences(machines: ModuleType) -> None:
     codes: Counter[int] = Counter()
-    assert list(machines.faults(range(1000, 1012), 1, codes)) == []
-    assert codes.total() == 12
+    assert list(machines.faults(range(1000, 1008), 1, codes)) == []
+    assert codes.total() == 8
 
 
 @pytest.mark.slow
