@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernbench_core.commands import command_of
+from kernbench_core.commands import AnyOf, command_of
 from kernbench_core.messages import MsgBase, Transaction
 
 if TYPE_CHECKING:
@@ -23,16 +23,21 @@ def lost_messages(ctx: RunContext) -> list[str]:
 
 
 def _lost(ctx: RunContext) -> Iterator[MsgBase]:
-    """Yield messages that somebody waits for, or that must arrive, and that are not where they are told to be."""
+    """Yield messages that somebody waits for, or that must arrive, and that are not where they are told to be.
+
+    Where a run ended before everything had come to rest, those on their way are not lost.
+    """
+    now = ctx.env.now
     asked = [msg for component in ctx.components.values() for msg in component.awaiting()]
     waiting = [component.waits_in_words() for component in ctx.components.values()]
-    commands = [command for each in waiting if each is not None for command in each.commands]
+    awaited = [command for each in waiting if each is not None for command in each.commands]
+    commands = [one for command in awaited for one in (command.commands if isinstance(command, AnyOf) else (command,))]
     posted = [] if ctx.graph.design is None else ctx.queues.under_way
     for msg in (*asked, *posted, *commands):
         node = ctx.components.get(msg.path[msg.hop]) if msg.path else None
         if node is None or any(True for _ in node.awaiting()):
             continue  # it waits in turn for what the message made it ask for
-        if msg not in node.waiting and all(msg is not served for served, _ in node.serving):
+        if msg.head <= now and msg not in node.waiting and all(msg is not served for served, _ in node.serving):
             yield msg
 
 

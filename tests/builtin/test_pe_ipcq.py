@@ -386,11 +386,11 @@ def test_slots_that_do_not_fit_name_their_queue(tier: str, memory: str, others: 
     """First of all: between whom, in which launch, how many and how large, where, and what to do about it."""
     kernel = pass_on(1)
     with pytest.raises(QueueOverflowError) as caught:
-        run(kernel, *slots(slots=1000000, slot_bytes="1 MiB", tier=tier))
+        run(kernel, *slots(slots=65536, slot_bytes="1 MiB", tier=tier))
     first, second, *_ = str(caught.value).splitlines()
     assert first == (
         f"the queue from sip0.cube0.pe0 to sip0.cube0.pe1, for the launch of 'kernel', called at {LAUNCH}, must find "
-        f"976.6 GiB for its slots (1000000 x 1 MiB) in the {tier} there, of which {memory} of {memory} are free "
+        f"64 GiB for its slots (65536 x 1 MiB) in the {tier} there, of which {memory} of {memory} are free "
         f"(largest hole {memory}); take fewer slots, a smaller slot_bytes or another tier ({others}): slots, "
         "slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it."
     )
