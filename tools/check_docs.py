@@ -23,6 +23,7 @@ import re
 import shlex
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
@@ -33,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plugins_example
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_core.cli import main as kernbench
+from kernbench_core.errors import KernbenchWarning
 from kernbench_core.plugins import Plugins, load_plugins
 
 REPO = Path(__file__).resolve().parent.parent
@@ -121,7 +123,8 @@ def faults(page: str, plugins: Plugins, updated: list[tuple[str, str]] | None = 
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             installed = mock.patch("kernbench_core.runs.load_plugins", lambda: plugins)
-            with installed, contextlib.redirect_stdout(io.StringIO()):
+            with installed, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore", KernbenchWarning)  # what a page's Python says is not shown
                 exec(compile(block.text, f"{page} (python block)", "exec"), names)
         elif block.language == "console":
             for command in commands(block):
