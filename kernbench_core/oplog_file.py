@@ -26,7 +26,7 @@ from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.value_graph import ValueReader, ValueWriter
 
-SCHEMA: Final = "kernbench.oplog/1"
+SCHEMA: Final = "kernbench.oplog/2"
 _ALIGN: Final = 64
 _NUMBERS: Final = {
     name: code

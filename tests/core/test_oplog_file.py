@@ -121,11 +121,11 @@ def test_other_folder_is_refused(tmp_path) -> None:
         load_run(tmp_path)
     log, store = small_run()
     save_run(tmp_path, log, store)
-    text = (tmp_path / "run.json").read_text().replace("kernbench.oplog/1", "kernbench.oplog/9")
+    text = (tmp_path / "run.json").read_text().replace("kernbench.oplog/2", "kernbench.oplog/9")
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UsageError) as caught:
         load_run(tmp_path)
     assert (
         str(caught.value)
-        == f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/1', not 'kernbench.oplog/9'."
+        == f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/9'."
     )
