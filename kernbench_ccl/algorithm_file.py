@@ -11,7 +11,7 @@ from types import ModuleType
 from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
 from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
 from kernbench_core.alarm import INTERRUPTS
-from kernbench_core.errors import KernbenchError, KernelError, UsageError, blamed
+from kernbench_core.errors import KernbenchError, KernelError, UsageError, blamed, in_words
 from kernbench_core.params import did_you_mean
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
@@ -106,7 +106,7 @@ def _executed(path: Path) -> ModuleType:
         from kernbench_core.faults import user_traceback
 
         raise blamed(error, KernelError)(
-            f"algorithm file {str(path)!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
+            f"algorithm file {str(path)!r} must run to its end, but it raised {in_words(error)}.\n"
             f"{user_traceback(error)}"
         ) from error
     return module

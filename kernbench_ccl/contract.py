@@ -29,7 +29,7 @@ from kernbench_ccl.module_faults import PARAMETERS as PARAMETERS
 from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import KernelError, PluginError, UsageError, blamed
+from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
 from kernbench_core.networks import NETWORKS
 from kernbench_core.registry import AlgorithmEntry, Registry
 
@@ -316,9 +316,7 @@ class Algorithm:
             raise
         except BaseException as error:
             where = describe_site(site_of_traceback(error.__traceback__))
-            raise blamed(error, KernelError)(
-                f"{where}: {name} of {self.name} raised {type(error).__name__}: {error}."
-            ) from error
+            raise blamed(error, KernelError)(f"{where}: {name} of {self.name} raised {in_words(error)}.") from error
 
     def kind_of(self, network: Network) -> int:
         """Return the integer that its kernel knows a network by; UsageError where it does not know it."""

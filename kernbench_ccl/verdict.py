@@ -18,7 +18,7 @@ from kernbench_ccl.wrong_step import WrongStep, blame, chunk_of
 from kernbench_core.alarm import WallTimeExceeded
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.dtypes import itemsize
-from kernbench_core.errors import KernbenchError, LimitError, PendingDataError
+from kernbench_core.errors import KernbenchError, LimitError, PendingDataError, in_words
 from kernbench_core.values import OpId
 
 if TYPE_CHECKING:
@@ -75,12 +75,13 @@ class Verdict:
         if raised is None:
             return []
         step = self._step_of(raised.pe)
-        told = str(raised.error)
         if isinstance(raised.error, WallTimeExceeded):
             told = f"the case must end within the wall time of --timeout, and is still in {raised.line}; {OR_RAISE_IT}"
         elif not isinstance(raised.error, KernbenchError):
-            told = f"{raised.line}: {type(raised.error).__name__}: {told}."
-        elif isinstance(raised.error, PendingDataError):
+            told = f"{raised.line}: {in_words(raised.error)}."
+        else:
+            told = str(raised.error)
+        if isinstance(raised.error, PendingDataError):
             told += " A proof holds for all data: the kernel of a collective must not look at its payload."
         kind = WRONG if isinstance(raised.error, PayloadError) else RAISED
         kind = ENDLESS if isinstance(raised.error, WallTimeExceeded | LimitError) else kind

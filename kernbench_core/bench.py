@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from kernbench_core.alarm import INTERRUPTS
-from kernbench_core.errors import KernelError, UsageError, blamed
+from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.sources import Sources, read_sources
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def _from_sources(sources: Sources) -> Callable[..., Any]:
         from kernbench_core.faults import user_traceback
 
         raise blamed(error, KernelError)(
-            f"bench file {path!r} must run to its end, but it raised {type(error).__name__}: {error}.\n"
-            f"{user_traceback(error)}"
+            f"bench file {path!r} must run to its end, but it raised {in_words(error)}.\n{user_traceback(error)}"
         ) from error
     function = getattr(module, "bench", None)
     if not callable(function):

@@ -24,7 +24,13 @@ def blamed(error: BaseException, usual: type[KernbenchError]) -> type[KernbenchE
 
 def in_words(error: BaseException) -> str:
     """Return the class of an error and what it says, in the words of a traceback's last line."""
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    try:
+        told = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        told = "<exception str() failed>"
+    return f"{type(error).__name__}: {told}".removesuffix(": ")
 
 
 class KernbenchError(Exception):

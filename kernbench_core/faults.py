@@ -59,26 +59,28 @@ def models_blamed(ctx: RunContext) -> Iterator[None]:
 
 def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
     """Build the error for an exception that left the event loop: which component raised what, when and where."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
     component = _component_in(error.__traceback__)
     if component is None and ctx.env.active_process is not None:
         component = _owner(ctx, ctx.env.active_process)
     if component is None:
         return blamed(error, ComponentError)(
-            f"the simulation raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}."
+            f"the simulation raised {in_words(error)} at simulated time {format_time(ctx.env.now)}."
         )
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
-    if "Invalid yield value" in str(error):
+    if "Invalid yield value" in in_words(error):
         return ComponentError(
             f"{model}.run must yield SimPy events, not {_yielded(error.__traceback__)!r}; "
             "write `yield env.timeout(ns)` to wait."
         )
-    if "is not iterable" in str(error) and _last_module(error.__traceback__) == ComponentBase.__module__:
+    if "is not iterable" in in_words(error) and _last_module(error.__traceback__) == ComponentBase.__module__:
         return ComponentError(
             f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
             "write `yield env.timeout(ns)` to wait."
         )
     return blamed(error, ComponentError)(
-        f"{model} raised {type(error).__name__}: {error} at simulated time {format_time(ctx.env.now)}.\n"
+        f"{model} raised {in_words(error)} at simulated time {format_time(ctx.env.now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.component import ComponentBase, Port
-from kernbench_core.errors import ComponentError, KernbenchError, blamed
+from kernbench_core.errors import ComponentError, KernbenchError, blamed, in_words
 from kernbench_core.faults import user_traceback
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _blame(node_id: str, cls: type, method: str, provider: object) -> Iterator[N
         raise
     except BaseException as error:
         made = blamed(error, ComponentError)(
-            f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {type(error).__name__}: {error} before "
+            f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {in_words(error)} before "
             f"simulated time 0.\n{user_traceback(error)}"
         )
         if provider is not None:

@@ -11,7 +11,7 @@ import difflib
 import importlib
 import importlib.metadata
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +20,7 @@ import pluggy
 
 from kernbench_core import hookspecs
 from kernbench_core.alarm import INTERRUPTS
-from kernbench_core.errors import PluginError
+from kernbench_core.errors import PluginError, in_words
 from kernbench_core.registry import (
     AlgorithmEntry,
     BenchEntry,
@@ -234,5 +234,4 @@ def _frozen(
 
 
 def _one_line(error: BaseException) -> str:
-    text: Sequence[str] = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {text[0]}".rstrip(": ")
+    return in_words(error).partition("\n")[0].rstrip(": ")

@@ -23,6 +23,7 @@ from kernbench_core.errors import (
     KernelError,
     UsageError,
     blamed,
+    in_words,
 )
 from kernbench_core.files import same_folder
 from kernbench_core.hazard import RACE_BY
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from kernbench_core.values import OpId
     from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
-
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -402,8 +402,7 @@ def _reference(expectation: Expectation) -> Any:
         from kernbench_core.faults import user_traceback
 
         raise blamed(error, KernelError)(
-            f"the reference of tensor {expectation.name!r} raised {type(error).__name__}: {error}.\n"
-            f"{user_traceback(error)}"
+            f"the reference of tensor {expectation.name!r} raised {in_words(error)}.\n{user_traceback(error)}"
         ) from error
 
 

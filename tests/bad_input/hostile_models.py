@@ -54,6 +54,11 @@ class RaisesEarly(ComponentBase):
         self.out_ports["nowhere"]
 
 
+class Stops(ComponentBase):
+    def run(self, env: Any, msg: Any) -> Any:
+        yield next(iter(()))
+
+
 class Never(ComponentBase):
     def run(self, env: Any, msg: Any) -> Any:
         yield env.event()

@@ -43,6 +43,8 @@ CASES = {
     '  File "{models}", line {line}, in run\n    raise ValueError("my own fault")',
     "Exits": MODEL + "Exits raised SystemExit: 0 at simulated time {time}.\n"
     '  File "{models}", line {line}, in overhead\n    raise SystemExit(0)',
+    "Stops": MODEL + "Stops raised StopIteration at simulated time {time}.\n"
+    '  File "{models}", line {line}, in run\n    yield next(iter(()))',
     "RaisesEarly": MODEL + "RaisesEarly.connect raised KeyError: 'nowhere' before simulated time 0.\n"
     '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]\nThe model is of '
     "hostile_models (source tree).",

@@ -109,6 +109,11 @@ CASES = {
         "bench 'k' raised KeyError: 'key' at simulated time {time}.\n"
         "  File \"{here}/k.py\", line 5, in bench\n    {{}}['key']",
     ),
+    "a host program that raises what has no words": (
+        kernel("pass", host="raise type('Own', (Exception,), dict(__str__=5))"),
+        "bench 'k' raised Own: <exception str() failed> at simulated time {time}.\n"
+        "  File \"{here}/k.py\", line 5, in bench\n    raise type('Own', (Exception,), dict(__str__=5))",
+    ),
     "a host program that exits": (
         kernel("pass", host="raise SystemExit(0)"),
         "bench 'k' raised SystemExit: 0 at simulated time {time}.\n"

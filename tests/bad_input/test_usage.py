@@ -88,6 +88,11 @@ FILES = {
         "bench file 'b.py' must run to its end, but it raised ModuleNotFoundError: No module named 'no_such_module'.\n"
         '  File "{here}/b.py", line 1, in <module>\n    import no_such_module',
     ),
+    "class Own(Exception):\n    def __str__(self): raise SystemExit(0)\nraise Own": (
+        6,
+        "bench file 'b.py' must run to its end, but it raised Own: <exception str() failed>.\n"
+        '  File "{here}/b.py", line 3, in <module>\n    raise Own',
+    ),
     "raise SystemExit(0)": (
         6,
         "bench file 'b.py' must run to its end, but it raised SystemExit: 0.\n"

@@ -73,6 +73,13 @@ def test_a_failing_import_is_left_out_in_one_line(site: Site) -> None:
     ]
 
 
+def test_an_error_without_words_leaves_its_plugin_out_too(site: Site) -> None:
+    """What a plug-in raises may itself raise when it is asked what it says."""
+    site.distribution("broken", "0.3", "broken", "raise type('Own', (BaseException,), {'__str__': exit})")
+    told = [str(failure) for failure in load_plugins().failures if failure.provider.plugin == "broken"]
+    assert told == ["plug-in 'broken' (broken 0.3) is left out: Own: <exception str() failed>"]
+
+
 def test_a_hook_that_raises_is_left_out_too(site: Site) -> None:
     """A plug-in whose hook raises gives nothing, not half of its entries."""
     source = COMPONENT.format(name="half.sfu") + "\ndef kernbench_benches():\n    raise ValueError('bad')\n"
