@@ -189,10 +189,12 @@ def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
         section: Any = data
         for key in owner:
             section = section[key]
+        if not isinstance(section["impl"], str):
+            continue  # whoever compiles the configuration says so
         try:
             declared = catalogue.declared(section["impl"])
         except (UsageError, PluginError):
-            continue  # whoever compiles the configuration says so
+            continue  # and this
         given = {path[-1] for path in config.inherited if path[:-2] == owner}
         dropped = lacking(declared, given, section["params"])
         if dropped:

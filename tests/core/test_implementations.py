@@ -100,6 +100,16 @@ def test_a_settled_configuration_holds_what_is_used() -> None:
     assert again.warnings == ()
 
 
+@pytest.mark.parametrize("wrong", ["impl=0.5", "impl=[a]", "impl.deeper=1", "impl=null"])
+def test_an_implementation_that_is_no_text_is_left_to_the_compiler(wrong: str) -> None:
+    """It is no name that could be looked up; the parameters stay as they are."""
+    written = config(f"components.pe_gemm.{wrong}")
+    assert settle(written, Catalogue()).data == written.data
+    with pytest.raises(ConfigError) as caught:
+        compiled(f"components.pe_gemm.{wrong}")
+    assert "components.pe_gemm.impl must be text, not " in caught.value.problems[0]
+
+
 def test_an_unknown_implementation_is_left_to_the_compiler() -> None:
     """Settling says nothing of it, and drops nothing."""
     found = settle(config("components.pe_gemm.impl=test.nothing"), Catalogue())
