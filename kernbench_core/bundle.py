@@ -5,6 +5,7 @@ A bundle is a compressed tar archive of plain files. Equal runs give equal bytes
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -99,7 +100,7 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
 def _unpack(path: Path, folder: Path) -> None:
     left = _MOST_BYTES
     try:
-        with tarfile.open(path, "r|gz") as archive:
+        with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
             for number, entry in enumerate(archive):
                 left -= entry.size
                 _check(path, entry, number, left)
@@ -109,7 +110,9 @@ def _unpack(path: Path, folder: Path) -> None:
                 assert source is not None
                 with target.open("xb") as file:
                     _copy(source, file)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+            while whole.read(_BLOCK):
+                pass  # the checksum stands at the end
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UsageError(f"bundle {str(path)!r} must be whole, but reading it failed with {str(error)!r}.") from None
     except FileExistsError as error:
         raise UsageError(f"bundle {str(path)!r} must hold each file once, not {Path(error.filename).name!r}.") from None

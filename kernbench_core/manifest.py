@@ -95,7 +95,7 @@ def read_manifest(path: Path) -> Manifest:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"manifest {str(path)!r} must be a readable file: {error.strerror}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"manifest {str(path)!r} must be JSON; give the manifest.json of a run's --out.") from None
     if isinstance(found, dict) and isinstance(found.get("manifest"), dict):
         found = found["manifest"]
@@ -126,6 +126,8 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     for name, (kind, must_be) in _FORMS.items():
         if name in found and not isinstance(found[name], kind):
             yield f"{name} is {found[name]!r}, not {must_be}"
+    if isinstance(found["seed"], int) and found["seed"] < 0:
+        yield f"seed is {found['seed']}, not an integer of at least 0"
     race_by = found.get("race_by", RACE_BY[0])
     if isinstance(race_by, str) and race_by not in RACE_BY:
         yield f"race_by is {race_by!r}, not {' or '.join(map(repr, RACE_BY))}"
@@ -149,7 +151,8 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _texts(entry: Mapping[str, Any], *names: str) -> bool:
-    return all(isinstance(entry.get(name), str) for name in names)
+    """Return whether all these are texts; one with a NUL could not be the name of a file."""
+    return all(isinstance(entry.get(name), str) and "\0" not in entry[name] + name for name in names)
 
 
 def _one_name(bench: Mapping[str, Any]) -> bool:

@@ -64,14 +64,14 @@ def _written(path: Path, shown: str) -> frozenset[str]:
         found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         files: Any = found["files"] if found["schema"] == SCHEMA else None
         names = {str(name): str(sha256) for name, sha256 in files.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise UsageError(
             f"--out must name a new folder, an empty one, or one that a run wrote, not {shown}, which holds other "
             "things; give another one."
         ) from None
     for name, sha256 in names.items():
         file = path / name
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
             raise UsageError(f"--out must be a folder as a run wrote it, but the manifest in {shown} names {name!r}.")
         if file.is_file() and _sha256(file) != sha256:
             raise UsageError(

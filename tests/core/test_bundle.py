@@ -129,7 +129,7 @@ def test_a_bundle_that_is_damaged_is_a_sentence(toy: ModuleType, tmp_path: Path)
     whole = made(toy, tmp_path / "one")
     data = whole.read_bytes()
     start = f"bundle {str(whole)!r} must "
-    for damaged in (data[:-40], data[:200], data[:100] + b"\0" * 40 + data[140:], b"\x1f\x8b"):
+    for damaged in (data[:-40], data[:200], data[:100] + b"\0" * 40 + data[140:], b"\x1f\x8b", data[:-8] + b"\0" * 8):
         whole.write_bytes(damaged)
         with pytest.raises(UsageError) as caught:
             rerun(whole, plugins=toy.plugins)

@@ -66,6 +66,7 @@ def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
     [
         (None, "manifest {path!r} must be a readable file: No such file or directory."),
         ("{", "manifest {path!r} must be JSON; give the manifest.json of a run's --out."),
+        ("[" * 99999, "manifest {path!r} must be JSON; give the manifest.json of a run's --out."),
         ("[]", "manifest {path!r} must have schema 'kernbench.manifest/1', not None."),
         ('{"schema": "x"}', "manifest {path!r} must have schema 'kernbench.manifest/1', not 'x'."),
     ],
@@ -88,6 +89,31 @@ def test_a_manifest_that_is_not_whole_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read_manifest(tmp_path / "m.json")
     assert str(caught.value) == f"manifest {str(tmp_path / 'm.json')!r} must hold seed, limits; it is not whole."
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("seed", -1, "seed is -1, not an integer of at least 0"),
+        (
+            "bench",
+            {"file": "a\0", "sha256": ""},
+            "bench is {'file': 'a\\x00', 'sha256': ''}, not a name, a function, or a file with its sha256",
+        ),
+        (
+            "bench",
+            {"file": "a", "sha256": "", "modules": {"b\0": ""}},
+            "bench.modules is {'b\\x00': ''}, not SHA-256 by file",
+        ),
+    ],
+)
+def test_a_value_that_no_run_has_is_a_sentence(tmp_path: Path, field: str, value: object, told: str) -> None:
+    """Of the right type, and yet none that could be used."""
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps({**MANIFEST.to_json(), field: value}))
+    with pytest.raises(UsageError) as caught:
+        read_manifest(path)
+    assert str(caught.value) == f"manifest {str(path)!r} must be as a run wrote it, but {told}."
 
 
 def test_arrays_are_named_by_the_hash_of_their_file(tmp_path: Path) -> None:

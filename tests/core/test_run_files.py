@@ -48,7 +48,7 @@ def test_the_current_folder_and_those_above_are_refused(toy: ModuleType, folder:
     )
 
 
-@pytest.mark.parametrize("manifest", [None, "{", "[]", "{}", '{"schema": "kernbench.manifest/1"}'])
+@pytest.mark.parametrize("manifest", [None, "{", "[" * 99999, "[]", "{}", '{"schema": "kernbench.manifest/1"}'])
 def test_a_folder_that_no_run_wrote_is_refused(toy: ModuleType, folder: Path, manifest: str | None) -> None:
     """Without a manifest, and with one that no run put there."""
     (folder / "o").mkdir()
@@ -109,7 +109,7 @@ def test_a_file_in_the_way_is_refused(toy: ModuleType, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["../precious.txt", "/etc/hostname"])
+@pytest.mark.parametrize("name", ["../precious.txt", "/etc/hostname", "a\0b"])
 def test_a_manifest_that_names_files_elsewhere_is_refused(toy: ModuleType, folder: Path, name: str) -> None:
     """It would have them deleted."""
     run("toy", "one", out="o", plugins=toy.plugins)
