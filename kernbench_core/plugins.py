@@ -82,7 +82,7 @@ class Plugins:
 
 
 class _HookRaised(Exception):
-    """A hook made an entry that says itself what is wrong with it."""
+    """A hook made what is no entry, or an entry that says itself what is wrong with it."""
 
 
 class _HookManager(pluggy.PluginManager):
@@ -166,6 +166,9 @@ def _collect(source: PluginSource, module: ModuleType, failures: list[Failure]) 
             raise _HookRaised(str(error)) from error
         collected[kind] = []
         for entry in (entry for entries in returned for entry in entries):
+            if kind != "algorithms" and not isinstance(entry, _OFFERS[kind][0]):
+                expected = _OFFERS[kind][0].__name__
+                raise _HookRaised(f"{hookspecs.PREFIX}{kind} must return {expected} objects, not {entry!r}")
             try:
                 collected[kind].append(_checked(source, kind, entry))
             except PluginError as error:

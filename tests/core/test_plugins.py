@@ -153,7 +153,6 @@ def test_components_carry_the_vendor(site: Site) -> None:
     [
         ("BenchEntry('g', 'm.f')", "must write the target of bench 'g' as 'module:attr', not 'm.f'."),
         ("BenchEntry('G g', 'm:f')", "must name its benches in lower-case letters, digits, '-' and '_', not 'G g'."),
-        ("'gemm'", "must return BenchEntry objects from kernbench_benches, not 'gemm'."),
     ],
 )
 def test_a_bad_entry_is_a_sentence(site: Site, returned: str, sentence: str) -> None:
@@ -162,6 +161,19 @@ def test_a_bad_entry_is_a_sentence(site: Site, returned: str, sentence: str) -> 
     with pytest.raises(PluginError) as caught:
         load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
     assert str(caught.value) == f"plug-in 'bad' (bad_plugin (source tree)) {sentence}"
+
+
+@pytest.mark.parametrize("returned", ["['gemm']", "'gemm'", "iter(['gemm'])"])
+def test_what_is_no_entry_leaves_its_plugin_out(site: Site, returned: str) -> None:
+    """As a hook that raises does: everything else goes on."""
+    source = COMPONENT.format(name="bad.sfu") + f"\ndef kernbench_benches():\n    return {returned}\n"
+    plugins = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
+    told = "gemm" if returned != "'gemm'" else "g"
+    assert [str(failure) for failure in plugins.failures] == [
+        "plug-in 'bad' (bad_plugin (source tree)) is left out: kernbench_benches must return BenchEntry objects, not "
+        f"{told!r}"
+    ]
+    assert list(plugins.components) == []
 
 
 def test_the_order_of_loading_changes_nothing(site: Site) -> None:
