@@ -41,7 +41,8 @@ def make_console(stream: TextIO) -> Console:
     """Return a console for `stream`: colours and the window's width in a terminal, plain wide text elsewhere."""
     if stream.isatty():
         return ShowingConsole(file=stream, highlight=False, markup=False, emoji=False)
-    width = int(os.environ.get("COLUMNS") or _PLAIN_WIDTH)
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else _PLAIN_WIDTH
     return ShowingConsole(
         file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 
 from kernbench_core.errors import first_of
 from kernbench_core.plugins import Plugins, load_plugins
@@ -22,7 +23,8 @@ class Shell:
     def plugins(self) -> Plugins:
         """The plug-ins; the first call loads them and warns, in one line each, of those left out."""
         if self._plugins is None:
-            self._plugins = load_plugins()
+            with redirect_stdout(sys.stderr):  # what a plug-in prints is no result
+                self._plugins = load_plugins()
         if not self._warned:
             self._warned = True
             for failure in self._plugins.failures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -251,6 +252,35 @@ def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.Capt
     assert "toy_parts" not in sys.modules
     assert call(toy, "hello", "you") == 0
     assert capsys.readouterr().out == "hello you\n"
+
+
+def test_what_a_plugin_prints_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It goes to stderr, so that --json stays one object."""
+
+    class Chatty:
+        name, version = "chatty", "1.0"
+
+    (tmp_path / "chatty_plugin.py").write_text("print('hello')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = importlib.metadata.EntryPoint("chatty", "chatty_plugin", "kernbench")._for(Chatty())  # type: ignore[attr-defined]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+    assert main(("list", "--json")) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["benches"], err) == ([], "hello\n")
+
+
+@pytest.mark.parametrize("columns", ["0", "abc", "-5", ""])
+def test_a_width_that_is_none_is_not_used(
+    toy: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+) -> None:
+    """COLUMNS may hold anything; then output is as wide as without it."""
+    call(toy, "components")
+    usual = capsys.readouterr().out
+    assert usual
+    monkeypatch.setenv("COLUMNS", columns)
+    assert (call(toy, "components"), capsys.readouterr().out) == (0, usual)
 
 
 def test_version(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
