@@ -21,7 +21,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from kernbench_core import __version__
-from kernbench_core.alarm import INTERRUPTS, Terminated
+from kernbench_core.alarm import INTERRUPTS, Terminated, Termination
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.probe import probe
 from kernbench_core.cli.process import own_process, terminable
@@ -86,7 +86,7 @@ class PluginGroup(click.RichGroup):
         """Carry out the command; PluginError for what one of a plug-in raises that is no error of ours or of click."""
         try:
             return super().invoke(ctx)
-        except (KernbenchError, click.ClickException, Exit, click.Abort, BrokenPipeError, MemoryError):
+        except (KernbenchError, click.ClickException, Exit, click.Abort, MemoryError):
             raise
         except Terminated:
             raise SystemExit(_TERMINATED) from None  # click tells of every other KeyboardInterrupt
@@ -140,7 +140,7 @@ def _main(given: list[str], plugins: Plugins | None) -> int:
                 sys.stdout.write("".join(f"error: {problem}\n" for problem in closed))
             return shell.fail(2, *closed)
         with terminable() as termination:
-            code = _run(shell, given)
+            code = _run(shell, given, termination)
         if code == _INTERRUPTED and termination.came:
             code = _TERMINATED
         if streams.fault is not None:
@@ -149,7 +149,7 @@ def _main(given: list[str], plugins: Plugins | None) -> int:
         return code
 
 
-def _run(shell: Shell, given: list[str]) -> int:
+def _run(shell: Shell, given: list[str], termination: Termination) -> int:
     """Run a command line; return its exit code, its error told."""
     try:
         look = None if sys.stdout.isatty() else {"theme": "default-slim"}
@@ -159,9 +159,12 @@ def _run(shell: Shell, given: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except SystemExit as stop:
         # click exits by itself in one case: help for a bare `kernbench` (2).
-        return stop.code if stop.code in (2, _TERMINATED) else _told(shell, stop)
+        if stop.code == _TERMINATED:
+            return _told(shell, Terminated())
+        return 2 if stop.code == 2 else _told(shell, stop)
     except BaseException as error:
-        return _told(shell, error)
+        interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
+        return _told(shell, Terminated() if interrupted and termination.came else error)
 
 
 @contextmanager
@@ -199,6 +202,8 @@ def _told(shell: Shell, error: BaseException) -> int:
         told = f" ({error})" if str(error) else ""
         error.__traceback__ = None  # its frames may hold most of what there is
         return shell.fail(LimitError.exit_code, f"the memory of this process is exhausted{told}; {OUT_OF_MEMORY}")
+    if isinstance(error, Terminated):
+        return shell.fail(_TERMINATED, "terminated.")
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return shell.fail(_INTERRUPTED, "interrupted.")
     if isinstance(error, OSError) and error.errno in _REFUSALS:

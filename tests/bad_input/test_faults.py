@@ -26,7 +26,7 @@ def fail(place):
     if where == place:
         raise {"ValueError": ValueError, "SystemExit": SystemExit, "KeyboardInterrupt": KeyboardInterrupt,
                "GeneratorExit": GeneratorExit, "CancelledError": asyncio.CancelledError, "MemoryError": MemoryError,
-               "RecursionError": RecursionError, "Own": Own}[how]("mine")
+               "RecursionError": RecursionError, "BrokenPipeError": BrokenPipeError, "Own": Own}[how]("mine")
 
 fail("import")
 
@@ -147,6 +147,13 @@ def test_what_is_raised_is_the_fault_of_who_raised_it(
     assert (outcome.code, outcome.out, outcome.left) == (6, "", frozenset())
     if place in ("__init__", "connect"):
         assert outcome.err.endswith("\nThe model is of acme 1.5.\n")
+
+
+def test_a_broken_pipe_of_a_command_is_its_own(folder: Any, acme: Callable[[str, str], Plugins]) -> None:
+    """That of standard output never comes so far."""
+    outcome = folder.call("acme", plugins=acme("command", "BrokenPipeError"))
+    assert outcome.err.startswith("error: command 'acme' of acme 1.5 raised BrokenPipeError: mine.\n")
+    assert outcome.code == 6
 
 
 @pytest.mark.parametrize("how", RAISED)
