@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
 from kernbench_core.terminal import shown
 
@@ -193,7 +194,7 @@ def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str
     from kernbench_core.progress import ProgressDisplay
 
     prints = redirect_stdout(sys.stderr) if options["as_json"] else nullcontext()
-    with ProgressDisplay(title, enabled=not options["quiet"]) as display, prints:
+    with ProgressDisplay(title, enabled=not options["quiet"]) as display, own_streams(), prints:
         return carry_out(display.update)
 
 

@@ -35,6 +35,14 @@ class _Sink(io.FileIO):
         return memoryview(data).nbytes
 
 
+class _Lasting(io.TextIOWrapper):
+    """A stream that a program which closes it does not take away from the command."""
+
+    def close(self) -> None:
+        """Write what is left to write."""
+        self.flush()
+
+
 @attrs.define
 class Streams:
     """What became of the streams of a command."""
@@ -99,6 +107,16 @@ def lasting_streams() -> Iterator[Streams]:
         sys.stdout, sys.stderr = out, err
 
 
+@contextmanager
+def own_streams() -> Iterator[None]:
+    """Have standard output and error after the block as before it, whatever a program in it puts in their place."""
+    out, err = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
 def _lasting(stream: TextIO) -> tuple[TextIO, _Sink | None]:
     """Return a stream that writes where `stream` does; one that somebody put there in place of Python's own stays."""
     buffer = getattr(stream, "buffer", None)
@@ -107,7 +125,7 @@ def _lasting(stream: TextIO) -> tuple[TextIO, _Sink | None]:
         return stream, None
     stream.flush()
     sink = _Sink(raw.fileno())
-    made = io.TextIOWrapper(
+    made = _Lasting(
         sink if raw is buffer else io.BufferedWriter(sink),  # type: ignore[type-var]  # a raw stream will do
         encoding=stream.encoding,
         errors=stream.errors,

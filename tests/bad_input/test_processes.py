@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -124,6 +125,35 @@ def test_signals_end_a_run_with_what_was_done(
     assert (process.returncode, err) == (code, "")
     assert "\ninterrupted: everything here covers only what ran\n" in out
     assert folder.files() == {"k.py", "started"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted."), (signal.SIGTERM, 143, "terminated.")],
+    ids=["SIGINT", "SIGTERM"],
+)  # fmt: skip
+def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals, code: int, word: str) -> None:
+    """In a sentence, and in the object of --json, with the exit code of the process."""
+    folder.write("slow.py", "import time\nopen('started', 'w').close()\ntime.sleep(1000)\n")
+    process = folder.start("run", "slow.py", "--topology", "tiny", "--json")
+    _wait_for(folder.path / "started")
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=240)
+    assert (process.returncode, err.strip()) == (code, f"error: {word}")
+    assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": code, "problems": [word]}
+
+
+@pytest.mark.parametrize("json_option", [(), ("--json",)])
+@pytest.mark.parametrize(
+    "lost",
+    ["sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None", "sys.stdout = open(os.devnull, 'w')"],
+)
+def test_a_program_does_not_take_the_streams_away(folder: Any, lost: str, json_option: tuple[str, ...]) -> None:
+    """The result is printed, whatever it did to sys.stdout."""
+    folder.write("lost.py", f"import os, sys\ndef bench(rt):\n    {lost}\n    rt.copy_to_host(rt.zeros((64,)))\n")
+    process = folder.start("run", "lost.py", "--topology", "tiny", "-q", *json_option)
+    out, err = process.communicate(timeout=240)
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["bench"] == "lost" if json_option else out.startswith("lost on tiny: ")
 
 
 def test_want_of_memory_is_a_limit(folder: Any) -> None:
