@@ -17,12 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernbench_core.errors import LimitError
+from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.lifeline import adopt_orphans, end_with
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
 GRACE_S = 2.0
 _PATIENCE_S = 2.0
+#: How long a process may take from the end of its command to its own.
+_END_S = 5.0
+#: What it reports at the end of its command.
+_DONE, _VERDICT, _RAISED = b"\nended with %d\n", re.compile(rb"\nended with (\d+)\n"), b"\nraised\n"
 _LOOK_S = 0.05
 _FROM_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group has it already
 _HEAD = "Timeout ("
@@ -41,10 +45,14 @@ def report_to(file: int) -> None:
 
 def arm(timeout_s: float) -> None:
     """Begin a limit: `GRACE_S` after it this process ends, unless `disarm` comes first or nobody would tell why."""
+    _arm(timeout_s + GRACE_S)
+
+
+def _arm(wait_s: float) -> None:
     if _report is not None:
         import faulthandler
 
-        faulthandler.dump_traceback_later(timeout_s + GRACE_S, exit=True, file=_report)
+        faulthandler.dump_traceback_later(wait_s, exit=True, file=_report)
 
 
 def disarm() -> None:
@@ -59,8 +67,7 @@ def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
     """Return the error that a report tells of, of a process with this limit; None where it ended otherwise."""
     if _HEAD not in report:
         return None
-    frames = _FRAME.findall(report.rpartition("Thread ")[2])  # the main thread is written last
-    line = next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
+    line = _line_in(report)
     where = f" in {line}" if line else ""
     return LimitError(
         f"the run reached its limit of {limit_s:g} s of wall time{where}, in code that never returned to Python; raise "
@@ -68,16 +75,23 @@ def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
     )
 
 
-def supervised(body: Callable[[], int], limit_s: float) -> int:
-    """Call `body` in a child of this process, and return its result there, and here the child's exit code.
+def _line_in(report: str) -> str | None:
+    """Return the innermost line of somebody else's code that the main thread was in."""
+    frames = _FRAME.findall(report.rpartition("Thread ")[2])  # the main thread is written last
+    return next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
+
+
+def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], None]) -> int:
+    """Call `body` in a child of this process, and return its result there and here.
 
     `limit_s` is the limit on wall time that the body keeps to, for the sentence.
 
     Both are in one process group with one terminal, and signals sent to this process reach the child. Where the child
-    is ended for its limit, nothing that it started is left.
+    is ended, for its limit or because it does not come to its end behind the body, nothing that it started is left.
 
     Raises:
         LimitError: the child's limit was reached in code that never returned to Python.
+        KernelError: the child was ended by the program in it.
     """
     import tempfile
 
@@ -91,18 +105,47 @@ def supervised(body: Callable[[], int], limit_s: float) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, usual)
         end_with(parent)
-        report_to(report.fileno())
-        return body()
+        report_to(os.dup(report.fileno()))  # open until the process ends
+        try:
+            code = body()
+        except BaseException:
+            os.write(report.fileno(), _RAISED)
+            raise
+        os.write(report.fileno(), _DONE % code)
+        _arm(_END_S)  # for what it runs at its very end
+        return code
     adopt_orphans()
     status = _wait(child, {*forwarded, signal.SIGCHLD})
     report.seek(0)
-    found = ended_by_limit(report.read().decode(errors="replace"), limit_s)
-    if found is not None:
+    return _verdict(report.read(), status, limit_s, warn)
+
+
+def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], None]) -> int:
+    """Return the exit code of a child that left this report and this status; raise what `supervised` does."""
+    text = report.decode(errors="replace")
+    done = _VERDICT.search(report)
+    if done is not None and _HEAD in text:
+        _end_orphans()
+        line = _line_in(text)
+        if line is not None:
+            warn(
+                f"the program was still in {line} {_END_S:g} s after the end, and ended with the command; let what it "
+                "registers with atexit, and what its objects do in __del__, come to an end."
+            )
+    elif (found := ended_by_limit(text, limit_s)) is not None:
         _end_orphans()
         raise found
-    if os.WIFSIGNALED(status):
+    elif os.WIFSIGNALED(status):
         _end_likewise(os.WTERMSIG(status))
-    return os.waitstatus_to_exitcode(status)
+    if done is not None:
+        return int(done[1])
+    code = os.waitstatus_to_exitcode(status)
+    if report.endswith(_RAISED):
+        return code
+    raise KernelError(
+        f"the program ended the process with exit code {code} before the command had come to its end; return or raise "
+        "instead of os._exit."
+    )
 
 
 def _wait(child: int, signals: set[signal.Signals]) -> int:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from kernbench_core.alarm import Termination
 from kernbench_core.cli.shell import Shell
-from kernbench_core.errors import LimitError
+from kernbench_core.errors import KernelError, LimitError
 
 #: How long threads that a program left running may take to end, in s.
 _PATIENCE_S = 2.0
@@ -23,7 +23,7 @@ def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[B
     """Carry out a command that is all that this process does; return its exit code.
 
     With --timeout among what is `given`, `body` is called in a child of this process, which `tell`s of it where it had
-    to be ended. Without, it is called here.
+    to be ended, or where the program in it ended it. Without, it is called here.
     """
     limit_s = _limit_s(given)
     if limit_s is None or not hasattr(os, "fork"):
@@ -31,8 +31,8 @@ def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[B
     from kernbench_core.supervision import supervised
 
     try:
-        return supervised(lambda: _threads_end(body()), limit_s)
-    except LimitError as error:
+        return supervised(lambda: _threads_end(body()), limit_s, Shell().warn)
+    except (LimitError, KernelError) as error:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K\x1b[?25h")  # a progress line may stand there, and the cursor be hidden
         return tell(error)

@@ -186,6 +186,38 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
     assert (process.returncode, out.startswith("k on tiny: ")) == (0, True)
 
 
+@pytest.mark.parametrize(
+    "last", ["import atexit\natexit.register(forever)", "class Last:\n    __del__ = forever\nlast = Last()"]
+)
+def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(folder: Any, last: str) -> None:
+    """The result stands; a warning says where it was."""
+    loop = "def forever(*_):\n    while True:\n        pass\n"
+    folder.write("last.py", f"{loop}{last}\ndef bench(rt):\n    rt.copy_to_host(rt.zeros((64,)))\n")
+    process = folder.start("run", "last.py", "--topology", "tiny", "-q", "--timeout", "1000 s")
+    out, err = process.communicate(timeout=240)
+    where = f"{folder.path}/last.py"
+    assert err in [
+        f"warning: the program was still in {where}:{line} 5 s after the end, and ended with the command; "
+        "let what it registers with atexit, and what its objects do in __del__, come to an end.\n"
+        for line in (2, 3)
+    ]
+    assert (process.returncode, out.startswith("last on tiny: ")) == (0, True)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int) -> None:
+    """With a limit, whose keeper sees it: 0 would say that the result is right."""
+    folder.write("end.py", f"import os\ndef bench(rt):\n    os._exit({code})\n")
+    process = folder.start("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
+    out, err = process.communicate(timeout=240)
+    told = (
+        f"the program ended the process with exit code {code} before the command had come to its end; return or raise "
+        "instead of os._exit."
+    )
+    assert (process.returncode, err) == (6, f"error: {told}\n")
+    assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": 6, "problems": [told]}
+
+
 def _wait_for(path: Path) -> None:
     deadline = time.monotonic() + 240
     while not path.exists():
