@@ -104,7 +104,7 @@ class Alarm:
         if self._timeout_s is not None:
             supervision.disarm()
             if self._rings:
-                self._raise_soon(None)
+                self._take_back()
         if self._rings and signal.SIGALRM in self._replaced and signal.SIGALRM in signal.sigpending():
             signal.sigwait({signal.SIGALRM})  # the program blocks it; let through later, it would end the process
         for number, handler in self._replaced.items():
@@ -133,14 +133,24 @@ class Alarm:
         if number in self._replaced and heard and signal.getsignal(number) == self._on_signal:
             signal.pthread_kill(self._thread_id, number)
         else:
-            self._raise_soon(WallTimeExceeded)
+            self._raise_soon()
 
-    def _raise_soon(self, error: type[BaseException] | None) -> None:
-        """Raise at the next line of Python of the thread that entered; None takes back what was not raised yet."""
+    def _raise_soon(self) -> None:
+        """Raise WallTimeExceeded at the next line of Python of the thread that entered."""
         import ctypes
 
-        what = None if error is None else ctypes.py_object(error)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread_id), what)
+        thread = ctypes.c_ulong(self._thread_id)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(WallTimeExceeded))
+
+    def _take_back(self) -> None:
+        """Have what was not raised yet raised here, in the thread that entered.
+
+        Replacing it by nothing would leave CPython 3.11 looking for it at every call, and any function that is profiled
+        or traced afterwards would never end.
+        """
+        with contextlib.suppress(WallTimeExceeded):
+            while True:
+                self._raise_soon()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         handler = self._replaced.get(number)

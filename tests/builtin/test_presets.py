@@ -92,7 +92,6 @@ def test_what_a_model_takes_by_default_is_what_the_presets_give_it(graphs: dict[
             assert dict(node.params) == defaults, node.kind
 
 
-@pytest.mark.slow  # seen without end at the end of a whole run: counting calls there is to be understood first
 def test_the_largest_preset_compiles_in_a_third_of_a_second(plugins: Plugins, graphs: dict[str, Graph]) -> None:
     """An edge takes 8 calls, whatever the size: 260 thousand for 512 PEs."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -279,6 +280,24 @@ def test_a_program_that_defends_itself_is_interrupted_all_the_same(
     assert capsys.readouterr().err == ""
     assert (signal.getsignal(signal.SIGALRM), sys.unraisablehook) == (signal.SIG_DFL, hook)
     time.sleep(0)  # nothing is still to be raised
+
+
+def test_functions_can_be_profiled_after_a_limit_was_over() -> None:
+    """What interrupts is taken back whole: CPython 3.11 would never leave a profiled function if something were left."""
+    profiled = """if True:
+        import signal, sys, time
+        from kernbench_core.alarm import Alarm, WallTimeExceeded
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        with Alarm(0.01):
+            try:
+                time.sleep(0.5)
+            except WallTimeExceeded:
+                print("swallowed")
+        sys.setprofile(lambda *_: None)
+        print(max([1], key=lambda number: number))
+    """
+    done = subprocess.run([sys.executable, "-c", profiled], capture_output=True, text=True, timeout=60.0)
+    assert (done.stdout, done.stderr, done.returncode) == ("swallowed\n1\n", "", 0)
 
 
 def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
