@@ -18,6 +18,7 @@ def canonical(thing: Any) -> bytes:
 
     Understands None, bool, int, float, str, bytes, types, enums, sequences, mappings (sorted by encoded key), numpy
     arrays and scalars, attrs objects; of values their shape and dtype. Anything else is encoded by its type's name.
+    A class that says `CANONICAL_NAME` goes by that name, so that its own may change and hashes stay.
     """
     if thing is None:
         return b"n"
@@ -39,9 +40,9 @@ def canonical(thing: Any) -> bytes:
 
 def _canonical_object(thing: Any, kind: type) -> bytes:
     if isinstance(thing, type):
-        return _framed(b"T", thing.__name__.encode())
+        return _framed(b"T", _name(thing).encode())
     if isinstance(thing, Enum):
-        return _framed(b"e", f"{kind.__name__}.{thing.name}".encode())
+        return _framed(b"e", f"{_name(kind)}.{thing.name}".encode())
     if isinstance(thing, np.ndarray | np.generic):
         data = np.asarray(thing)
         return _framed(b"a", canonical((data.dtype.name, data.shape)) + data.tobytes())
@@ -52,8 +53,12 @@ def _canonical_object(thing: Any, kind: type) -> bytes:
         return _framed(b"{", b"".join(k + v for k, v in pairs))
     if has(kind):
         inner = tuple(getattr(thing, f.name) for f in fields(kind))
-        return _framed(b"o", canonical(kind.__name__) + canonical(inner))
-    return _framed(b"?", kind.__name__.encode())
+        return _framed(b"o", canonical(_name(kind)) + canonical(inner))
+    return _framed(b"?", _name(kind).encode())
+
+
+def _name(kind: type) -> str:
+    return str(getattr(kind, "CANONICAL_NAME", kind.__name__))
 
 
 def _framed(tag: bytes, content: bytes) -> bytes:

@@ -7,6 +7,7 @@ another: byte `i` of them lies at `base + (i // row_bytes) * pitch + i % row_byt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 from attrs import frozen
 
@@ -16,6 +17,8 @@ Pair = tuple["Region", "Region"]
 @frozen(cache_hash=True)
 class Region:
     """A strided byte descriptor: `rows` runs of `row_bytes` bytes from `base`, `pitch` bytes apart."""
+
+    CANONICAL_NAME: ClassVar = "Region"
 
     base: int
     row_bytes: int
