@@ -12,6 +12,9 @@ BIN := $(VENV)/bin
 PINS := $(CURDIR)/constraints.txt
 INSTALL := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint $(PINS) --editable
 
+# The suite starts hundreds of processes: each reads what the first has compiled, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-all golden lint clean
 
 demo: $(VENV)/.installed
