@@ -1,4 +1,8 @@
-"""The whole command on the real machine: streams, exit codes, files, interrupts, the same bytes every time."""
+"""The whole command on the real machine: streams, exit codes, files, interrupts, the same bytes every time.
+
+Where the process itself matters, or once for each command, it is one of its own; what else is asked of the same
+command is asked in this one.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins
 
 REPO = Path(__file__).parents[1]
 COMMAND = (
@@ -39,6 +46,9 @@ def bench(rt, how: str = ""):
 '''
 
 
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
 def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPO), **more}
 
@@ -48,15 +58,26 @@ def kernbench(*args: str, cwd: Path | None = None, **more: str) -> subprocess.Co
     return subprocess.run(command, cwd=cwd, env=environment(**more), capture_output=True, text=True, check=False)
 
 
-def as_json(*args: str, **more: str) -> Any:
-    done = kernbench("run", *args, "--json", **more)
+def as_json(run: Run, *args: str, **more: str) -> Any:
+    done = run("run", *args, "--json", **more)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
 
+@pytest.fixture
+def inside(capfd: pytest.CaptureFixture[str], plugins: Plugins) -> Run:
+    """Give a function that does what `kernbench` does, in this process."""
+
+    def call(*args: str) -> subprocess.CompletedProcess[str]:
+        code = main(args, plugins)
+        return subprocess.CompletedProcess(args, code, *capfd.readouterr())
+
+    return call
+
+
 def test_gemm_is_timed_and_right() -> None:
     """One object: phases sum to the total, data verified, something busy, something not modelled."""
-    found = as_json(*SMALL, "--verify-data")
+    found = as_json(kernbench, *SMALL, "--verify-data")
     assert found["schema"] == "kernbench.run/1"
     assert found["verified"] is True
     assert 0 <= found["max_abs_error"] < 0.1
@@ -67,34 +88,34 @@ def test_gemm_is_timed_and_right() -> None:
     assert len(found["op_log_sha256"]) == 64
 
 
-def test_the_op_log_depends_on_nothing_but_the_inputs(tmp_path: Path) -> None:
+def test_the_op_log_depends_on_nothing_but_the_inputs(tmp_path: Path, inside: Run) -> None:
     """Hash seed, tracing and verification change no bit of the log."""
     hashes = {
-        as_json(*SMALL, PYTHONHASHSEED="1")["op_log_sha256"],
-        as_json(*SMALL, "--verify-data", PYTHONHASHSEED="2")["op_log_sha256"],
-        as_json(*SMALL, "--trace", str(tmp_path / "t.json"))["op_log_sha256"],
+        as_json(kernbench, *SMALL, PYTHONHASHSEED="1")["op_log_sha256"],
+        as_json(kernbench, *SMALL, "--verify-data", PYTHONHASHSEED="2")["op_log_sha256"],
+        as_json(inside, *SMALL, "--trace", str(tmp_path / "t.json"))["op_log_sha256"],
     }
     assert len(hashes) == 1
 
 
-def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path) -> None:
-    """A compressed trace is the same file every time, and Chrome JSON."""
-    for name in ("a.json.gz", "b.json.gz"):
-        as_json(*SMALL, "--trace", str(tmp_path / name))
+def test_traces_of_equal_runs_are_equal_bytes(tmp_path: Path, inside: Run) -> None:
+    """A compressed trace is the same file every time, in another process too, and Chrome JSON."""
+    for run, name in ((kernbench, "a.json.gz"), (inside, "b.json.gz")):
+        as_json(run, *SMALL, "--trace", str(tmp_path / name))
     first = (tmp_path / "a.json.gz").read_bytes()
     assert first == (tmp_path / "b.json.gz").read_bytes()
     events = json.loads(gzip.decompress(first))["traceEvents"]
     assert {event["ph"] for event in events} == {"M", "X"}
 
 
-def test_out_can_be_run_again(tmp_path: Path) -> None:
+def test_out_can_be_run_again(tmp_path: Path, inside: Run) -> None:
     """A manifest with its .npy inputs gives the same op log, after the inputs themselves are gone."""
     rng = np.random.default_rng(1)
     for name, shape in (("a", (64, 32)), ("b", (32, 48))):
         np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
     out = tmp_path / "out"
     files = ("-p", f"a={tmp_path / 'a.npy'}", "-p", f"b={tmp_path / 'b.npy'}")
-    found = as_json(*SMALL, *files, "--out", str(out), "--verify-data")
+    found = as_json(inside, *SMALL, *files, "--out", str(out), "--verify-data")
     assert found["verified"] is True
     (tmp_path / "a.npy").unlink()
     done = kernbench("rerun", str(out / "manifest.json"), cwd=tmp_path)
@@ -102,15 +123,15 @@ def test_out_can_be_run_again(tmp_path: Path) -> None:
     assert done.stdout == f"same op log: {found['op_log_sha256']} ({found['ops']} ops)\n"
     path = out / "manifest.json"
     path.write_text(path.read_text().replace('"tile_k": 16', '"tile_k": 32'))
-    done = kernbench("rerun", str(path), cwd=tmp_path)
+    done = inside("rerun", str(path))
     assert done.returncode == 1
     assert done.stdout.startswith(f"the op log differs:\n  op_log_sha256 was {found['op_log_sha256']} and is ")
     assert "\n  the first op that differs is number 0: " in done.stdout
 
 
-def test_no_data_takes_the_same_time() -> None:
+def test_no_data_takes_the_same_time(inside: Run) -> None:
     """Shapes alone give the same timing and the same number of events."""
-    full, shapes = as_json(*SMALL), as_json(*SMALL, "--no-data")
+    full, shapes = as_json(inside, *SMALL), as_json(inside, *SMALL, "--no-data")
     assert (shapes["total_ns"], shapes["phases"], shapes["events"]) == (
         full["total_ns"], full["phases"], full["events"],
     )  # fmt: skip
@@ -131,12 +152,13 @@ def test_no_data_takes_the_same_time() -> None:
     ],
 )
 def test_a_kernel_that_misbehaves_is_named(
-    tmp_path: Path, how: str, options: tuple[str, ...], code: int, sentences: tuple[str, ...]
+    tmp_path: Path, inside: Run, how: str, options: tuple[str, ...], code: int, sentences: tuple[str, ...]
 ) -> None:
     """One error, the right exit code, nothing of ours in the traceback, only the kernel's own prints on stdout."""
     file = tmp_path / "mine.py"
     file.write_text(KERNEL)
-    done = kernbench("run", str(file), "--topology", "tiny", "-p", f"how={how}", "--out", str(tmp_path / "o"), *options)
+    run = kernbench if how == "raise" else inside
+    done = run("run", str(file), "--topology", "tiny", "-p", f"how={how}", "--out", str(tmp_path / "o"), *options)
     assert done.returncode == code
     assert [sentence for sentence in sentences if sentence not in done.stderr] == []
     assert set(done.stdout.splitlines()) == {"kernel saw 0.0"}
@@ -158,9 +180,11 @@ def test_a_kernel_that_misbehaves_is_named(
          "not 'builtin.pe_gem'. Did you mean 'builtin.pe_gemm'?\n"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence(args: tuple[str, ...], code: int, sentence: str) -> None:
+def test_bad_input_is_one_sentence(
+    inside: Run, args: tuple[str, ...], code: int, sentence: str
+) -> None:
     """Names and keys that do not exist."""
-    done = kernbench(*args)
+    done = inside(*args)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", sentence)
 
 
@@ -184,12 +208,12 @@ def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
-def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run) -> None:
     """SIGINT in the middle of a run that is made again: as for the first one."""
     file = tmp_path / "mine.py"
     file.write_text(KERNEL)
     out = tmp_path / "o"
-    assert kernbench("run", str(file), "--topology", "tiny", "-q", "--out", str(out)).returncode == 0
+    assert inside("run", str(file), "--topology", "tiny", "-q", "--out", str(out)).returncode == 0
     manifest = out / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"how": ""', '"how": "forever"'))
     process = subprocess.Popen(
@@ -205,25 +229,25 @@ def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("view", ["system", "sip", "cube", "pe"])
-def test_topology_can_be_looked_at(view: str) -> None:
+def test_topology_can_be_looked_at(inside: Run, view: str) -> None:
     """Every view of a preset prints something."""
-    done = kernbench("topology", "show", "tiny", "--view", view)
+    done = (kernbench if view == "cube" else inside)("topology", "show", "tiny", "--view", view)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) > 3
 
 
-def test_topology_counts_in_json() -> None:
+def test_topology_counts_in_json(inside: Run) -> None:
     """The counts of a preset as one object."""
-    found = json.loads(kernbench("topology", "validate", "tiny", "--json").stdout)
+    found = json.loads(inside("topology", "validate", "tiny", "--json").stdout)
     assert (found["schema"], found["valid"], found["pes"]) == ("kernbench.topology/1", True, 4)
     assert sum(found["kinds"].values()) == found["nodes"]
 
 
-def test_components_describe_themselves() -> None:
+def test_components_describe_themselves(inside: Run) -> None:
     """NAME prints parameters with unit, default and sentence; --json holds the same."""
     lines = [" ".join(line.split()) for line in kernbench("components", "builtin.pe_gemm").stdout.splitlines()]
     assert "clock frequency (GHz) 1 GHz Clock of the array." in lines
-    found = json.loads(kernbench("components", "builtin.pe_gemm", "--json").stdout)["component"]
+    found = json.loads(inside("components", "builtin.pe_gemm", "--json").stdout)["component"]
     assert found["params"][0] == {
         "name": "clock", "type": "frequency", "unit": "GHz", "default": "1 GHz", "required": False, "choices": [],
         "sentence": "Clock of the array.",
@@ -245,7 +269,9 @@ def test_three_lines_of_python() -> None:
     assert (done.stdout, done.stderr) == ("True True True <RunResult vector-add on ti\n", "")
 
 
-def test_names_cannot_act_on_a_terminal(tmp_path: Path) -> None:
+def test_names_cannot_act_on_a_terminal(
+    tmp_path: Path, inside: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a file, a tensor, a column, a parameter and a key: they are shown; in JSON they are escaped."""
     source = (
         'import numpy as np\ndef kernel(x, y, tl):\n    tl.store(y, tl.load(x) + 1.0)\ndef bench(rt):\n'
@@ -254,6 +280,7 @@ def test_names_cannot_act_on_a_terminal(tmp_path: Path) -> None:
         '    rt.report(**{"c\\x1b[5m": "v\\x9b31m"})\n'
     )
     (tmp_path / "b\x1b[31m.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "c.yaml").write_text('base: tiny\n"\\e[31mkey": 1\n')
     run = kernbench("run", "b\x1b[31m.py", "--topology", "tiny", "--verify-data", cwd=tmp_path)
     assert run.returncode == 1
@@ -261,20 +288,20 @@ def test_names_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     assert "tensor 'y\\x1b]0;t\\x07', checked at" in run.stdout
     assert "c\\x1b[5m" in run.stdout
     assert "v\\x9b31m" in run.stdout
-    key = kernbench("run", "gemm", "--topology", "c.yaml", cwd=tmp_path)
+    key = inside("run", "gemm", "--topology", "c.yaml")
     assert key.stderr.startswith("c.yaml:2:1: \\x1b[31mkey must be a known key.")
-    param = kernbench("run", "gemm", "-p", "\x1b[1mx=1")
+    param = inside("run", "gemm", "-p", "\x1b[1mx=1")
     assert param.stderr.startswith("error: bench 'gemm' has no parameter '\\x1b[1mx'; its parameters are: M, N,")
-    found = kernbench("run", "b\x1b[31m.py", "--topology", "tiny", "--json", cwd=tmp_path)
+    found = inside("run", "b\x1b[31m.py", "--topology", "tiny", "--json")
     assert json.loads(found.stdout)["rows"] == [{"c\x1b[5m": "v\x9b31m"}]
     for done in (run, key, param, found):
         assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_another_model_keeps_its_parameters_and_tells_what_it_lacks(tmp_path: Path) -> None:
+def test_another_model_keeps_its_parameters_and_tells_what_it_lacks(tmp_path: Path, inside: Run) -> None:
     """On stderr, once, and in the result; the manifest holds what was used, so that it runs again without a word."""
     swap = ("--set", "components.pe_gemm.impl=builtin.pe_gemm_systolic", "--set", "components.pe_gemm.params.rows=32")
-    done = kernbench("run", *SMALL, *swap, "--json", "--out", str(tmp_path / "out"))
+    done = inside("run", *SMALL, *swap, "--json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0
     (warning,) = done.stderr.splitlines()
     found = json.loads(done.stdout)
@@ -288,5 +315,5 @@ def test_another_model_keeps_its_parameters_and_tells_what_it_lacks(tmp_path: Pa
     assert held["params"]["rows"] == 32
     assert "clock" in held["params"]
     assert "rates" not in held["params"]
-    again = kernbench("rerun", str(tmp_path / "out" / "manifest.json"))
+    again = inside("rerun", str(tmp_path / "out" / "manifest.json"))
     assert (again.returncode, again.stderr) == (0, "")

@@ -78,6 +78,7 @@ LAZY = "from acme_plugin import bench, fail\nfail('lazy')\n"
 PRESETS = "from acme_plugin import fail\nfail('preset')\n"
 FILE = "from acme_plugin import bench, fail\nfail('file')\n"
 TINY = ("--topology", "tiny")
+SMALL = ("run", "vector-add", *TINY, "-q", "-p", "n=64")
 ON = (*TINY, "-q", "--set", "components.pe_gemm.params={}", "--set")
 MODEL, PROCESS = "components.pe_gemm.impl=acme.model", "components.pe_gemm.impl=acme.process"
 #: Where it is raised, the command that comes there, and whose the fault is said to be.
@@ -86,7 +87,7 @@ PLACES = {
     "connect": (("run", "good", *ON, MODEL), "sip0.cube0.pe0.pe_gemm: acme_plugin.Model.connect raised "),
     "overhead": (("run", "good", *ON, MODEL), "sip0.cube0.pe0.pe_gemm: acme_plugin.Model raised "),
     "run": (("run", "good", *ON, PROCESS), "sip0.cube0.pe0.pe_gemm: acme_plugin.Process raised "),
-    "exporter": (("run", "gemm", *TINY, "-q", "--trace", "t.acme"), "exporter 'acme' of acme 1.5 raised "),
+    "exporter": ((*SMALL, "--trace", "t.acme"), "exporter 'acme' of acme 1.5 raised "),
     "preset": (("run", "gemm", "--topology", "acme"), "topology preset 'acme' of acme 1.5 raised "),
     "command": (("acme",), "command 'acme' of acme 1.5 raised "),
     "kernel": (("run", "good", "--topology", "tiny"), "{folder}/acme_plugin.py:12: "),
@@ -162,7 +163,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_left_out(
     folder: Any, acme: Callable[[str, str], Plugins], place: str, how: str
 ) -> None:
     """One line; what does not need it goes on."""
-    outcome = folder.call("run", "gemm", "--topology", "tiny", "-q", plugins=acme(place, how))
+    outcome = folder.call(*SMALL, plugins=acme(place, how))
     assert outcome.err == f"warning: plug-in 'acme' (acme 1.5) is left out: {how}: mine.\n"
     assert (outcome.code, outcome.left) == (0, frozenset())
 
@@ -189,7 +190,7 @@ def test_ctrl_c_and_want_of_memory_keep_their_exit_codes(
          "components.pe_gemm.impl must be usable, not 'acme.rubbish': component 'acme.rubbish' of acme 1.5 must be a "
          "ComponentBase class whose PARAMS is a tuple of Param, not <class 'acme_plugin.Rubbish'>; repair "
          "'acme_plugin:Rubbish'.\n"),
-        (("run", "gemm", "--topology", "tiny", "-q"), 0, ""),
+        (SMALL, 0, ""),
     ],
 )  # fmt: skip
 def test_what_is_not_what_it_must_be_is_named(
@@ -214,5 +215,5 @@ def test_a_hook_that_returns_rubbish_leaves_its_plug_in_out(
     """With what must be where."""
     path = Path(folder.path / "acme_plugin.py")
     path.write_text(path.read_text().replace("[ExporterEntry(", f"[{entry}, ExporterEntry("))
-    outcome = folder.call("run", "gemm", "--topology", "tiny", "-q", plugins=acme("nowhere", "ValueError"))
+    outcome = folder.call(*SMALL, plugins=acme("nowhere", "ValueError"))
     assert (outcome.code, outcome.err) == (0, f"warning: plug-in 'acme' (acme 1.5) is left out: {told}.\n")

@@ -112,8 +112,15 @@ def test_c_code_that_never_returns_is_ended_with_what_it_started(folder: Any) ->
     assert not Path(f"/proc/{other}").exists()
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("limit", [(), ("--timeout", "1000 s")], ids=["alone", "supervised"])
+@pytest.mark.parametrize(
+    ("sent", "code", "limit"),
+    [
+        # Alone and by SIGINT: test_stops.py
+        pytest.param(signal.SIGTERM, 143, (), id="alone-SIGTERM"),
+        pytest.param(signal.SIGINT, 130, ("--timeout", "1000 s"), id="supervised-SIGINT"),
+        pytest.param(signal.SIGTERM, 143, ("--timeout", "1000 s"), id="supervised-SIGTERM"),
+    ],
+)
 def test_signals_end_a_run_with_what_was_done(
     folder: Any, sent: signal.Signals, code: int, limit: tuple[str, ...]
 ) -> None:
@@ -142,10 +149,17 @@ def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals,
     assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": code, "problems": [word]}
 
 
-@pytest.mark.parametrize("json_option", [(), ("--json",)])
+LOST = [
+    "sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None", "sys.stdout = open(os.devnull, 'w')",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "lost",
-    ["sys.stdout.close(); sys.stderr.close()", "sys.stdout = sys.stderr = None", "sys.stdout = open(os.devnull, 'w')"],
+    ("lost", "json_option"),
+    [
+        *zip(LOST, [(), ("--json",), ("--json",)], strict=True),
+        *(pytest.param(*other, marks=pytest.mark.slow) for other in zip(LOST, [("--json",), (), ()], strict=True)),
+    ],
 )
 def test_a_program_does_not_take_the_streams_away(folder: Any, lost: str, json_option: tuple[str, ...]) -> None:
     """The result is printed, whatever it did to sys.stdout."""
@@ -187,11 +201,18 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
 
 
 @pytest.mark.parametrize(
-    "last", ["import atexit\natexit.register(forever)", "class Last:\n    __del__ = forever\nlast = Last()"]
+    ("rest", "last"),
+    [
+        ("sleep(0.1)", "import atexit\natexit.register(forever)"),
+        ("sleep(0.1)", "class Last:\n    __del__ = forever\nlast = Last()"),
+        pytest.param("pass", "class Last:\n    __del__ = forever\nlast = Last()", marks=pytest.mark.slow),
+    ],
 )
-def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(folder: Any, last: str) -> None:
+def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
+    folder: Any, rest: str, last: str
+) -> None:
     """The result stands; a warning says where it was."""
-    loop = "def forever(*_):\n    while True:\n        pass\n"
+    loop = f"def forever(*_, sleep=__import__('time').sleep):\n    while True:\n        {rest}\n"
     folder.write("last.py", f"{loop}{last}\ndef bench(rt):\n    rt.copy_to_host(rt.zeros((64,)))\n")
     process = folder.start("run", "last.py", "--topology", "tiny", "-q", "--timeout", "1000 s")
     out, err = process.communicate(timeout=240)

@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Any, option: tuple[str, str])
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
     try:
-        outcome = folder.call("run", "gemm", "--topology", "tiny", *option)
+        outcome = folder.call("run", "gemm", "--topology", "tiny", "-p", "M=128", "-p", "N=128", "-p", "K=128", *option)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     file = str(folder.path / option[1])
