@@ -11,13 +11,20 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.result import RunResult
 from kernbench_core.runs import run
 
+#: Machines that are no preset: "packages" has two packages, each of 2 x 2 cubes of two PEs.
+MACHINES = {
+    "packages": ("tiny", ("system.sips=2", "sip.mesh.width=2", "sip.mesh.height=2", "cube.pes=2")),
+}
+
 
 @pytest.fixture(name="run")
 def _run(plugins: Plugins) -> Callable[..., RunResult]:
-    """Return a function that runs a bench, its data verified unless it is told otherwise."""
+    """Return a function that runs a bench on a preset or "packages", its data verified unless it is told otherwise."""
 
     def run_bench(bench: Any, topology: str = "tiny", /, *, options: Any = None, **params: Any) -> RunResult:
-        return run(bench, topology, params, plugins=plugins, **{"verify_data": True, **(options or {})})
+        preset, sets = MACHINES.get(topology, (topology, ()))
+        given = {"verify_data": True, **(options or {})}
+        return run(bench, preset, params, plugins=plugins, **{**given, "set": (*sets, *given.get("set", ()))})
 
     return run_bench
 

@@ -15,8 +15,15 @@ from kernbench_core.errors import UsageError
 TINY = {"heads": 4, "kv_heads": 2, "head_dim": 16, "tokens": 40, "tile_q": 16, "tile_k": 16}
 
 
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(("topology", "dtype"), [("tiny", "f16"), ("tiny", "bf16"), ("default", "f16")])
+@pytest.mark.parametrize(
+    ("topology", "dtype", "causal"),
+    [
+        ("tiny", "f16", False),
+        ("tiny", "bf16", True),
+        ("packages", "f16", True),
+        *(pytest.param("default", "f16", causal, marks=pytest.mark.slow) for causal in (True, False)),
+    ],
+)
 def test_outputs_are_right(run, topology, dtype, causal) -> None:
     assert run("attention", topology, **TINY, dtype=dtype, causal=causal).verified
 
@@ -36,7 +43,7 @@ def test_sizes_that_no_pe_and_no_tile_divides(run, sizes) -> None:
 
 def test_a_causal_mask_saves_the_blocks_above_the_diagonal(run) -> None:
     """Of n x n blocks n (n + 1) / 2 are left: with 4 query tiles of one head, 10 of 16."""
-    sizes = {"heads": 4, "kv_heads": 4, "head_dim": 16, "tokens": 64, "tile_q": 16, "tile_k": 16}
+    sizes = {"heads": 4, "kv_heads": 4, "head_dim": 8, "tokens": 32, "tile_q": 8, "tile_k": 8}
     dots = {
         causal: sum(op.op_kind == "gemm" for op in run("attention", **sizes, causal=causal).op_log)
         for causal in (True, False)
@@ -92,8 +99,8 @@ def test_folding_exchanges_whole_blocks_from_both_ends(block, tokens) -> None:
 
 
 def test_causal_work_is_dealt_evenly(run) -> None:
-    """Two PEs for each head of 64 tokens in blocks of 8: every PE has pairs of blocks that see 9 blocks of keys."""
-    sizes = {"heads": 2, "kv_heads": 1, "head_dim": 16, "tokens": 64, "tile_q": 8, "tile_k": 8}
+    """Two PEs for each head of 32 tokens in blocks of 4: every PE has pairs of blocks that see 9 blocks of keys."""
+    sizes = {"heads": 2, "kv_heads": 1, "head_dim": 8, "tokens": 32, "tile_q": 4, "tile_k": 4}
     result = run("attention", **sizes)
     assert result.verified
     dots = Counter(op.component_id for op in result.op_log if op.op_kind == "gemm")

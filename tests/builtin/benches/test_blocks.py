@@ -74,13 +74,25 @@ def test_operands_lie_in_the_row_and_the_column_of_cubes(m, n) -> None:
         assert {cube % 4 for cube in b_cubes} == {x}
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(8, 8, 8), (64, 64, 50), (64, 66, 64), (16, 12, 24), (1, 1, 1), (72, 4, 9)])
+SIZES = {
+    "packages": [(4, 4, 8), (16, 16, 10), (16, 18, 16), (8, 6, 12), (1, 1, 1), (36, 4, 9)],
+    "default": [(8, 8, 8), (64, 64, 50), (64, 66, 64), (16, 12, 24), (1, 1, 1), (72, 4, 9)],
+}
+
+
+@pytest.mark.parametrize(
+    ("topology", "m", "n", "k"),
+    [
+        *(("packages", *size) for size in SIZES["packages"]),
+        *(pytest.param("default", *size, marks=pytest.mark.slow) for size in SIZES["default"]),
+    ],
+)
 @pytest.mark.parametrize("bench", ["gemm", "gemm-composite"])
-def test_sizes_of_which_some_divide_and_some_do_not(run, bench, m, n, k) -> None:
-    """Two packages of four cubes of eight PEs: every product has a placement, and B has a copy in each package."""
-    result = run(bench, "default", M=m, N=n, K=k)
+def test_sizes_of_which_some_divide_and_some_do_not(run, bench, topology, m, n, k) -> None:
+    """Two packages of four cubes: every product has a placement, and B has a copy in each package."""
+    result = run(bench, topology, M=m, N=n, K=k)
     assert result.verified
-    if m % 64 == 0:
+    if m % {"packages": 16, "default": 64}[topology] == 0:
         assert not any("scale_up" in use.kind for use in result.busiest)
 
 
@@ -90,13 +102,13 @@ def test_placements_where_nothing_divides() -> None:
     assert columns_by_cube(machine((2, 2, 2, 8)), 64, 70, "f16") == {"cube": dealt, "pe": dealt}
 
 
-@pytest.mark.parametrize(("topology", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
-def test_the_runtime_tells_the_mesh_of_cubes(plugins, topology, expected) -> None:
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (3, 2)])
+def test_the_runtime_tells_the_mesh_of_cubes(plugins, width, height) -> None:
     found = []
 
     def bench(rt) -> None:
         rt.zeros((1,))
         found.append(rt.cube_mesh)
 
-    run_bench(bench, topology, plugins=plugins)
-    assert found == [expected]
+    run_bench(bench, "tiny", set=(f"sip.mesh.width={width}", f"sip.mesh.height={height}"), plugins=plugins)
+    assert found == [(width, height)]

@@ -10,13 +10,17 @@ from kernbench_builtin.benches.gemm import gemm_kernel
 from kernbench_core.errors import UsageError
 
 DTYPES = ("f16", "bf16", "f32", "int8")
-MACHINES = [("default", "f16"), *(("tiny", dtype) for dtype in DTYPES)]
+MACHINES = [
+    ("packages", "f16"),
+    *(("tiny", dtype) for dtype in DTYPES),
+    pytest.param("default", "f16", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("topology", "dtype"), MACHINES)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
-    """100 x 70 are 8 x 4 blocks of 7 x 18 on each of two packages; 16, 30 and 7 divide neither."""
-    assert run("gemm", topology, M=100, N=70, K=30, tile_m=16, tile_n=30, tile_k=7, dtype=dtype).verified
+    """50 x 36 are 4 x 4 blocks of 13 x 9 on two packages, 8 x 8 of 7 x 5 on the default ones; tiles divide none."""
+    assert run("gemm", topology, M=50, N=36, K=30, tile_m=9, tile_n=8, tile_k=13, dtype=dtype).verified
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (3, 1, 5), (5, 129, 2), (4, 2, 300)])
@@ -25,7 +29,7 @@ def test_fewer_rows_than_pes_and_thin_matrices(run, m, n, k) -> None:
 
 
 def test_long_sums_in_f32_are_not_called_wrong(run) -> None:
-    assert run("gemm", M=64, N=64, K=4096, dtype="f32").verified
+    assert run("gemm", M=16, N=16, K=4096, dtype="f32").verified
 
 
 @pytest.mark.slow
@@ -35,7 +39,7 @@ def test_the_default_size_on_the_default_machine(run, dtype) -> None:
 
 
 def test_one_package_of_two(run, small) -> None:
-    result = run("gemm", "default", **small, options={"device": "sip:1"})
+    result = run("gemm", "packages", **small, options={"device": "sip:1"})
     assert result.verified
     assert {op.component_id.partition(".")[0] for op in result.op_log} == {"sip1"}
 
@@ -59,8 +63,8 @@ def test_matrices_from_files(run, tmp_path, dtype) -> None:
 
 def test_large_values_that_cancel_are_not_called_wrong(run) -> None:
     rng = np.random.default_rng(4)
-    a, b = (rng.standard_normal(shape, np.float32) * 1e4 for shape in ((64, 512), (512, 64)))
-    assert run("gemm", M=64, K=512, N=64, dtype="f32", a=a, b=b, tile_k=50).verified
+    a, b = (rng.standard_normal(shape, np.float32) * 1e4 for shape in ((16, 512), (512, 16)))
+    assert run("gemm", M=16, K=512, N=16, dtype="f32", a=a, b=b, tile_k=50).verified
 
 
 def test_a_wrong_element_is_called_wrong(run) -> None:
@@ -164,14 +168,16 @@ def test_time_approaches_macs_over_the_rate_of_the_matrix_unit(run) -> None:
 def test_two_packages_beat_one_and_exchange_nothing(run) -> None:
     """Each package has a copy of B and its own rows of A and C: all its PEs need."""
     timed = {"verify_data": False, "data": False}
-    both, one = (run("gemm", "default", options={**timed, "device": device}) for device in ("all", "sip:0"))
+    size = {"M": 256, "N": 256, "K": 256}
+    both, one = (run("gemm", "packages", **size, options={**timed, "device": device}) for device in ("all", "sip:0"))
     assert both.phases["kernel"] < 0.7 * one.phases["kernel"]
     assert not any("scale_up" in use.kind for use in both.busiest)
 
 
 def test_each_pe_reads_the_rows_and_columns_of_its_block(run) -> None:
-    """2 x 8 blocks of 128 x 64 in each package of 16 PEs, in tiles of 128 x 64 x 128: 2 tiles of A and of B each."""
-    result = run("gemm", "default", M=512, N=512, K=256, options={"set": ("cube.pes=4",), "verify_data": False})
+    """2 x 4 blocks of 64 x 64 in each package of 8 PEs, in tiles of 64 x 64 x 64: 2 tiles of A and of B each."""
+    size = {"M": 256, "N": 256, "K": 128, "tile_k": 64}
+    result = run("gemm", "packages", **size, options={"verify_data": False})
     reads = [op.params["nbytes"] for op in result.op_log if op.op_name == "dma_read"]
-    assert len(reads) == 32 * 2 * 2
-    assert sum(reads) == 32 * (64 + 128) * 256 * 2
+    assert len(reads) == 16 * 2 * 2
+    assert sum(reads) == 16 * (64 + 64) * 128 * 2

@@ -13,13 +13,15 @@ from kernbench_core.errors import UsageError
 SMALL = {"hidden": 40, "ffn": 56, "tokens": 10, "tile_m": 8, "tile_n": 16, "tile_k": 16}
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-@pytest.mark.parametrize("layer", ["qkv", "out"])
+@pytest.mark.parametrize(("layer", "dtype"), [("qkv", "f16"), ("out", "bf16")])
 def test_products_are_right(run, layer, dtype) -> None:
     assert run("qkv-gemm", model="gpt2", layer=layer, tokens=5, dtype=dtype).verified
 
 
-@pytest.mark.parametrize(("topology", "dtype"), [("tiny", "f16"), ("tiny", "bf16"), ("default", "f16")])
+@pytest.mark.parametrize(
+    ("topology", "dtype"),
+    [("tiny", "f16"), ("tiny", "bf16"), ("packages", "f16"), pytest.param("default", "f16", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("model", ["llama3-8b", "gpt2"])
 def test_feed_forward_layers_are_right(run, topology, model, dtype) -> None:
     assert run("mlp", topology, model=model, **SMALL, dtype=dtype).verified
@@ -43,7 +45,7 @@ def test_shapes_of_layers() -> None:
 
 def test_weights_are_local(run) -> None:
     """Each PE multiplies its own columns: of the weights nothing crosses to another package."""
-    result = run("qkv-gemm", "default", model="gpt2", tokens=4)
+    result = run("qkv-gemm", "packages", model="gpt2", layer="out", tokens=4)
     assert result.verified
     assert not any("scale_up" in use.kind for use in result.busiest)
 
@@ -67,8 +69,16 @@ def test_models(run, model) -> None:
     assert run("qkv-gemm", "default", model=model, tokens=16).verified
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(10, 64), (3, 128), (1, 70)])
-def test_every_cube_gets_a_copy_of_what_is_gathered(run, rows, columns) -> None:
+@pytest.mark.parametrize(
+    ("topology", "rows", "columns"),
+    [
+        ("packages", 10, 16),
+        ("packages", 3, 32),
+        ("packages", 1, 18),
+        *(pytest.param("default", *size, marks=pytest.mark.slow) for size in ((10, 64), (3, 128), (1, 70))),
+    ],
+)
+def test_every_cube_gets_a_copy_of_what_is_gathered(run, topology, rows, columns) -> None:
     """All eight copies are compared."""
 
     def bench(rt) -> None:
@@ -77,5 +87,5 @@ def test_every_cube_gets_a_copy_of_what_is_gathered(run, rows, columns) -> None:
         assert y.replicas == 8
         rt.check(y, x.numpy())
 
-    result = run(bench, "default")
+    result = run(bench, topology)
     assert result.verified and result.max_abs_error == 0

@@ -14,16 +14,21 @@ DENSITIES = (1.0, 0.5, 0.25, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("topology", "dtype"), [("default", "f16"), *(("tiny", dtype) for dtype in ("f16", "bf16", "f32"))]
+    ("topology", "dtype"),
+    [
+        ("packages", "f16"),
+        *(("tiny", dtype) for dtype in ("f16", "bf16", "f32")),
+        pytest.param("default", "f16", marks=pytest.mark.slow),
+    ],
 )
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
-    sizes = {"M": 100, "N": 70, "K": 50, "tile_n": 30, "tile_k": 7}
+    sizes = {"M": 50, "N": 36, "K": 50, "tile_n": 8, "tile_k": 7}
     assert run("sparse-gemm", topology, **sizes, density=0.3, dtype=dtype).verified
 
 
 @pytest.mark.parametrize("density", DENSITIES)
 def test_every_density_is_right_on_one_package_of_two(run, density) -> None:
-    result = run("sparse-gemm", "default", M=64, N=32, K=64, tile_k=16, density=density, options={"device": "sip:1"})
+    result = run("sparse-gemm", "packages", M=32, N=32, K=64, tile_k=16, density=density, options={"device": "sip:1"})
     assert result.verified
     assert {op.component_id.partition(".")[0] for op in result.op_log} == {"sip1"}
 
@@ -46,9 +51,9 @@ def check(times, nbytes) -> None:
 
 
 def test_time_and_bytes_fall_with_density(run) -> None:
-    times, nbytes = time_and_bytes(run, "tiny", M=128, N=128, K=512, tile_n=64, tile_k=32)
+    times, nbytes = time_and_bytes(run, "tiny", M=64, N=64, K=512, tile_n=32, tile_k=32)
     check(times, nbytes)
-    assert nbytes[0] == 4 * 2 * 16 * (32 * 32 + 32 * 64) * 2, "PEs x columns x blocks x (A and B) x 2 B"
+    assert nbytes[0] == 4 * 2 * 16 * (16 * 32 + 32 * 32) * 2, "PEs x columns x blocks x (A and B) x 2 B"
 
 
 @pytest.mark.slow

@@ -7,10 +7,16 @@ import pytest
 from kernbench_core.errors import UsageError
 
 
-@pytest.mark.parametrize("topology", ["tiny", "default"])
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize(
+    ("topology", "dtype"),
+    [
+        *(("tiny", dtype) for dtype in ("f32", "f16", "bf16")),
+        ("packages", "f32"),
+        *(pytest.param("default", dtype, marks=pytest.mark.slow) for dtype in ("f32", "f16", "bf16")),
+    ],
+)
 def test_sums_are_right(run, topology, dtype) -> None:
-    assert run("vector-add", topology, n=20000, block=256, dtype=dtype).verified
+    assert run("vector-add", topology, n=10000, block=256, dtype=dtype).verified
 
 
 @pytest.mark.parametrize(("n", "block"), [(1, 1), (3, 4096), (257, 16), (1021, 100)])
@@ -21,7 +27,7 @@ def test_sizes_that_no_pe_and_no_block_divides(run, n, block) -> None:
 
 
 def test_one_package_of_two(run) -> None:
-    result = run("vector-add", "default", n=5000, options={"device": "sip:1"})
+    result = run("vector-add", "packages", n=1200, options={"device": "sip:1"})
     assert result.verified
     assert {op.component_id.partition(".")[0] for op in result.op_log} == {"sip1"}
 
