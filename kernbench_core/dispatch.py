@@ -179,10 +179,10 @@ class Dispatcher:
     def data_of(self, value: Value, why: str) -> Array:
         """Give the data of a known value, computing what it needs; `why` names the call that reads."""
         on_demand = self._state.on_demand
-        if not value.pending or on_demand is None:
+        if on_demand is None or not value.results():
             return value.array()
         try:
-            return on_demand.array(value)
+            return on_demand.array(value, why)
         except ExecutionError as error:
             here = f"{why} at {describe_site(call_site())}"
             raise KernelError(f"{here} must have data that can be computed: {error}") from error

@@ -30,6 +30,8 @@ __all__ = ["DataExecutor", "Expected", "Verification"]
 
 _WINDOW_OPS = 1024
 _WINDOW_BYTES = 64 << 20
+#: The PE that is written for what moves data and makes none.
+_COPIED = -2
 
 
 @define(eq=False)
@@ -122,8 +124,9 @@ class DataExecutor:
 
     def visit(self, check: OpCheck) -> None:
         """Have every op of the log checked while all that it reads is there; compute what is not."""
+        ready = list(self._ready())
         copies = list(self._copies()) if check.expected is None else []
-        for op in (*self._ops.values(), *copies):
+        for op in (*self._ops.values(), *ready, *copies):
             if op.done:
                 op.done = False
                 for result in op.reads():
@@ -131,19 +134,28 @@ class DataExecutor:
 
         def seen(op: _Op) -> None:
             record = self._record(op)
-            if op.result.op_id in self._ops:
-                check.result(op.row, record, op.result, op.inputs)
-            else:
+            if op.result.op_id[0] == _COPIED:
                 check.copy(op.row, record, op.inputs[0], op.inputs[-1])
+            else:
+                check.result(op.row, record, op.result, op.inputs)
 
-        self._execute([*self._ops.values(), *copies], set(), self._sweep(set()), seen)
+        self._execute([*self._ops.values(), *ready, *copies], set(), self._sweep(set()), seen)
+
+    def _ready(self) -> Iterable[_Op]:
+        """Yield the ops whose results kernels had while they ran."""
+        if isinstance(self.op_log, OpLog):
+            for row, t_start, made, inputs in self.op_log.columns.makers(0, ArrayValue):
+                assert made.writer is not None
+                result = ResultValue(made.writer, made.shape, made.dtype)
+                result.fill(made.array())
+                yield _Op(row, t_start, result, inputs, done=True)
 
     def _copies(self) -> Iterable[_Op]:
         """Yield what moved data as ops whose results are there and of no use; none where records name addresses."""
         if not isinstance(self.op_log, OpLog) or self._fork is not None:
             return
         for row, t_start, inputs in self.op_log.columns.copies():
-            nothing = ResultValue((-1, row), (0,), "int8")
+            nothing = ResultValue((_COPIED, row), (0,), "int8")
             nothing.fill(np.empty(0, np.int8))
             yield _Op(row, t_start, nothing, inputs, done=True)
 
@@ -189,7 +201,7 @@ class DataExecutor:
             if self._fork is None and not any(
                 names_only_addresses(self.op_log.at_row(row, dependencies=False)) for row in columns.example_rows(first)
             ):
-                for row, t_start, result, inputs in columns.makers(first):
+                for row, t_start, result, inputs in columns.makers(first, ResultValue):
                     self._add(self._op(row, t_start, result, inputs))
                 return
             rows = [row for row in np.asarray(columns.order()).tolist() if row >= first]

@@ -231,7 +231,7 @@ class HostTensors(HostProgram):
 
     def materialize(self, value: Value) -> Array:
         """Compute what `value` needs, and return it."""
-        return self._engine.ctx.on_demand.array(value)
+        return self._engine.ctx.on_demand.array(value, "the host")
 
 
 def _check_shape(shape: Sequence[object], name: str | None) -> None:

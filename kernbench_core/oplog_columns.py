@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from attrs import frozen
@@ -19,7 +19,7 @@ from kernbench_core.canonical import canonical
 from kernbench_core.oplog_params import Plans, RawAccess, decode_accesses, decode_params, encode_params
 from kernbench_core.oplog_spill import SpilledColumn, SpilledSide, SpilledValues, chunks, sorted_rows, take
 from kernbench_core.regions import Region
-from kernbench_core.values import OpId, ResultValue, Value
+from kernbench_core.values import ArrayValue, OpId, ResultValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.oplog import OpDescription
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Column = array[Any] | SpilledColumn
 
 
+_Made = TypeVar("_Made", ArrayValue, ResultValue)
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 SPILL_ROWS: Final = 1 << 20
 """So many rows (about 110 bytes each) are kept in memory before they go to temporary files."""
@@ -192,8 +193,11 @@ class Columns:
             ended = np.array(self.t_end[start:stop]) <= np.array(self.t_start[start:stop])
             yield from (np.flatnonzero(ended) + start).tolist()
 
-    def makers(self, first: int) -> Iterator[tuple[int, float, ResultValue, tuple[Value, ...]]]:
-        """Yield row, start, result and input values of every row from `first` on that computes its own result."""
+    def makers(self, first: int, kind: type[_Made]) -> Iterator[tuple[int, float, _Made, tuple[Value, ...]]]:
+        """Yield row, start, result and input values of every row from `first` on that makes its own result of a kind.
+
+        A `ResultValue` is left to phase 2, an `ArrayValue` was computed while the kernel ran.
+        """
         starts = self._row_starts()[2]
         own = (np.array(self.stage_pe[first:]) < 0) & (np.array(self.op_pe[first:]) >= 0)
         for row in (np.flatnonzero(own) + first).tolist():
@@ -203,7 +207,7 @@ class Columns:
             if begin == end:
                 continue
             result = self.values[end - 1]
-            if type(result) is ResultValue and result.op_id == (self.op_pe[row], self.op_issue[row]):
+            if type(result) is kind and result.writer == (self.op_pe[row], self.op_issue[row]):
                 yield row, self.t_start[row], result, tuple(self.values[begin : end - 1])
 
     def copies(self) -> Iterator[tuple[int, float, tuple[Value, ...]]]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kernbench_core.values import OpId
     from kernbench_core.verification import Verification
     from kernbench_core.watchdog import Limits, Progress
+    from kernbench_core.wrong_data import WrongData
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -348,6 +349,8 @@ def _verified(
     from kernbench_core.callsite import describe_site
 
     try:
+        if request.verify_data or request.verify_ops:
+            engine.ctx.on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
         data = _verify(engine, executor) if request.verify_data else None
         return data, _verify_ops(engine, executor) if request.verify_ops else None
     except ExecutionError as error:
@@ -361,7 +364,7 @@ def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
     """Run phase 2 on what the checked tensors need, and compare them."""
     from kernbench_core.oplog import Access
     from kernbench_core.verification import Expected
-    from kernbench_core.wrong_data import WrongData, check_names
+    from kernbench_core.wrong_data import check_names
 
     expected, told = {}, {}
     for number, (name, each) in enumerate(zip(check_names(engine.expectations), engine.expectations, strict=True)):
@@ -370,7 +373,13 @@ def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
     verification = executor.verify(expected)
     if not verification.found:
         return verification
-    return WrongData(engine.op_log, executor, engine.shared.launches, _sites(engine)).told(verification, told)
+    return _wrong_data(engine, executor).told(verification, told)
+
+
+def _wrong_data(engine: GraphEngine, executor: DataExecutor) -> WrongData:
+    from kernbench_core.wrong_data import WrongData
+
+    return WrongData(engine.op_log, executor, engine.shared.launches, _sites(engine))
 
 
 def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:

@@ -87,13 +87,13 @@ class WrongData:
             found.sort(key=lambda each: each[0])
             _, first, failure = found[0]
             where = f"On {first} it" if first and len({each.maker for _, _, each in found}) > 1 else "It"
-            maker = self._maker(failure, where) if len(told) < _MOST_EXPLAINED else failure.maker
+            maker = self.maker(failure, where) if len(told) < _MOST_EXPLAINED else failure.maker
             owners = [whose for _, whose, _ in found if whose]
             of = f" of {join_names(owners)}" if owners else ""
             told.append(f"{name}{of}{line} {words}{maker}")
         return evolve(verification, failures=tuple(told))
 
-    def _maker(self, failure: Failure, it: str) -> str:
+    def maker(self, failure: Failure, it: str) -> str:
         """Return the sentence that says what made the worst element, and the lines that say of what."""
         if failure.value is None or failure.worst is None:
             return failure.maker

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_core.bridge import in_kernel
 from kernbench_core.callsite import describe_site
-from kernbench_core.errors import PendingDataError
+from kernbench_core.errors import PendingDataError, SanityError
+from kernbench_core.executor import DataExecutor
+from kernbench_core.values import ResultValue, Value
 
 
 def double(x: Any, y: Any, tl: Any) -> None:
@@ -131,3 +134,48 @@ def test_a_pe_reads_a_foreign_result_through_a_message() -> None:
 
     result = kb.run(bench, "tiny", verify_data=True)
     assert result.verification is not None and result.verification.ok
+
+
+@pytest.mark.parametrize("which", [{"verify_data": True}, {"verify_ops": True}])
+def test_phase_2_confirms_what_was_branched_on(which: dict[str, bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that was given other data than phase 2 computes went another way: its time must not be used."""
+    right = DataExecutor.materialize
+
+    def wrong(executor: DataExecutor, value: Value) -> Any:
+        found = right(executor, value)
+        return found + np.float32(1.0) if in_kernel() else found
+
+    monkeypatch.setattr(DataExecutor, "materialize", wrong)
+    kb.run(bench, "tiny", params={"by": 1})  # nobody looks
+    with pytest.raises(SanityError) as caught:
+        kb.run(bench, "tiny", params={"by": 1}, **which)
+    read, made = (f"{__file__}:{one.__code__.co_firstlineno + 3}" for one in (branch, double))
+    told, _, maker = str(caught.value).splitlines()[0].partition(" It was made by ")
+    assert told == (
+        f"do not use this result: what item() at {read} read while the run went on, computed again, must equal what is "
+        "expected within rtol=1e-05, atol=1e-05, but 1 of 1 elements differ; the worst is []: got 8.0, expected 9.0."
+    )
+    assert maker.startswith("mul (op 1 of PE 1, sip0.cube0.pe1.pe_math, ") and f" at {made}, in the launch of" in maker
+
+
+def test_the_host_is_confirmed_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results that were dropped, and come out otherwise when they are computed again, are not what it has read."""
+    fill = ResultValue.fill
+    filled: list[int] = []
+
+    def drift(result: ResultValue, array: Any) -> None:
+        filled.append(1)
+        fill(result, array + np.float32(len(filled)))
+
+    monkeypatch.setattr(ResultValue, "fill", drift)
+    monkeypatch.setattr("kernbench_core.executor._WINDOW_BYTES", 1)
+
+    def reading(rt: Any) -> None:
+        x, y = (rt.zeros((4 * rt.n_pes,)) for _ in "xy")
+        rt.launch(double, x, y)
+        y.numpy()
+        rt.launch(double, y, y)  # nothing holds what it reads when it is over
+        y.numpy()
+
+    with pytest.raises(SanityError, match="what the host at "):
+        kb.run(reading, "tiny", verify_data=True)

@@ -88,7 +88,12 @@ class FakeEngine:
         self.op_log, self.store = FakeLog(), SimpleNamespace()
         self.expectations: list[Any] = []
         self.rows: list[Any] = []
-        self.ctx = SimpleNamespace(op_logger=None, tcm_recorder=None, hazards=SimpleNamespace(found=tuple))
+        self.ctx = SimpleNamespace(
+            op_logger=None,
+            tcm_recorder=None,
+            hazards=SimpleNamespace(found=tuple),
+            on_demand=SimpleNamespace(confirm=lambda *_: None),
+        )
         engines.append(self)
 
     def run(self, bench: Any, params: Any, *, name: str) -> None:

@@ -84,7 +84,7 @@ def _load_sees_a_later_store(patch: pytest.MonkeyPatch) -> None:
 
 
 def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("kernbench_core.on_demand.OnDemand.array", lambda self, value: np.zeros(value.shape, "f4"))
+    patch.setattr("kernbench_core.on_demand.OnDemand.array", lambda self, value, why: np.zeros(value.shape, "f4"))
 
 
 #: Each fault with a seed that finds it.
