@@ -266,10 +266,10 @@ class Tl:
                         num.round_off(size, terms.shape[axis], terms), None if slack is None else np.cumsum(slack, axis)
                     )
                 else:
-                    if slack is not None and slack.any():
-                        raise NotImplementedError("products of numbers that are not exact")
-                    whole = (exact == np.rint(exact)) & (np.abs(exact) < 2**24)
-                    off = np.where(whole, 0.0, np.nan_to_num(np.abs(exact), posinf=0.0) * 2.0**-18)
+                    size = np.abs(terms.astype(np.float64))
+                    most = np.abs(exact) if slack is None else np.cumprod(size + slack, axis=axis)
+                    whole = (exact == np.rint(exact)) & (most < 2**24) & (most == np.abs(exact))
+                    off = np.where(whole, 0.0, np.nan_to_num(most - np.abs(exact) + most * 2.0**-18, posinf=0.0))
             result = Tile(total, off).to(kind)
         else:
             result = Tile(function(terms, axis=axis, dtype=kind), None if slack is None else np.cumsum(slack, axis))

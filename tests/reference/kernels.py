@@ -233,6 +233,8 @@ class Kernel(Arithmetic):
         self.scope = dict(scope)
         self.nodes, self.deep = [], self.deep + 1
         changed = self.rng.sample(sorted(tiles), min(2, len(tiles)))
+        if self.deep > 1:  # in the next round of the loop around it, a statement before it may need a ready one
+            changed = [x for x in changed if not tiles[x]]
         self.tiles.update(dict.fromkeys(changed, False))  # in a loop also before the statement that changes them
         for _ in range(n):
             self.step()

@@ -31,7 +31,7 @@ def shrink(program: Program, mismatch: Mismatch, seconds: float = 60.0) -> tuple
 def _mismatch(program: Program) -> Mismatch | None:
     try:
         return compare(program)
-    except (UndeterminedError, NotImplementedError):
+    except UndeterminedError:
         return None
 
 

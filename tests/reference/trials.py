@@ -72,7 +72,7 @@ class Trials:
         node = Node(text, args, name, **more)
         try:
             value = self.run(node)
-        except (TypeError, UndeterminedError, NotImplementedError):
+        except (TypeError, UndeterminedError):
             return None
         if not isinstance(value, Tile) or value.data.size > MOST:
             return None
