@@ -283,7 +283,7 @@ def test_a_program_that_defends_itself_is_interrupted_all_the_same(
 
 
 def test_functions_can_be_profiled_after_a_limit_was_over() -> None:
-    """What interrupts is taken back whole: CPython 3.11 would never leave a profiled function if something were left."""
+    """What interrupts is taken back whole: CPython 3.11 would never leave a profiled function if it were not."""
     profiled = """if True:
         import signal, sys, time
         from kernbench_core.alarm import Alarm, WallTimeExceeded
