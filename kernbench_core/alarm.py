@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -12,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from kernbench_core import supervision
-from kernbench_core.errors import LimitError
+from kernbench_core.errors import KernelError, LimitError
 
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
@@ -181,12 +182,14 @@ _RAISES: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, sig
 class WallTime:
     """The wall time that a run may take in all, in s, None for no limit, and what it has `spent_s` of it.
 
-    What lies between the blocks that spend it, as loading the simulator does, is not counted.
+    What lies between the blocks that spend it, as loading the simulator does, is not counted. It belongs to the process
+    that made it, and so does the run.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
         self.timeout_s = timeout_s
         self.spent_s = 0.0
+        self._pid = os.getpid()
 
     @property
     def left_s(self) -> float | None:
@@ -209,6 +212,20 @@ class WallTime:
             ) from None
         finally:
             self.spent_s += time.perf_counter() - began
+            self.require_own()
+
+    @property
+    def own(self) -> bool:
+        """Whether this is still the process in which the run began."""
+        return os.getpid() == self._pid
+
+    def require_own(self) -> None:
+        """Raise KernelError in a process that the program forked, and that would carry the run out a second time."""
+        if not self.own:
+            raise KernelError(
+                f"process {os.getpid()}, which the program forked, came back to the run, which process {self._pid} "
+                "carries out; end such a process by os._exit in the program."
+            )
 
 
 _OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)

@@ -43,6 +43,16 @@ def report_to(file: int) -> None:
     _report = file
 
 
+def _forget() -> None:
+    """Leave the watch to the process that it watches: a fork has no thread of it, and would wait for that for ever."""
+    global _report
+    _report = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def arm(timeout_s: float) -> None:
     """Begin a limit: `GRACE_S` after it this process ends, unless `disarm` comes first or nobody would tell why."""
     _arm(timeout_s + GRACE_S)

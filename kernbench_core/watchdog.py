@@ -87,7 +87,10 @@ class Watchdog:
         self.wall_s = 0.0
 
     def run(self, finished: Callable[[], bool]) -> None:
-        """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
+        """Process events; raise LimitError when a limit is reached, naming where a stuck program is.
+
+        KernelError in a process that the program forked.
+        """
         self._began = time.perf_counter()
         try:
             with _no_automatic_collection(), Alarm(self._wall.left_s) as alarm:
@@ -97,6 +100,7 @@ class Watchdog:
         finally:
             self.wall_s = time.perf_counter() - self._began
             self._wall.spent_s += self.wall_s
+            self._wall.require_own()
             self._report()
 
     def _loop(self, finished: Callable[[], bool], alarm: Alarm) -> None:
@@ -110,7 +114,7 @@ class Watchdog:
                 raise alarm.interrupted
             if alarm.stuck is not None:
                 raise LimitError(self._too_long(alarm.stuck))
-            if not left:
+            if not left or not self._wall.own:
                 return
             if env.peek() > until:
                 if until == EXACT_NS:

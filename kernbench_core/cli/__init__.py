@@ -10,6 +10,7 @@ With --timeout the command runs in a child of the process that was started: see 
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 import warnings
@@ -141,6 +142,8 @@ def _main(given: list[str], plugins: Plugins | None) -> int:
             return shell.fail(2, *closed)
         with terminable() as termination:
             code = _run(shell, given, termination)
+        if shell.forked:
+            os._exit(code)  # what is still to be written, and to be done at the end, is for the other one
         if code == _INTERRUPTED and termination.came:
             code = _TERMINATED
         if streams.fault is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import redirect_stdout
 
@@ -18,6 +19,12 @@ class Shell:
         self._plugins = plugins
         self._as_json = as_json
         self._warned = False
+        self._pid = os.getpid()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process was forked, by a bench or a kernel, from the one that was called."""
+        return os.getpid() != self._pid
 
     @property
     def plugins(self) -> Plugins:
@@ -44,7 +51,7 @@ class Shell:
 
         Those that begin with their place in a file are not `labelled`, so that editors find the place.
         """
-        if self._as_json:
+        if self._as_json and not self.forked:
             found = {"schema": "kernbench.error/1", "exit_code": exit_code, "problems": problems}
             sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         if labelled:
@@ -56,7 +63,8 @@ class Shell:
         return exit_code
 
     def _write(self, label: str, colour: str, sentence: str) -> None:
-        sys.stdout.flush()
+        if not self.forked:
+            sys.stdout.flush()
         if sys.stderr.isatty():
             label = f"\x1b[{colour}m{label}\x1b[0m"
         sys.stderr.write(f"{label}: {shown(sentence)}\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from kernbench_core import supervision
+from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
 
 BENCH = """
@@ -245,3 +249,69 @@ def _wait_for(path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     time.sleep(0.3)
+
+
+FORKS = """
+import os, sys
+PLACE = {place!r}
+def fork(rt, place):
+    if place == PLACE:
+        made = os.fork()
+        if made:
+            _, status = os.waitpid(made, 0)
+            with open("told", "w") as told:
+                told.write(f"{{made}} {{os.getpid()}} {{os.waitstatus_to_exitcode(status)}}")
+fork(None, "file")
+def raises():
+    if not os.path.exists("told"):
+        raise ValueError("in the other process")
+def kernel(x, tl):
+    fork(None, "kernel")
+def bench(rt):
+    x = rt.zeros((4,))
+    fork(rt, "bench")
+    if PLACE == "raises":
+        fork(rt, "raises")
+        raises()
+    rt.launch(kernel, x, grid=(1,))
+"""
+
+
+@pytest.mark.parametrize("place", ["file", "bench", "raises", "kernel"])
+def test_a_forked_process_does_not_carry_the_run_out_again(
+    folder: Any, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends where it comes back, with a sentence; the run has one result, in one set of files."""
+    folder.write("f.py", FORKS.format(place=place))
+    with (folder.path / "out").open("w") as out, (folder.path / "err").open("w") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        code = main(["run", "f.py", "--topology", "tiny", "--json", "--out", "o"], folder.plugins)
+    forked, own, ended_with = map(int, (folder.path / "told").read_text().split())
+    assert (code, own, ended_with) == (0, os.getpid(), 6)
+    assert json.loads((folder.path / "out").read_text())["bench"] == "f"
+    assert (folder.path / "err").read_text() == (
+        f"error: process {forked}, which the program forked, came back to the run, which process {own} carries out; "
+        "end such a process by os._exit in the program.\n"
+    )
+
+
+def test_a_limit_does_not_hold_a_forked_process_up(folder: Any) -> None:
+    """The watch of the limit has no thread there, and nothing may wait for it."""
+    watched = (folder.path / "watched").open("w")
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(supervision, "_report", watched.fileno())
+    supervision.arm(1000.0)
+    forked = os.fork()
+    if not forked:
+        signal.alarm(10)
+        try:
+            supervision.disarm()
+        finally:
+            os._exit(0)
+    try:
+        assert os.waitpid(forked, 0)[1] == 0
+    finally:
+        supervision.disarm()
+        monkeypatch.undo()
+        watched.close()
