@@ -29,6 +29,8 @@ MANIFEST = "manifest.json"
 BENCH = "bench"
 #: The folder of the files that the bench read.
 INPUTS = "inputs"
+#: The folder of arrays that the bench was given.
+PARAMS = "params"
 _LIMITS = ("max_events", "max_sim_ns", "timeout_s")
 #: What the fields of a manifest must be, in Python and in words.
 _FORMS: Mapping[str, tuple[Any, str]] = {
@@ -225,7 +227,7 @@ def array_files(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def array_file(name: str) -> str:
     """Return the file that keeps an array parameter, relative to the manifest."""
-    return f"params/{name}.npy"
+    return f"{PARAMS}/{name}.npy"
 
 
 def array_sha256(array: Any) -> str:

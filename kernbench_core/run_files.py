@@ -13,7 +13,7 @@ import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.files import files_below, whole_folder, write_text
-from kernbench_core.manifest import BENCH, INPUTS, MANIFEST, SCHEMA, array_files, write_npy
+from kernbench_core.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.result import RunResult, json_text
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
 _RESULT = "result.json"
+#: What stands at the top of such a folder.
+_TOP = frozenset({MANIFEST, _RESULT, OP_LOG, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -30,6 +32,12 @@ class OutFolder:
 
     path: Path
     written: frozenset[str] = frozenset()
+
+    def holds(self, file: Path) -> bool:
+        """Whether a run writes `file`, or into it, when it writes this folder; links are followed already."""
+        return file == self.path or (
+            file.is_relative_to(self.path) and file.relative_to(self.path).parts[0] in _TOP
+        )
 
 
 def out_folder(out: str | Path | None) -> OutFolder | None:
@@ -47,6 +55,8 @@ def out_folder(out: str | Path | None) -> OutFolder | None:
             f"--out must name a folder of its own, not {shown}, which is the current one or one above it; give a new "
             "name."
         )
+    if path.is_symlink():  # links were followed as far as they lead
+        raise UsageError(f"--out must name a folder, not {shown}, a link that leads back to itself; remove it.")
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out must name a folder, not the file {shown}.")
     if not path.parent.is_dir():

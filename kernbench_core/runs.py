@@ -174,12 +174,14 @@ def run(
     files = {"trace": trace, "bundle": bundle}
     with same_folder() as here:
         config = configure(plugins, topology, components, tuple(set))
+        folder = out_folder(out)
         outputs = {
             "trace": None if trace is None else open_trace(trace, plugins.exporters),
-            "out": out_folder(out),
+            "out": folder,
             "bundle": bundle_file(bundle, {"topology": topology, "components": components}),
         }
-        _check_outputs({what: path for what, path in files.items() if path is not None}, (bench, topology, components))
+        taken = (bench, topology, components)
+        _check_outputs({what: path for what, path in files.items() if path is not None}, folder, taken)
         with wall.spent_on("opening the bench"):
             found = open_bench(bench, plugins.benches)
         given = dict(params or {})
@@ -210,11 +212,11 @@ def run(
         return carry_out(request, on_progress, wall)
 
 
-def _check_outputs(outputs: Mapping[str, str | Path], inputs: Iterable[object]) -> None:
+def _check_outputs(outputs: Mapping[str, str | Path], out: OutFolder | None, inputs: Iterable[object]) -> None:
     """Raise UsageError where a file would be written over another one of this run."""
     taken = {os.path.realpath(path): path for path in inputs if isinstance(path, str | Path)}
     for what, path in outputs.items():
-        if os.path.realpath(path) in taken:
+        if os.path.realpath(path) in taken or (out is not None and out.holds(Path(os.path.realpath(path)))):
             raise UsageError(f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses.")
         taken[os.path.realpath(path)] = path
 

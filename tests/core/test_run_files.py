@@ -163,6 +163,37 @@ def test_a_file_of_the_run_is_not_written_over(toy: ModuleType, folder: Path, wh
     )
 
 
+@pytest.mark.parametrize(
+    ("out", "trace"),
+    [("new.txt", "new.txt"), ("link.txt", "new.txt"), ("o", "o/params/a.txt"), ("o", "link/oplog/a.txt")],
+)
+def test_a_file_does_not_lie_where_the_folder_of_the_run_is_written(
+    toy: ModuleType, folder: Path, out: str, trace: str
+) -> None:
+    """Beside what a run writes into that folder it may."""
+    run("toy", "one", out="o", trace="t.txt", plugins=toy.plugins)
+    run("toy", "one", out="o", trace="o/t.txt", plugins=toy.plugins)
+    (folder / "o/params").mkdir()
+    (folder / "link.txt").symlink_to("new.txt")
+    (folder / "link").symlink_to("o")
+    assert refusal(toy, out, trace=trace) == (
+        f"--trace must be a file of its own, not {trace!r}, which this run also uses."
+    )
+
+
+def test_a_link_to_itself_is_no_folder(toy: ModuleType, folder: Path) -> None:
+    """Alone or in a circle; one that leads to what is not there yet is a name for that."""
+    (folder / "loop").symlink_to("loop")
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    for out in ("loop", "a"):
+        told = refusal(toy, out)
+        assert told == f"--out must name a folder, not {out!r}, a link that leads back to itself; remove it."
+    (folder / "c").symlink_to("new")
+    run("toy", "one", out="c", plugins=toy.plugins)
+    assert (folder / "new" / "manifest.json").is_file()
+
+
 def test_a_bench_may_change_the_folder(toy: ModuleType, folder: Path, tmp_path: Path) -> None:
     """Relative paths keep their meaning, and the folder is the current one again."""
     (folder / "mine.py").write_text(
