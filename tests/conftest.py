@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -21,15 +22,23 @@ from kernbench_core.plugins import Plugins, load_plugins
 # A loaded machine is no failure; and what CI tries is the same every time.
 hypothesis.settings.register_profile("kernbench", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("kernbench")
+#: For `make test`: fewer examples than `make test-all` tries.
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("kernbench"), max_examples=40)
 #: For tools/mutants.py, which asks whether a test fails and not for the smallest example.
 hypothesis.settings.register_profile(
     "mutants",
-    hypothesis.settings.get_profile("kernbench"),
+    hypothesis.settings.get_profile("quick"),
     phases=[phase for phase in hypothesis.Phase if phase not in (hypothesis.Phase.shrink, hypothesis.Phase.explain)],
 )
 
 
 SOURCE_TREE = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples where the slow tests are left out, before test modules ask how many there are."""
+    if config.getoption("markexpr") == "not slow" and not config.getoption("--hypothesis-profile"):
+        hypothesis.settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:
@@ -60,6 +69,11 @@ def plugins() -> Plugins:
     """Load the plug-ins of this tree, as far as their packages are there, and nobody else's."""
     present = [line for line in SOURCE_TREE if importlib.util.find_spec(line.split()[-1].partition(".")[0])]
     return load_plugins(present, installed=False)
+
+
+def examples(number: int, **more: Any) -> hypothesis.settings:
+    """Try `number` examples in `make test-all`, and as many less in `make test` as of the usual 100."""
+    return hypothesis.settings(max_examples=number * hypothesis.settings().max_examples // 100, **more)
 
 
 def without_carets(text: str) -> str:

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from attrs import define, field, frozen
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from kernbench_core.engine import GraphEngine
@@ -23,6 +23,7 @@ from kernbench_core.graph import Graph
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
+from tests.conftest import examples
 
 PES, ELEMENTS = 4, 12
 #: Machines on which nothing takes as long as on another.
@@ -252,7 +253,7 @@ class Oracle:
 
 
 @pytest.mark.parametrize("race_by", ["pe", "program"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plan=plans(), other=st.sampled_from(MACHINES[1:]))
 def test_the_hazards_are_those_of_the_graph_whatever_takes_how_long(
     plan: Plan, other: tuple[str, ...], race_by: str

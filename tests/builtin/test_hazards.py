@@ -76,10 +76,22 @@ def test_strict_races_exit_with_7(race: Path, tmp_path: Path, capsys: pytest.Cap
     assert caught.value.result.hazards[0].kind == "unordered_writes"
 
 
-@pytest.mark.parametrize("bench", ["gemm", "gemm-composite", "softmax", "vector-add", "sparse-gemm"])
-def test_the_benches_have_none(bench: str) -> None:
-    """Programs that are right list nothing, with data and without."""
-    assert kb.run(bench, "tiny", strict_races=True).hazards == ()
+PRODUCT = {"M": 64, "N": 64, "K": 128, "tile_n": 16, "tile_k": 32}
+
+
+@pytest.mark.parametrize(
+    ("bench", "params"),
+    [
+        ("gemm", {**PRODUCT, "tile_m": 16}),
+        ("gemm-composite", {**PRODUCT, "tile_m": 16}),
+        ("sparse-gemm", PRODUCT),
+        ("softmax", {"rows": 20, "cols": 40}),
+        ("vector-add", {"n": 10000}),
+    ],
+)
+def test_the_benches_have_none(bench: str, params: dict[str, int]) -> None:
+    """Programs that are right list nothing."""
+    assert kb.run(bench, "tiny", params, strict_races=True).hazards == ()
 
 
 def test_a_launch_in_flight_races_with_the_next_one() -> None:
@@ -105,7 +117,7 @@ def test_a_launch_in_flight_races_with_the_next_one() -> None:
 
 def test_the_map_of_a_run_changes_no_hash() -> None:
     """`tcm_map` adds its own object, the op log is the same."""
-    plain, mapped = kb.run("gemm", "tiny", {"K": 128}), kb.run("gemm", "tiny", {"K": 128}, tcm_map=True)
+    plain, mapped = kb.run("gemm", "tiny", PRODUCT), kb.run("gemm", "tiny", PRODUCT, tcm_map=True)
     assert plain.op_log_sha256 == mapped.op_log_sha256
     assert plain.tcm_map is None
     assert "tcm_map" not in plain.to_json()

@@ -35,13 +35,13 @@ def steps(shape: str, sips: int, to: int) -> int:
 @pytest.mark.parametrize("op", ["read", "write"])
 def test_each_step_costs_a_link_two_ports_and_the_nocs_between(simulate, shape, sips, op) -> None:
     """A chunk's round trip grows by 2 x (link + 2 ports) and an IO NoC's passage for each further step."""
-    took = {}
+    sim = simulate("tiny", f"system.sips={sips}", f"system.network.topology={shape}")
     for to in range(1, sips):
-        sim = simulate("tiny", f"system.sips={sips}", f"system.network.topology={shape}")
-        move = sim.move(op, Region(sim.address("hbm1", sip=to), 1024))
-        sim.run()
-        assert move.ended_ns is not None
-        (trip,) = sim.trips
+        sim.move(op, Region(sim.address("hbm1", sip=to), 1024), at_ns=100_000.0 * to)
+    sim.run()
+    assert [int(trip.born // 100_000) for trip in sim.trips] == list(range(1, sips)), "one after the other"
+    took = {}
+    for to, trip in enumerate(sim.trips, start=1):
         took[to] = trip.tail - trip.born
         sent = Transaction(op, trip.regions, trip.total, trip.path[::-1], lambda _: None)
         assert formula_latency(sim.graph, sim.ctx.components, sent) == took[to], "a lone chunk meets its bound"
@@ -79,8 +79,15 @@ def exchange(a_ptr: Any, b_ptr: Any, n: int, tl: Any) -> None:
     tl.store(b_ptr + (pes - 1 - pe) * n + tl.arange(0, n), block + 1.0)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("sips", "chiplets"), [(2, 1), (3, 2), (6, 4), (8, 1)])
+#: Shapes, numbers of packages and of IO chiplets: a few for every run, all others are slow.
+FEW = [(shape, 3, 2) for shape in SHAPES] + [("ring", 2, 1), ("switch", 2, 1), ("mesh_2d", 6, 4), ("torus_2d", 6, 4)]
+ALL = [(shape, sips, chiplets) for shape in SHAPES for sips, chiplets in ((2, 1), (3, 2), (6, 4), (8, 1))]
+
+
+@pytest.mark.parametrize(
+    ("shape", "sips", "chiplets"),
+    [pytest.param(*each, marks=() if each in FEW else pytest.mark.slow) for each in ALL],
+)
 def test_kernels_load_from_and_store_to_other_packages(
     plugins: Plugins, shape: str, sips: int, chiplets: int
 ) -> None:

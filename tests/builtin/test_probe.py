@@ -91,7 +91,7 @@ def test_a_lone_chunk_takes_its_closed_form(prober: Probers, preset: str, nbytes
 
 def test_checks_hold_for_every_case_and_size(prober: Probers) -> None:
     probing = prober("default")
-    for nbytes in (64, 300, 4096, 65536, 1 << 20):
+    for nbytes in (64, 300, 4096, 1 << 17):
         check_probes(probing, [probing.measure(case, nbytes) for case in probing.cases()])
 
 
@@ -253,7 +253,7 @@ class TestLoad:
         probing = prober("tiny")
         case = probing.cases()[2]
         alone = probing.measure(case, 4096).fabric_ns
-        for point in loaded_latency(probing, case, 4096, (0.2, 0.5, 0.7), count=20_000):
+        for point in loaded_latency(probing, case, 4096, (0.3, 0.7), count=20_000):
             wait = point.share * 40.0 / 0.923 / (2 * (1 - point.share))
             assert point.mean_ns - alone == pytest.approx(wait, rel=0.08)
             assert point.queueing_ns == pytest.approx(point.mean_ns - alone, abs=1e-6)
@@ -284,6 +284,7 @@ class TestCommand:
 
     def test_tables(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "112")
+        monkeypatch.setattr(probe_paths, "SWEEP", (64, 4096, 65536))
         assert main(["probe", "--topology", "tiny"]) == 0
         told = capsys.readouterr().out
         assert told.startswith("tiny: lone transfers of 4 KiB\n")
@@ -301,7 +302,9 @@ class TestCommand:
         assert title.split() == ["transfer", "hops", "bound", "simulated", "GB/s", "binding"]
         assert 0.1 < float(row.split()[-4 if "->" in row else -2]) < 10
 
-    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_json(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        assert tuple(64 * 4**i for i in range(10)) == probe_paths.SWEEP
+        monkeypatch.setattr(probe_paths, "SWEEP", (64, 4096, 65536))
         pair = ["--from", "sip0.cube0.hbm_ctrl1", "--to", "sip0.cube0.pe0", "--size", "64 KiB"]
         assert main(["probe", "--topology", "tiny", *pair, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
@@ -310,7 +313,7 @@ class TestCommand:
         assert (one["op"], one["bytes"], one["chunks"]) == ("read", 65536, 16)
         assert one["path"][0] == "sip0.cube0.pe0.pe_dma" and one["path"][-1] == "sip0.cube0.hbm_ctrl1"
         assert one["bound_ns"] <= one["simulated_ns"]
-        assert [point["bytes"] for point in found["sweep"]] == [64 * 4**i for i in range(10)]
+        assert [point["bytes"] for point in found["sweep"]] == [64, 4096, 65536]
         assert len(found["loaded"]) == 7
 
     def test_banks_are_probed_with_less_and_the_table_says_so(

@@ -284,10 +284,10 @@ def test_the_queues_and_the_dma_are_busy_for_as_long_as_they_served(
 
     def kernel(tl: Any) -> None:
         me = tl.program_id(0)
-        for _ in range(12):
-            tl.send(tl.full((40000,), 1, "int8"), me ^ 1, wait=False)
-        for _ in range(12):
-            tl.recv((40000,), "int8", me ^ 1)
+        for _ in range(5):
+            tl.send(tl.full((12000,), 1, "int8"), me ^ 1, wait=False)
+        for _ in range(5):
+            tl.recv((12000,), "int8", me ^ 1)
 
     engine = simulate(kernel, f"components.pe_ipcq.params.overhead={overhead} ns")
     total = engine.get_timing_result().total_ns

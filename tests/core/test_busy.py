@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -11,6 +11,7 @@ from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Machine, Model, Probe, Rig, edge
 from kernbench_core.timing import resource_uses
+from tests.conftest import examples
 
 SERVICE = 8.0
 #: Times at which 8 B messages are fed, in ns; they are at the component, over 1 ns and 8 B/ns, 2 ns later.
@@ -70,7 +71,7 @@ def within(spans: list[tuple[float, float]], until: float) -> float:
     return sum(max(0.0, min(end, until) - max(0.0, start)) for start, end in spans)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(times=ARRIVALS, until=st.integers(1, 200))
 @pytest.mark.parametrize("model", [Serial, OneServer, TwoServers])
 def test_a_service_counts_as_far_as_it_has_come(model: type[ComponentBase], times: list[int], until: int) -> None:
@@ -84,7 +85,7 @@ def test_a_service_counts_as_far_as_it_has_come(model: type[ComponentBase], time
     assert rig.under_test.busy_by(rig.env.now) == SERVICE * len(times)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(times=ARRIVALS)
 @pytest.mark.parametrize(("model", "interval"), [(Paced, 3.0), (Slow, 20.0)])
 def test_a_paced_model_is_taken_for_an_interval_before_each_departure(

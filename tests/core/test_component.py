@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
@@ -20,6 +20,7 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.testing import Feed, Machine, Probe, Rig, assert_ready_at, assert_same_log, edge, line
 from kernbench_core.units import grid_ceil
+from tests.conftest import examples
 from tests.core.reference_model import Behaviour, ReferenceMachine
 
 SIZES = (0, 1, 64, 100, 256, 4096)
@@ -132,7 +133,7 @@ def workloads(draw: st.DrawFn) -> tuple[dict[str, Service], list[Edge], list[tup
     return services, edges, feeds
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(workloads())
 def test_equals_the_naive_model_on_tied_workloads(drawn: tuple[dict[str, Service], list[Edge], Feeds]) -> None:
     """Fast and naive agree bit for bit on random meshes whose messages meet at equal times."""
@@ -140,7 +141,7 @@ def test_equals_the_naive_model_on_tied_workloads(drawn: tuple[dict[str, Service
     assert compare(services, edges, feeds) == len(feeds)
 
 
-@pytest.mark.parametrize("count", [2000, pytest.param(15000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1000, pytest.param(15000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("servers", [0, 1, 3], ids=["overhead", "run", "run with three servers"])
 def test_equals_the_naive_model_over_many_completions(servers: int, count: int) -> None:
     """A long seeded workload through a fan-in and fan-out mesh gives the same log and completions."""
@@ -208,7 +209,7 @@ class OneServer(ComponentBase):
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(workload=WORKLOADS)
 def test_interval_0_equals_unbounded_servers(on_head: bool, workload: list[Feed]) -> None:
     """The same pipelined model in both styles gives the same log, bit for bit."""
@@ -217,7 +218,7 @@ def test_interval_0_equals_unbounded_servers(on_head: bool, workload: list[Feed]
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(workload=WORKLOADS)
 def test_interval_equal_to_overhead_equals_one_server(on_head: bool, workload: list[Feed]) -> None:
     """The same serial model in both styles gives the same log, bit for bit."""

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ShapeError, UninitializedReadError
 from kernbench_core.executor import DataExecutor
+from tests.conftest import examples
 from tests.core.kernel_rig import Rig
 
 VIEWS: dict[str, Any] = {
@@ -26,7 +27,7 @@ VIEWS: dict[str, Any] = {
 @pytest.mark.parametrize("wait", [True, False])
 @pytest.mark.parametrize("view", VIEWS)
 @given(st.lists(st.booleans(), min_size=16, max_size=16), st.sampled_from([None, 0, 5, -3]), st.booleans())
-@settings(max_examples=10, deadline=None)
+@examples(25)
 def test_a_masked_load_keeps_its_other_in_every_view(
     view: str, wait: bool, bits: list[bool], other: int | None, twisted: bool
 ) -> None:
@@ -90,7 +91,7 @@ def _elements(span: str, first: int, count: int) -> list[int]:
 
 
 @given(ACTIONS, st.integers(1, 2))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_loads_beside_stores_find_what_program_order_says(
     actions: list[tuple[str, str, int, int]], launches: int
 ) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.dtypes import numpy_dtype
@@ -17,6 +17,7 @@ from kernbench_core.oplog_columns import Columns
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, adopt, ground
+from tests.conftest import examples
 
 TCM = 1 << 40
 
@@ -454,7 +455,7 @@ def test_ops_can_be_compared_with_arrays_of_the_caller() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from(["add", "maximum", "neg", "dot"])),

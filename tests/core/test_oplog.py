@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.oplog import Access, OpDescription, OpLog, OpLogger, op_log_of
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue
+from tests.conftest import examples
 
 scalars = st.one_of(
     st.none(),
@@ -59,7 +60,7 @@ def types_in(thing):
     return type(thing)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(descriptions, max_size=5))
 def test_records_come_back_exactly(described) -> None:
     """Names, parameters with their types and order, accesses, values: all as they were described."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import UsageError
@@ -21,6 +21,7 @@ from kernbench_core.oplog_file import load_run, save_run
 from kernbench_core.oplog_spill import SpilledColumn, chunks, take
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import AbstractValue, LoadedValue, ResultValue
+from tests.conftest import examples
 from tests.core.kernel_rig import Rig
 from tests.core.test_oplog import descriptions
 
@@ -76,7 +77,7 @@ def test_results_hash_records_and_saved_file_are_the_same(tmp_path: Path, data: 
         np.testing.assert_array_equal(spilled.numpy(z), whole.numpy(y))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(descriptions, st.integers(0, 9), st.sampled_from("ab")), max_size=12), st.integers(1, 5))
 def test_any_log_is_the_same(described: list[Any], limit: int) -> None:
     """In any order of times and components, with parameters of every kind."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.regions import Region, compose, covers, intersect, normal, overlaps, subtract
+from tests.conftest import examples
 
 
 @st.composite
@@ -19,7 +20,7 @@ def addresses(region):
     return [region.base + i * region.pitch + c for i in range(region.rows) for c in range(region.row_bytes)]
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(ascending(), ascending())
 def test_pairs_equal_sets(a, b) -> None:
     """overlaps, covers, intersect and subtract say what sets of addresses say."""
@@ -35,7 +36,7 @@ def test_pairs_equal_sets(a, b) -> None:
     assert sorted(rest) == sorted(set(left) - common)
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.data())
 def test_compose_follows_linear_bytes(data) -> None:
     """A region of the linear bytes of another leads to the addresses that these bytes have."""

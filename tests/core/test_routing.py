@@ -8,12 +8,13 @@ from itertools import pairwise, product
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.routing import VIEWS, PathRouter, is_transit
+from tests.conftest import examples
 from tests.core.small_machine import machine
 
 
@@ -55,7 +56,7 @@ def masters(graph: Graph) -> list[str]:
     return [name for name, node in graph.nodes.items() if node.kind in ("host", "m_cpu", "pe_dma")]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from([(1, 1, 1, 4), (2, 2, 2, 8), (3, 3, 2, 5)]), st.data())
 def test_a_memory_path_is_as_short_as_networkx_says(shape: tuple[int, int, int, int], data: st.DataObject) -> None:
     graph, router = built(*shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ExecutionError
@@ -14,6 +14,7 @@ from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.substitution import Substitution, replace_data
 from kernbench_core.values import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, adopt, view_of
+from tests.conftest import examples
 
 
 class Program:
@@ -129,7 +130,7 @@ def test_single_ops_are_compared_on_the_data_of_the_run_only():
     assert str(caught.value) == "Comparing single ops must be done on the data of the run; leave inputs out."
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.permutations(range(4)))
 def test_replace_data_finds_the_pieces_of_a_tensor(sizes, order):
     """Whatever pieces a tensor lies in, memory holds the new array after the substitution."""

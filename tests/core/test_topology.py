@@ -10,13 +10,14 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.params import did_you_mean
 from kernbench_core.units import GRID_NS
+from tests.conftest import examples
 from tests.core.small_machine import TEXT, machine
 
 PE_WIRES = {
@@ -40,7 +41,7 @@ def joined(graph: Graph, kind: EdgeKind) -> set[tuple[str, str]]:
     return {pair for pair, edge in graph.edges.items() if edge.kind is kind}
 
 
-@settings(max_examples=15, deadline=None)
+@examples(25)
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 4))
 def test_a_machine_is_whole(sips: int, width: int, height: int, pes: int, ios: int) -> None:
     graph = machine(

@@ -80,10 +80,10 @@ def test_at_almost_no_load_latency_is_the_mean_of_the_closed_form() -> None:
     [
         pytest.param("uniform", 6, 4 / 6, marks=pytest.mark.slow),
         pytest.param("bitcomp", 6, 2 / 6, marks=pytest.mark.slow),
-        ("uniform", 5, 5 / 6),
+        pytest.param("uniform", 5, 5 / 6, marks=pytest.mark.slow),
         ("transpose", 5, 1 / 4),
         ("bitcomp", 4, 2 / 4),
-        ("tornado", 5, 0.5),
+        pytest.param("tornado", 5, 0.5, marks=pytest.mark.slow),
     ],
 )
 def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, k: int, ceiling: float) -> None:
@@ -106,7 +106,7 @@ def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, 
     assert above.busiest.utilisation == pytest.approx(1.0, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["transpose", "bitcomp"])
+@pytest.mark.parametrize("name", ["transpose", pytest.param("bitcomp", marks=pytest.mark.slow)])
 def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) -> None:
     """Count at the destinations whose whole traffic crosses it, not at the link."""
     mesh, k = make_mesh(4, 4), 4
@@ -120,16 +120,22 @@ def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) 
     assert sum(rates) / len(rates) == pytest.approx(ceiling, rel=0.02)
 
 
-@pytest.mark.parametrize(("flits", "load"), [(8, 0.5), (8, 0.8), (32, 0.5), (1, 0.9)])
+@pytest.mark.parametrize(
+    ("flits", "load"), [pytest.param(8, 0.5, marks=pytest.mark.slow), (8, 0.8), (32, 0.5), (1, 0.9)]
+)
 def test_one_queue_waits_as_long_as_queueing_theory_says(flits: int, load: float) -> None:
     """A ring of neighbours has one stream per wire: Geo/D/1, whose wait is load (P - 1) / 2 / (1 - load) cycles.
 
     That becomes M/D/1, load P / 2 / (1 - load), for long packets; a stream of single flits never waits.
     """
     mesh = make_mesh(1, 8, wrap=True)
-    cycles = 20_000 if flits > 1 else 2000
-    waits = [measure(mesh, "neighbor", load, flits, cycles=cycles, seed=seed).queued or 0.0 for seed in range(6)]
+    cycles, seeds = (20_000, 6) if flits > 1 else (2000, 1)
+    waits = [measure(mesh, "neighbor", load, flits, cycles=cycles, seed=seed).queued or 0.0 for seed in range(seeds)]
     assert statistics.mean(waits) == pytest.approx(load * (flits - 1) / 2 / (1 - load), rel=0.06)
+
+
+#: Loads of the mesh, and sizes of its packets, that only the slow tests compare.
+FURTHER = ((1, 0.7), (4, 0.1), (4, 0.4))
 
 
 class Recorder(Meter):
@@ -145,7 +151,10 @@ class Recorder(Meter):
         super().note(packet)
 
 
-@pytest.mark.parametrize(("flits", "load"), [(1, 0.1), (1, 0.7), (4, 0.1), (4, 0.4), (4, 0.7), (9, 0.6)])
+@pytest.mark.parametrize(
+    ("flits", "load"),
+    [(1, 0.1), (4, 0.7), (9, 0.6), *(pytest.param(*each, marks=pytest.mark.slow) for each in FURTHER)],
+)
 def test_latency_is_that_of_a_simulator_that_moves_single_flits_each_cycle(
     flits: int, load: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

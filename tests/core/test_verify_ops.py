@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core import batches, compute, values
@@ -22,6 +22,7 @@ from kernbench_core.recompute_math import Anew
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import AssemblyValue, FillValue, Part, adopt, ground
+from tests.conftest import examples
 from tests.core.test_executor import Recorder, host
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint32", "f8e4m3", "f16", "bf16", "f32")
@@ -121,7 +122,7 @@ def test_no_op_is_left_out() -> None:
     assert set(ALIASES.values()) <= set(FUNCTIONS)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.sampled_from(["f32", "f16", "bf16", "int8", "uint8"]), st.integers(1, 300), st.integers(0, 9),
     st.booleans(), st.booleans(), st.sampled_from(["row_major", "col_major"]), st.booleans(),
