@@ -179,6 +179,17 @@ class Alarm:
 _RAISES: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
 
 
+@contextlib.contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Note on a Ctrl-C or SIGTERM in the block what it interrupted: "building the machine"."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if not hasattr(stop, "__notes__"):
+            stop.add_note(f"while {what}")
+        raise
+
+
 class WallTime:
     """The wall time that a run may take in all, in s, None for no limit, and what it has `spent_s` of it.
 
@@ -201,7 +212,7 @@ class WallTime:
         """Raise LimitError when the time is over in the block, naming `what` it does and the line that it is in."""
         began = time.perf_counter()
         try:
-            with Alarm(self.left_s):
+            with doing(what), Alarm(self.left_s):
                 yield
         except WallTimeExceeded as stuck:
             line = innermost_user_line(stuck.__traceback__)

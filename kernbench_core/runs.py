@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.alarm import INTERRUPTS, WallTime
+from kernbench_core.alarm import INTERRUPTS, WallTime, doing
 from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
 from kernbench_core.errors import (
@@ -321,7 +321,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                 verification, ops = _verified(request, engine, executor)
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
-    result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)
+    with doing("summing up the run"):
+        result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)
     if request.strict_races and result.hazards:
         raise RaceError(result)
     _write_files(request, result, engine.functions)

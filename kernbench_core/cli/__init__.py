@@ -22,7 +22,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from kernbench_core import __version__
-from kernbench_core.alarm import INTERRUPTS, Terminated, Termination
+from kernbench_core.alarm import Terminated, Termination, WallTimeExceeded
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.probe import probe
 from kernbench_core.cli.process import own_process, terminable
@@ -89,9 +89,12 @@ class PluginGroup(click.RichGroup):
             return super().invoke(ctx)
         except (KernbenchError, click.ClickException, Exit, click.Abort, MemoryError):
             raise
-        except Terminated:
-            raise SystemExit(_TERMINATED) from None  # click tells of every other KeyboardInterrupt
-        except INTERRUPTS:
+        except KeyboardInterrupt as stop:
+            shell_of(ctx).interrupted = " ".join(("", *getattr(stop, "__notes__", ())))
+            if isinstance(stop, Terminated):
+                raise SystemExit(_TERMINATED) from None  # click tells of every other KeyboardInterrupt
+            raise
+        except WallTimeExceeded:
             raise
         except BaseException as error:
             name, commands = ctx.invoked_subcommand, shell_of(ctx).plugins.commands
@@ -206,9 +209,9 @@ def _told(shell: Shell, error: BaseException) -> int:
         error.__traceback__ = None  # its frames may hold most of what there is
         return shell.fail(LimitError.exit_code, f"the memory of this process is exhausted{told}; {OUT_OF_MEMORY}")
     if isinstance(error, Terminated):
-        return shell.fail(_TERMINATED, "terminated.")
+        return shell.fail(_TERMINATED, f"terminated{shell.interrupted}.")
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return shell.fail(_INTERRUPTED, "interrupted.")
+        return shell.fail(_INTERRUPTED, f"interrupted{shell.interrupted}.")
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         what = "a file or a process" if error.filename is None else repr(str(error.filename))
         told = f"{what} must be usable, but that failed with {error.strerror!r}"

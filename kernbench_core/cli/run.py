@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_core.alarm import doing
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
@@ -198,6 +199,7 @@ def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str
         return carry_out(display.update)
 
 
+@doing("printing the result")
 def _print(result: RunResult, options: dict[str, Any]) -> None:
     from kernbench_core.report import make_console, print_result, print_summary, print_tcm_map
     from kernbench_core.result import json_text

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import redirect_stdout
 
+from kernbench_core.alarm import doing
 from kernbench_core.errors import first_of
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.terminal import shown
@@ -20,6 +21,8 @@ class Shell:
         self._as_json = as_json
         self._warned = False
         self._pid = os.getpid()
+        #: What Ctrl-C or SIGTERM ended, as " while building the machine"; "" where nobody said.
+        self.interrupted = ""
 
     @property
     def forked(self) -> bool:
@@ -30,7 +33,7 @@ class Shell:
     def plugins(self) -> Plugins:
         """The plug-ins; the first call loads them and warns, in one line each, of those left out."""
         if self._plugins is None:
-            with redirect_stdout(sys.stderr):  # what a plug-in prints is no result
+            with doing("loading the plug-ins"), redirect_stdout(sys.stderr):  # what a plug-in prints is no result
                 self._plugins = load_plugins()
         if not self._warned:
             self._warned = True

@@ -139,7 +139,7 @@ def test_signals_end_a_run_with_what_was_done(
 
 
 @pytest.mark.parametrize(
-    ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted."), (signal.SIGTERM, 143, "terminated.")],
+    ("sent", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
     ids=["SIGINT", "SIGTERM"],
 )  # fmt: skip
 def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals, code: int, word: str) -> None:
@@ -149,8 +149,9 @@ def test_signals_before_anything_ran_are_told(folder: Any, sent: signal.Signals,
     _wait_for(folder.path / "started")
     process.send_signal(sent)
     out, err = process.communicate(timeout=240)
-    assert (process.returncode, err.strip()) == (code, f"error: {word}")
-    assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": code, "problems": [word]}
+    told = f"{word} while opening the bench."
+    assert (process.returncode, err.strip()) == (code, f"error: {told}")
+    assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": code, "problems": [told]}
 
 
 LOST = [

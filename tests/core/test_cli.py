@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from kernbench_core.alarm import Terminated
 from kernbench_core.cli import main
 
 REPO = Path(__file__).parents[2]
@@ -124,6 +125,31 @@ def test_wrong_data_is_exit_one(toy: ModuleType, samples: ModuleType, capsys: py
     toy.verdict = samples.WRONG
     assert call(toy, "run", "toy", "--topology", "one", "--verify-data") == 1
     assert "DATA IS WRONG: 1 of 2 tensors, largest error 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("where", "doing"),
+    [
+        ("topology.compile_topology", "building the machine"),
+        ("report.print_summary", "printing the result"),
+        ("runs.manifest_of", "summing up the run"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("stop", "code", "word"), [(KeyboardInterrupt, 130, "interrupted"), (Terminated, 143, "terminated")]
+)
+def test_what_was_interrupted_is_said(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, doing: str,
+    stop: type[BaseException], code: int, word: str,
+) -> None:  # fmt: skip
+    """One sentence where there is nothing to show: before anything ran, and when all did."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise stop
+
+    monkeypatch.setattr(f"kernbench_core.{where}", interrupt)
+    assert call(toy, "run", "toy", "--topology", "one", "-q") == code
+    assert capsys.readouterr().err.strip() == f"error: {word} while {doing}."
 
 
 def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
