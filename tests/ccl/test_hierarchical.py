@@ -17,7 +17,14 @@ from kernbench_core.errors import UsageError
 from kernbench_core.plugins import load_plugins
 from tests.ccl.test_data_check import Collective
 
-KINDS = [(dtype, redop) for dtype in NAMES for redop in REDOPS if refuse_redop(redop, dtype) is None]
+
+def kinds():
+    """Every dtype with the reductions that it has; one of them for each is quick, and each of them somewhere."""
+    for number, dtype in enumerate(NAMES):
+        redops = [redop for redop in REDOPS if refuse_redop(redop, dtype) is None]
+        for redop in redops:
+            quick = redop == redops[number % len(redops)]
+            yield pytest.param(dtype, redop, marks=() if quick else pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +49,7 @@ def all_reduce(plugins, size, topology="tiny", **options):
     return row
 
 
-@pytest.mark.parametrize("dtype, redop", KINDS)
+@pytest.mark.parametrize("dtype, redop", list(kinds()))
 def test_every_pe_has_the_reduction_of_all_pes(plugins, dtype, redop):
     """Four PEs in one cube; 137 B is no multiple of anything. The check is exact on integers, and on reals in eps."""
     row = all_reduce(plugins, 137 * 4, dtype=dtype, redop=redop)
@@ -51,7 +58,7 @@ def test_every_pe_has_the_reduction_of_all_pes(plugins, dtype, redop):
     assert row.in_place is not None
 
 
-@pytest.mark.parametrize("sips, redop", [(2, "sum"), (3, "avg")])
+@pytest.mark.parametrize("sips, redop", [(2, "avg"), pytest.param(3, "sum", marks=pytest.mark.slow)])
 def test_cubes_and_sips_are_reduced_too(plugins, sips, redop):
     """2 x 2 cubes of 2 PEs in each SIP."""
     sets = ("sip.mesh.width=2", "sip.mesh.height=2", "cube.pes=2")
@@ -59,16 +66,27 @@ def test_cubes_and_sips_are_reduced_too(plugins, sips, redop):
     assert [(found.wrong, found.hazards) for found in row.measured] == [(0, ()), (0, ())]
 
 
-@pytest.mark.parametrize("set", [(), ("cube.pes=2",), ("cube.pes=1",)])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("ranks", "set"),
+    [
+        (1, ("cube.pes=1",)), (1, ("cube.pes=2",)), (2, ()), (2, ("cube.pes=1",)), (3, ("cube.pes=1",)),
+        *(pytest.param(*more, marks=pytest.mark.slow)
+          for more in [(1, ()), (2, ("cube.pes=2",)), (3, ()), (3, ("cube.pes=2",))]),
+    ],
+)  # fmt: skip
 def test_any_number_of_pes_and_sips_will_do(plugins, ranks, set):
     """Also a single PE in all, which only copies."""
     row = all_reduce(plugins, 4096, set=set, ranks=ranks)
     assert [(found.wrong, found.hazards) for found in row.measured] == [(0, ()), (0, ())]
 
 
-@pytest.mark.parametrize("pipeline", [True, False])
-@pytest.mark.parametrize("size", [1 << 10, 1 << 16, 1 << 18])
+@pytest.mark.parametrize(
+    ("size", "pipeline"),
+    [
+        (1 << 10, True), (1 << 16, False), (1 << 16, True),
+        *(pytest.param(*more, marks=pytest.mark.slow) for more in [(1 << 10, False), (1 << 18, False), (1 << 18, True)]),
+    ],
+)  # fmt: skip
 def test_no_time_is_below_what_the_wires_of_a_pe_take(plugins, size, pipeline):
     """Each PE sends 2(n - 1)/n of a vector over its one wire."""
     graph = machine_of(Setup("tiny"), plugins).graph
