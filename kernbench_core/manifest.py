@@ -11,6 +11,7 @@ import importlib.metadata
 import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,12 +171,16 @@ def current_versions() -> dict[str, str]:
     from kernbench_core import __version__
 
     versions = {"python": platform.python_version(), "kernbench": __version__}
-    for library in _LIBRARIES:
-        try:
-            versions[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            versions[library] = "unknown"
-    return versions
+    return versions | {library: _version(library) for library in _LIBRARIES}
+
+
+@cache
+def _version(library: str) -> str:
+    """Return the version of a library, which files tell that take longer to read than a small run."""
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def current_plugins(plugins: Plugins) -> tuple[Mapping[str, str], ...]:
