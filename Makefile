@@ -1,6 +1,6 @@
 # Everything from a fresh checkout; assumes python3 (3.11 or newer), make and pip.
 #   make demo      run the GEMM bench, data verified
-#   make test      the test suite, without what is marked slow
+#   make test      the test suite, without what is marked slow, and with fewer of the examples that hypothesis draws
 #   make test-all  the whole test suite
 #   make golden    times and op logs of small runs, against tests/golden
 #   make lint      ruff, mypy --strict on core, import rules

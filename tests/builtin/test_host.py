@@ -224,7 +224,7 @@ def test_a_copy_reaches_the_efficiency_of_its_packets(simulate) -> None:
 )
 def test_a_copy_goes_at_the_rate_of_its_generation(simulate, generation, rate) -> None:
     sim = simulate("tiny", f"host.pcie.generation={generation}")
-    nbytes = 4 << 20
+    nbytes = 1 << 20
     # dealt to all slices in turn, as the fastest link carries more than one of them takes
     request = copy(sim, "write", *[Region(sim.own(i % 4, i // 4 * 4096), 4096) for i in range(nbytes // 4096)])
     sim.run()
@@ -237,7 +237,7 @@ def test_two_endpoints_of_a_package_carry_twice_as_much(simulate, op) -> None:
     took = {}
     for chiplets in (1, 2):
         sim = simulate("default", "system.sips=1", f"sip.io_chiplets={chiplets}")
-        nbytes = 4 << 20
+        nbytes = 1 << 20
         request = copy(sim, op, *[Region(sim.own(pe), nbytes // 32) for pe in range(32)])
         sim.run()
         took[chiplets] = request.response.completed_ns

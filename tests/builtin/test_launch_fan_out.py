@@ -42,7 +42,7 @@ def test_targets_are_grouped_by_the_node_that_serves_them_in_pe_order(simulate) 
     }
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_every_chosen_pe_starts_once_and_the_launch_ends_after_the_last(simulate, answering, seed) -> None:
     rng = random.Random(seed)
     times = {}
@@ -98,7 +98,7 @@ MACHINES = [
     ("default", ("sip.noc.bandwidth=1 GB/s",), range(32)),
     ("default", ("sip.noc.bandwidth=1 GB/s", "sip.mesh={width: 3, height: 3}", "system.sips=1"), None),
     ("default", ("sip.io_chiplets=2", "system.sips=3"), None),
-    ("full", (), None),
+    pytest.param("full", (), None, marks=pytest.mark.slow),
 ]
 
 

@@ -84,7 +84,7 @@ def test_latency_rises_with_load_and_throughput_follows_what_is_offered(probe: M
     [
         (DramCase("stride", 32, 2000, stride=1024), 0.923 / 4, "efficiency x peak, 1 of 4 channels"),
         (DramCase("stride", 256, 2000, stride=512), 0.923 / 2, "efficiency x peak, 2 of 4 channels"),
-        (DramCase("stride", 48, 8000, stride=256), 0.923 * 0.75, "efficiency x peak, 75% of the bursts' bytes"),
+        (DramCase("stride", 48, 3000, stride=256), 0.923 * 0.75, "efficiency x peak, 75% of the bursts' bytes"),
         (DramCase("sequential", 4096, 200), 0.923, "efficiency x peak"),
     ],
 )
@@ -112,13 +112,13 @@ def test_one_bank_takes_the_longest_of_its_cycles(probe: MakeProbe, figure: str,
 
 def test_turning_the_bus_around_costs_what_no_closed_form_tells(probe: MakeProbe) -> None:
     driven = probe(**ONE)
-    mixed, reads = DramCase("sequential", 4096, 256, 0.5), DramCase("sequential", 4096, 256)
+    mixed, reads = DramCase("sequential", 4096, 128, 0.5), DramCase("sequential", 4096, 128)
     assert driven.closed_form(mixed) is None
     assert driven.closed_loop(mixed, 16).share < 0.97 * driven.closed_loop(reads, 16).share
 
 
 def test_the_channel_hash_spreads_what_a_power_of_two_pitch_heaps_up(probe: MakeProbe) -> None:
-    column = DramCase("stride", 32, 2000, stride=1024)
+    column = DramCase("stride", 32, 800, stride=1024)
     for impl in (BANK, "builtin.hbm_ctrl"):
         plain, hashed = (probe(impl, channel_hash=on).closed_loop(column, 256).share for on in (False, True))
         assert hashed > 3 * plain, impl

@@ -26,7 +26,7 @@ scalars = st.one_of(
 items = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
 params = st.dictionaries(
     st.sampled_from(["m", "src_addr", "input_addrs", "shape_out", "handle_id", "axis", "op"]),
-    st.one_of(items, st.lists(items, max_size=3), st.dictionaries(st.text(max_size=2), scalars, max_size=2)),
+    st.one_of(items, st.lists(items, max_size=3), st.dictionaries(st.text("aé\0", max_size=2), scalars, max_size=2)),
 )
 accesses = st.lists(
     st.builds(
