@@ -50,12 +50,14 @@ def rerun(
     manifest: str | Path,
     *,
     trust: bool = False,
+    timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     plugins: Plugins | None = None,
 ) -> Rerun:
     """Run again what `manifest`, or the one in a bundle, describes and compare the op logs; write nothing.
 
     It runs registered benches, and files in the folder of the manifest; others, and functions, with `trust` only.
+    `timeout_s` is the limit on wall time, as of `kb.run`; by default that of the run.
 
     Raise UsageError when the manifest, or an input file that it names, is missing or has changed, and RunInterrupted,
     with the partial result, for Ctrl-C.
@@ -65,8 +67,10 @@ def rerun(
     with same_folder() as here, opened(Path(manifest)) as path:
         old = read_manifest(path)
         try:
-            request = _request(path, old, trust, plugins, here)
-            result = carry_out(request, on_progress, WallTime(request.limits.timeout_s))
+            wall = WallTime(old.limits.get("timeout_s") if timeout_s is None else timeout_s)
+            with wall.spent_on("opening the bench"):
+                request = _request(path, old, trust, plugins, here)
+            result = carry_out(request, on_progress, wall)
         except KernbenchError as error:
             missing = [f"  since then, {told}" for told in plugin_differences(old, current_plugins(plugins))]
             if isinstance(error, ConfigError):

@@ -96,6 +96,8 @@ class Watchdog:
             with _no_automatic_collection(), Alarm(self._wall.left_s) as alarm:
                 self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
+            if self._wall.timeout_s is None:  # the limit is of something that this is a part of
+                raise
             raise LimitError(self._too_long(innermost_user_line(stuck.__traceback__))) from None
         finally:
             self.wall_s = time.perf_counter() - self._began
@@ -155,6 +157,6 @@ class Watchdog:
     def _too_long(self, line: str | None) -> str:
         where = f" in {line}, which never returned to the simulator" if line else ""
         return (
-            f"the run reached its limit of {self._limits.timeout_s:g} s of wall time at simulated time "
+            f"the run reached its limit of {self._wall.timeout_s:g} s of wall time at simulated time "
             f"{format_time(self._env.now)}, after {self._env.events} events{where}; raise --timeout if it is only long."
         )

@@ -25,7 +25,7 @@ from kernbench_core import __version__
 from kernbench_core.alarm import Terminated, Termination, WallTimeExceeded
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.probe import probe
-from kernbench_core.cli.process import own_process, terminable
+from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams
@@ -138,7 +138,7 @@ def _main(given: list[str], plugins: Plugins | None) -> int:
     as_json = "--json" in given
     closed = closed_streams()
     with lasting_streams() as streams:
-        shell = Shell(plugins, as_json=as_json)
+        shell = Shell(plugins, as_json=as_json, timeout_s=limit_s(given))
         if closed:
             if not as_json:
                 sys.stdout.write("".join(f"error: {problem}\n" for problem in closed))

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 import rich_click as click
 from click.core import ParameterSource
 
+from kernbench_core.alarm import WallTime
 from kernbench_core.cli import probe_dram, probe_paths, probe_traffic
+from kernbench_core.cli.run import seconds_of
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 
@@ -31,10 +33,11 @@ COMMON = (
     click.Option(["--set", "sets"], metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of tables."),
 )
+TIMEOUT = click.Option(["--timeout"], metavar="T", help="Stop after this wall time, as '60 s'.")
 
 
 @click.pass_context
-def _probe(ctx: click.Context, /, **options: Any) -> int:
+def _probe(ctx: click.Context, /, timeout: str | None, **options: Any) -> int:
     given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     chosen = next((mode for mode in MODES if mode.FLAG and mode.OPTIONS[0].name in given), MODES[0])
     own = {str(option.name) for option in (*COMMON, *chosen.OPTIONS)}
@@ -43,11 +46,13 @@ def _probe(ctx: click.Context, /, **options: Any) -> int:
             if option.name in given - own:
                 needs = f"must be given together with {mode.FLAG}" if mode.FLAG else f"must not go with {chosen.FLAG}"
                 raise UsageError(f"option {option.opts[0]} {needs}; see 'kernbench probe --help'.")
-    return chosen.run(ctx.ensure_object(Shell), **{name: options[name] for name in own})
+    shell = ctx.ensure_object(Shell)
+    with WallTime(seconds_of(timeout)).spent_on("probing"):
+        return chosen.run(shell, **{name: options[name] for name in own})
 
 
 # an option that several modes share stands once, as the first of them declares it
-_ALL = {option.name: option for option in reversed([*COMMON, *(o for mode in MODES for o in mode.OPTIONS)])}
+_ALL = {option.name: option for option in reversed([*COMMON, TIMEOUT, *(o for mode in MODES for o in mode.OPTIONS)])}
 
 probe = click.RichCommand(
     name="probe",

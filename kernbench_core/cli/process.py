@@ -25,20 +25,20 @@ def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[B
     With --timeout among what is `given`, `body` is called in a child of this process, which `tell`s of it where it had
     to be ended, or where the program in it ended it. Without, it is called here.
     """
-    limit_s = _limit_s(given)
-    if limit_s is None or not hasattr(os, "fork"):
+    most_s = limit_s(given)
+    if most_s is None or not hasattr(os, "fork"):
         return _threads_end(body())
     from kernbench_core.supervision import supervised
 
     try:
-        return supervised(lambda: _threads_end(body()), limit_s, Shell().warn)
+        return supervised(lambda: _threads_end(body()), most_s, Shell().warn)
     except (LimitError, KernelError) as error:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K\x1b[?25h")  # a progress line may stand there, and the cursor be hidden
         return tell(error)
 
 
-def _limit_s(given: Sequence[str]) -> float | None:
+def limit_s(given: Sequence[str]) -> float | None:
     """Return what the option --timeout says, in s; None without one, and for one that the command will refuse."""
     if not any(arg.startswith("--timeout") for arg in given):
         return None

@@ -87,7 +87,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
     if options["quiet"] and options["verbose"]:
         raise UsageError("options -q and -v exclude each other; give one of them.")
     max_sim_ns = _time("--max-sim-time", options["max_sim_time"], "5 ms")
-    timeout_ns = _time("--timeout", options["timeout"], "60 s")
+    timeout_s = seconds_of(options["timeout"])
 
     def carry_out(on_progress: Callable[[Any], None]) -> RunResult:
         return run_bench(
@@ -110,7 +110,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
             race_by=options["race_by"],
             max_events=options["max_events"],
             max_sim_ns=max_sim_ns,
-            timeout_s=None if timeout_ns is None else timeout_ns * 1e-9,
+            timeout_s=timeout_s,
             on_progress=on_progress,
             plugins=shell.plugins,
         )
@@ -133,6 +133,7 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
 @click.command()
 @click.argument("manifest", metavar="MANIFEST|BUNDLE")
 @click.option("--trust", is_flag=True, help="Run a bench that lies outside of the manifest's folder, or a function.")
+@click.option("--timeout", metavar="T", help="Stop after this wall time, as '60 s', instead of the manifest's.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of sentences.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.pass_obj
@@ -141,10 +142,11 @@ def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
     from kernbench_core.reruns import rerun as rerun_manifest
     from kernbench_core.runs import RunInterrupted
 
+    timeout_s = seconds_of(options["timeout"])
     try:
         again = _with_progress(
             lambda on_progress: rerun_manifest(
-                manifest, trust=options["trust"], on_progress=on_progress, plugins=shell.plugins
+                manifest, trust=options["trust"], timeout_s=timeout_s, on_progress=on_progress, plugins=shell.plugins
             ),
             Path(manifest).name,
             options,
@@ -218,6 +220,12 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
         print_explanation(result.explain, console, verbose=options["verbose"])
     if result.tcm_map is not None:
         print_tcm_map(result.tcm_map, console)
+
+
+def seconds_of(timeout: str | None) -> float | None:
+    """Read the option --timeout, in s; UsageError where it is no time."""
+    found = _time("--timeout", timeout, "60 s")
+    return None if found is None else found * 1e-9
 
 
 def _time(option: str, text: str | None, example: str) -> float | None:

@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import redirect_stdout
 
-from kernbench_core.alarm import doing
+from kernbench_core.alarm import WallTime
 from kernbench_core.errors import first_of
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.terminal import shown
@@ -16,9 +16,12 @@ from kernbench_core.terminal import shown
 class Shell:
     """Hold the plug-ins of one invocation, and write its messages to stderr."""
 
-    def __init__(self, plugins: Plugins | None = None, *, as_json: bool = False) -> None:
+    def __init__(
+        self, plugins: Plugins | None = None, *, as_json: bool = False, timeout_s: float | None = None
+    ) -> None:
         self._plugins = plugins
         self._as_json = as_json
+        self._timeout_s = timeout_s
         self._warned = False
         self._pid = os.getpid()
         #: What Ctrl-C or SIGTERM ended, as " while building the machine"; "" where nobody said.
@@ -31,9 +34,13 @@ class Shell:
 
     @property
     def plugins(self) -> Plugins:
-        """The plug-ins; the first call loads them and warns, in one line each, of those left out."""
+        """The plug-ins; the first call loads them and warns, in one line each, of those left out.
+
+        They have the wall time of --timeout for themselves: it is not that of the command.
+        """
         if self._plugins is None:
-            with doing("loading the plug-ins"), redirect_stdout(sys.stderr):  # what a plug-in prints is no result
+            wall = WallTime(self._timeout_s)
+            with wall.spent_on("loading the plug-ins"), redirect_stdout(sys.stderr):  # what one prints is no result
                 self._plugins = load_plugins()
         if not self._warned:
             self._warned = True

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,8 @@ import pytest
 
 from kernbench_core.alarm import Terminated
 from kernbench_core.cli import main
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import LimitError
 
 REPO = Path(__file__).parents[2]
 HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.engine")
@@ -313,3 +316,32 @@ def test_version(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """--version names program and version."""
     assert call(toy, "--version") == 0
     assert capsys.readouterr().out == "kernbench 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("endless", "command", "doing"),
+    [
+        ("cli.shell.load_plugins", ("list",), "loading the plug-ins"),
+        ("topology.compile_topology", ("rerun", "o/manifest.json", "--timeout", "20 ms"), "building the machine"),
+        ("cli.probe_paths.run", ("probe", "--topology", "one", "--timeout", "20 ms"), "probing"),
+        ("cli.probe_traffic.run", ("probe", "--traffic", "uniform", "--timeout", "20 ms"), "probing"),
+    ],
+)
+def test_a_limit_covers_what_never_ends(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    endless: str, command: tuple[str, ...], doing: str,
+) -> None:  # fmt: skip
+    """Plug-ins, a run made again, and every mode of the probe, as it does a run; the manifest keeps its own limit."""
+    monkeypatch.chdir(tmp_path)
+    call(toy, "run", "toy", "--topology", "one", "--out", "o", "-q")
+    capsys.readouterr()
+    monkeypatch.setattr(f"kernbench_core.{endless}", lambda *_, **__: time.sleep(1000))
+    if command == ("list",):
+        with pytest.raises(LimitError) as caught:
+            Shell(timeout_s=0.02).plugins  # noqa: B018 - the first look loads them
+        told = f"error: {caught.value}"
+    else:
+        assert call(toy, *command) == 5
+        told = capsys.readouterr().err
+    assert told.startswith(f"error: the run reached its limit of 0.02 s of wall time while {doing}, in {__file__}:")
+    assert told.rstrip().endswith("; raise --timeout if it is only long.")

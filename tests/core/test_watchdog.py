@@ -309,6 +309,20 @@ def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
     assert wall.left_s == 0.0
 
 
+def test_the_limit_of_a_whole_ends_a_part_without_one() -> None:
+    """A simulation of a probe, say; the sentence is that of the whole."""
+    env = Environment()
+
+    def body() -> ProcessGenerator:
+        time.sleep(1000)
+        yield env.timeout(1.0)
+
+    env.process(body())
+    with pytest.raises(LimitError) as caught, WallTime(0.02).spent_on("probing"):
+        Watchdog(env, Limits(), None).run(lambda: False)
+    assert str(caught.value).startswith("the run reached its limit of 0.02 s of wall time while probing, in ")
+
+
 def test_sigterm_comes_out_between_events_as_it_is() -> None:
     """Where it is handled as Ctrl-C is, also when the program swallows it; once, though it comes twice at a time."""
     termination = Termination()
