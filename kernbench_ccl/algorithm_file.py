@@ -103,7 +103,7 @@ def _executed(path: Path) -> ModuleType:
     except INTERRUPTS:
         raise
     except BaseException as error:
-        from kernbench_core.faults import user_traceback
+        from kernbench_core.callsite import user_traceback
 
         raise blamed(error, KernelError)(
             f"algorithm file {str(path)!r} must run to its end, but it raised {in_words(error)}.\n"

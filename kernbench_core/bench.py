@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.sources import Sources, read_sources
 
@@ -157,8 +158,6 @@ def _from_sources(sources: Sources) -> Callable[..., Any]:
     except INTERRUPTS:
         raise
     except BaseException as error:
-        from kernbench_core.faults import user_traceback
-
         raise blamed(error, KernelError)(
             f"bench file {path!r} must run to its end, but it raised {in_words(error)}.\n{user_traceback(error)}"
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback as tracebacks
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeAlias
 
@@ -10,6 +11,9 @@ from typing import Any, TypeAlias
 # module of another package that holds the name `__tracebackhide__`, which is pytest's for the same purpose.
 _MACHINERY = "kernbench_core."
 _HIDDEN = "__tracebackhide__"
+
+#: Packages whose frames say nothing to a user.
+_FRAMEWORK = ("kernbench_core", "simpy")
 
 CallSite: TypeAlias = tuple[CodeType, int]
 """A code object and the offset of the instruction that was executing."""
@@ -73,3 +77,26 @@ def describe_site(site: CallSite | None) -> str:
     if site is None:
         return "an unknown line"
     return f"{site[0].co_filename}:{line_number(site)}"
+
+
+def user_traceback(error: BaseException) -> str:
+    """Format the part of a traceback that lies outside the framework and its event loop.
+
+    Frames of a module that holds the name `__tracebackhide__` are left out, but for the one that raised.
+    """
+    walked = list(tracebacks.walk_tb(error.__traceback__))
+    frames = [
+        summary
+        for number, ((frame, _), summary) in enumerate(
+            zip(walked, tracebacks.extract_tb(error.__traceback__), strict=True), 1
+        )
+        if not _framework(frame)
+        if "__tracebackhide__" not in frame.f_globals or number == len(walked)
+    ]
+    return "".join(tracebacks.format_list(frames)).rstrip()
+
+
+def _framework(frame: FrameType) -> bool:
+    """Tell whether a frame is of kernbench_core, of the event loop, or of the import machinery."""
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package in _FRAMEWORK or frame.f_code.co_filename.startswith("<frozen importlib")

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-import traceback as tracebacks
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kernbench_core.alarm import INTERRUPTS
-from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback
+from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback, user_traceback
 from kernbench_core.component import ComponentBase
-from kernbench_core.environment import Process
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
-
-#: Folders whose frames say nothing to a user.
-_FRAMEWORK = (*(str(Path(file).parent) + os.sep for file in (__file__, inspect.getfile(Process))), "<frozen importlib")
 
 
 def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
@@ -83,23 +75,6 @@ def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
         f"{model} raised {in_words(error)} at simulated time {format_time(ctx.env.now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )
-
-
-def user_traceback(error: BaseException) -> str:
-    """Format the part of a traceback that lies outside the framework and its event loop.
-
-    Frames of a module that holds the name `__tracebackhide__` are left out, but for the one that raised.
-    """
-    walked = list(tracebacks.walk_tb(error.__traceback__))
-    frames = [
-        summary
-        for number, ((frame, _), summary) in enumerate(
-            zip(walked, tracebacks.extract_tb(error.__traceback__), strict=True), 1
-        )
-        if not summary.filename.startswith(_FRAMEWORK)
-        if "__tracebackhide__" not in frame.f_globals or number == len(walked)
-    ]
-    return "".join(tracebacks.format_list(frames)).rstrip()
 
 
 def _last_module(traceback: TracebackType | None) -> str | None:

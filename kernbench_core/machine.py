@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase, Port
 from kernbench_core.errors import ComponentError, KernbenchError, blamed, in_words
-from kernbench_core.faults import user_traceback
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import Param, did_you_mean
 
@@ -199,8 +200,6 @@ class Registry(Generic[E], Mapping[str, E]):
 
     def raised(self, name: str, error: BaseException) -> PluginError:
         """Return the error for what an entry raised when it was used."""
-        from kernbench_core.faults import user_traceback
-
         told = f"{self.noun} {name!r} of {self.provider(name)} raised {in_words(error)}."
         return PluginError(f"{told}\n{user_traceback(error)}".rstrip())
 

@@ -15,6 +15,7 @@ import attrs
 from kernbench_core.alarm import INTERRUPTS, WallTime, doing
 from kernbench_core.bench import Bench, open_bench
 from kernbench_core.bundle import Bundle, bundle_file
+from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import (
     ConfigError,
     ExecutionError,
@@ -413,8 +414,6 @@ def _reference(expectation: Expectation) -> Any:
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:
-        from kernbench_core.faults import user_traceback
-
         raise blamed(error, KernelError)(
             f"the reference of tensor {expectation.name!r} raised {in_words(error)}.\n{user_traceback(error)}"
         ) from error
