@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernbench_core.arguments import replace_nested
 from kernbench_core.device_tensor import TensorPart
 from kernbench_core.errors import KernelError, UsageError
 
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
-
-T = TypeVar("T")
 
 
 def choose_pes(
@@ -120,58 +118,3 @@ def bind_arguments(
     for value in bound.arguments.values():
         replace_nested(value, TensorPart, TensorPart.refuse)
     return dict(bound.arguments)
-
-
-def call_form(signature: inspect.Signature, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the positional and the keyword arguments that pass `arguments`, as `bind_arguments` names them.
-
-    Whatever can be is passed by keyword; what stands before a filled `*rest` cannot.
-    """
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    filled = any(p.kind is p.VAR_POSITIONAL and arguments.get(n) for n, p in signature.parameters.items())
-    for name, parameter in signature.parameters.items():
-        if name not in arguments:
-            continue
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            args.extend(arguments[name])
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            kwargs.update(arguments[name])
-        elif parameter.kind is parameter.POSITIONAL_ONLY or (
-            filled and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-        ):
-            args.append(arguments[name])
-        else:
-            kwargs[name] = arguments[name]
-    return args, kwargs
-
-
-def replace_nested(value: object, kind: type[T], make: Callable[[T], object]) -> object:
-    """Return `value` with `make(thing)` for each `kind` in it, at any depth of tuples, lists and dicts.
-
-    A container that holds one is copied, its type kept; everything else is returned as it is.
-    """
-    if isinstance(value, kind):
-        return make(value)
-    if isinstance(value, tuple | list):
-        items = [replace_nested(item, kind, make) for item in value]
-        if all(new is old for new, old in zip(items, value, strict=True)):
-            return value
-        if isinstance(value, list):
-            copied = copy.copy(value)
-            copied[:] = items
-            return copied
-        rebuilt: Callable[..., object] = type(value)
-        return rebuilt(*items) if hasattr(value, "_fields") else rebuilt(items)
-    if isinstance(value, dict):
-        found = {key: replace_nested(item, kind, make) for key, item in value.items()}
-        if all(found[key] is value[key] for key in found):
-            return value
-        return _updated(value, found)
-    return value
-
-
-def _updated(value: dict[Any, Any], found: dict[Any, Any]) -> dict[Any, Any]:
-    copied = copy.copy(value)
-    copied.update(found)
-    return copied

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kernbench_core.arguments import call_form, replace_nested
 from kernbench_core.bridge import Bridge, Finished, escaped
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.commands import KernelCommand
@@ -18,7 +19,6 @@ from kernbench_core.component import Waiting
 from kernbench_core.dispatch import PeState, state_of
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
 from kernbench_core.language import TLContext
-from kernbench_core.launching import call_form, replace_nested
 from kernbench_core.memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
 from kernbench_core.pointers import PerPe, Pointer

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernbench_core.arguments import replace_nested
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.device_tensor import DeviceTensor, LocalTensor, ShardInfo
 from kernbench_core.errors import UsageError
 from kernbench_core.host_program import LaunchHandle, latest
 from kernbench_core.host_tensors import Expectation, HostTensors
-from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, pick_pes, replace_nested
+from kernbench_core.launching import bind_arguments, choose_pes, deal_programs, pick_pes
 from kernbench_core.messages import KernelLaunchMsg, Launch
 from kernbench_core.pointers import PerPe, Pointer
 from kernbench_core.rows import make_row
