@@ -16,7 +16,7 @@ from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.naming import pe_prefix, pe_unit
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.params import Param
 from kernbench_core.peers import Channel, check_slots
 from kernbench_core.queue_commands import QueueCommand, RecvCmd, SendCmd

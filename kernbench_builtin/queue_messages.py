@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from kernbench_core.messages import MsgBase, Transaction
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.queue_commands import QueueCommand, RecvCmd, SendCmd
 from kernbench_core.queues import Queue

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from kernbench_ccl.expected import Difference, spell_who
 from kernbench_ccl.payloads import Payload, PayloadError
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.regions import Region, runs
 from kernbench_core.values import LoadedValue, OpId, Value
 

@@ -34,7 +34,7 @@ from kernbench_ccl.payloads import PayloadError as PayloadError
 from kernbench_core.compute import evaluate
 from kernbench_core.compute_types import op_of
 from kernbench_core.dtypes import info, is_float, itemsize, tolerance
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.regions import runs
 from kernbench_core.values import ArrayValue, FillValue, Part, Value
 

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from kernbench_core.callsite import describe_site
 from kernbench_core.commands import KernelCommand
 from kernbench_core.errors import KernelError
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.queues import SlotBlock
 from kernbench_core.regions import Region

@@ -15,7 +15,7 @@ from kernbench_core.dtypes import is_float
 from kernbench_core.environment import Signal
 from kernbench_core.errors import KernbenchError
 from kernbench_core.messages import Command, MsgBase
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore

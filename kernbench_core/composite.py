@@ -14,7 +14,7 @@ from kernbench_core.dtypes import itemsize
 from kernbench_core.elements import missing_element, unmapped_element
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.memory import DeviceMemory, TensorAllocation
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.pointers import Ref
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore, WriteTicket

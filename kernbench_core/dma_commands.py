@@ -13,7 +13,7 @@ from kernbench_core.elements import missing_element, unmapped_element
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.loads_in_flight import LoadInFlight
 from kernbench_core.memory import DeviceMemory, TensorAllocation
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.oplog_params import handle_of
 from kernbench_core.pointers import Transfer
 from kernbench_core.regions import Region

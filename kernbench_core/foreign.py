@@ -16,7 +16,8 @@ from attrs import evolve
 from kernbench_core import dtypes
 from kernbench_core.compute import Array
 from kernbench_core.errors import ExecutionError
-from kernbench_core.oplog import Access, OpRecord
+from kernbench_core.op_description import Access
+from kernbench_core.oplog import OpRecord
 from kernbench_core.regions import Region, total_bytes
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import ArrayValue, OpId, ResultValue, Shape, Value

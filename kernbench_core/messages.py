@@ -16,7 +16,7 @@ from kernbench_core.peers import Peers, by_position
 if TYPE_CHECKING:
     from kernbench_core.causes import Cause
     from kernbench_core.component import ComponentBase
-    from kernbench_core.oplog import OpDescription
+    from kernbench_core.op_description import OpDescription
     from kernbench_core.regions import Region
 
 

@@ -66,7 +66,7 @@ class OnDemand:
 
         `maker` says what made a wrong element.
         """
-        from kernbench_core.oplog import Access
+        from kernbench_core.op_description import Access
         from kernbench_core.verification import Expected
 
         for value, read in self._reads.items():

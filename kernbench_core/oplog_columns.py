@@ -22,7 +22,7 @@ from kernbench_core.regions import Region
 from kernbench_core.values import ArrayValue, OpId, ResultValue, Value
 
 if TYPE_CHECKING:
-    from kernbench_core.oplog import OpDescription
+    from kernbench_core.op_description import OpDescription
 
     Column = array[Any] | SpilledColumn
 

@@ -18,7 +18,7 @@ from kernbench_core.regions import Region
 from kernbench_core.values import OpId, Value
 
 if TYPE_CHECKING:
-    from kernbench_core.oplog import OpDescription
+    from kernbench_core.op_description import OpDescription
 
 HEAD: Final = 5
 """Items of a signature before the accesses: kind, name, function, whether it writes, how many accesses."""

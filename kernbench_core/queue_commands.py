@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, OpId
 from kernbench_core.errors import KernelError
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.oplog_params import handle_of
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore

@@ -368,7 +368,7 @@ def _verified(
 
 def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
     """Run phase 2 on what the checked tensors need, and compare them."""
-    from kernbench_core.oplog import Access
+    from kernbench_core.op_description import Access
     from kernbench_core.verification import Expected
     from kernbench_core.wrong_data import check_names
 

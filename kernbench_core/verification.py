@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from kernbench_core import dtypes
 from kernbench_core.errors import ExecutionError, KernbenchError, LimitError
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.regions import Region, intersect
 from kernbench_core.values import Array, FillValue, Part, ResultValue, Value
 

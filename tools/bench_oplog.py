@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_core.oplog import Access, OpDescription, OpLog, OpLogger
+from kernbench_core.op_description import Access, OpDescription
+from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue

@@ -20,7 +20,7 @@ from kernbench_core.engine import GraphEngine
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.messages import KernelLaunchMsg, Launch, MsgBase, Transaction
-from kernbench_core.oplog import OpDescription
+from kernbench_core.op_description import OpDescription
 from kernbench_core.params import Param
 from kernbench_core.plugins import Plugins
 from kernbench_core.regions import Region

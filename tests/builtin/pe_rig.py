@@ -13,7 +13,8 @@ from kernbench_builtin.pe_scheduler import PeScheduler
 from kernbench_builtin.pe_tcm import PeTcm
 from kernbench_core.component import ComponentBase
 from kernbench_core.messages import Command
-from kernbench_core.oplog import OpDescription, OpLog, OpLogger
+from kernbench_core.op_description import OpDescription
+from kernbench_core.oplog import OpLog, OpLogger
 from kernbench_core.params import Param
 from kernbench_core.regions import Region
 from kernbench_core.testing import Machine, Placed, Probe, edge, place

@@ -11,7 +11,8 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.data_check import Data, Kept, check, compare
 from kernbench_core.dtypes import cast, numpy_dtype
 from kernbench_core.executor import DataExecutor
-from kernbench_core.oplog import Access, OpDescription, OpLog
+from kernbench_core.op_description import Access, OpDescription
+from kernbench_core.oplog import OpLog
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.values import AssemblyValue, Part, ResultValue, adopt

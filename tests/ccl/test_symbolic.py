@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernbench_ccl.expected import differences, right_payload, spell_fault, spell_held, spell_right
 from kernbench_ccl.payloads import Payload, PayloadError, Segment, contribution, joined
 from kernbench_ccl.symbolic import Symbols
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.regions import Region
 from kernbench_core.values import ArrayValue, AssemblyValue, FillValue, Part, ResultValue, Value, ground
 

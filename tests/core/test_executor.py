@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import ExecutionError, NoDataError, PendingDataError
 from kernbench_core.executor import DataExecutor, Expected
-from kernbench_core.oplog import Access, OpDescription, OpLog, OpRecord
+from kernbench_core.op_description import Access, OpDescription
+from kernbench_core.oplog import OpLog, OpRecord
 from kernbench_core.oplog_columns import Columns
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore

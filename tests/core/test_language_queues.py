@@ -10,7 +10,7 @@ import pytest
 
 from kernbench_core.errors import KernelError, PendingDataError
 from kernbench_core.messages import Command
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.queues import SlotBlock
 from kernbench_core.tcm import Birth

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.oplog import Access, OpDescription, OpLog, OpLogger, op_log_of
+from kernbench_core.op_description import Access, OpDescription
+from kernbench_core.oplog import OpLog, OpLogger, op_log_of
 from kernbench_core.oplog_params import OF_READS
 from kernbench_core.regions import Region
 from kernbench_core.values import LoadedValue, ResultValue
@@ -134,7 +135,7 @@ def test_hash_sees_every_fact() -> None:
 def test_hash_does_not_depend_on_the_process() -> None:
     """Two hash seeds give one digest."""
     code = (
-        "from kernbench_core.oplog import *\n"
+        "from kernbench_core.op_description import OpDescription\nfrom kernbench_core.oplog import OpLog\n"
         "log = OpLog()\n"
         "for n in ('b', 'a', 'c'):\n"
         "    log.append(1.0, 2.0, n, OpDescription('math', n, {'s': n, 'd': {'q': 1, 'p': (2.5,)}, 'a': 1 << 40}))\n"

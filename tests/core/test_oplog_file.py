@@ -13,7 +13,8 @@ import pytest
 from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import UsageError
 from kernbench_core.executor import DataExecutor
-from kernbench_core.oplog import Access, OpDescription, OpLog
+from kernbench_core.op_description import Access, OpDescription
+from kernbench_core.oplog import OpLog
 from kernbench_core.oplog_file import load_run, save_run
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore

@@ -11,7 +11,7 @@ import pytest
 from kernbench_core.errors import ComponentError, KernelError, UninitializedReadError, UnsupportedError
 from kernbench_core.executor import DataExecutor
 from kernbench_core.graph import Node
-from kernbench_core.oplog import Access
+from kernbench_core.op_description import Access
 from kernbench_core.oplog_file import load_run, save_run
 from tests.core.kernel_rig import UNIT_NS, Rig
 

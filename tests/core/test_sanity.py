@@ -10,7 +10,7 @@ import pytest
 from kernbench_core.engine import GraphEngine
 from kernbench_core.errors import ComponentError, SanityError
 from kernbench_core.messages import Command, Launch, LaunchMsg, MemoryReadMsg, MsgBase, Transaction
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.regions import Region
 from kernbench_core.sanity import check
 from tests.core.toy_machine import Classes, ToyForward, ToyMemory, toy_engine

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import ExecutionError
 from kernbench_core.executor import DataExecutor
-from kernbench_core.oplog import Access, OpDescription, OpLog
+from kernbench_core.op_description import Access, OpDescription
+from kernbench_core.oplog import OpLog
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.substitution import Substitution, replace_data

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.executor import DataExecutor
-from kernbench_core.oplog import Access, OpLog
+from kernbench_core.op_description import Access
+from kernbench_core.oplog import OpLog
 from kernbench_core.regions import Region
 from kernbench_core.store import MemoryStore
 from kernbench_core.verification import Verification

@@ -15,7 +15,7 @@ from kernbench_core.compute_types import result_shape, result_type
 from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import NoDataError, ShapeError
 from kernbench_core.executor import DataExecutor
-from kernbench_core.oplog import Access, OpDescription
+from kernbench_core.op_description import Access, OpDescription
 from kernbench_core.oplog_file import load_run, save_run
 from kernbench_core.recompute import anew, differs, snapshot
 from kernbench_core.recompute_math import Anew
