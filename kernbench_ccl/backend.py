@@ -16,8 +16,8 @@ from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.messages import Launch
 from kernbench_core.naming import pe_unit
-from kernbench_core.networks import NETWORKS, Extent
-from kernbench_core.peers import Channel, Peers, network_directions
+from kernbench_core.networks import NETWORKS, Extent, network_directions
+from kernbench_core.peers import Channel, Peers
 from kernbench_core.pointers import PerPe, Pointer
 from kernbench_core.queues import UNIT
 

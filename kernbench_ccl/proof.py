@@ -32,8 +32,8 @@ from kernbench_core.hazard import Hazard
 from kernbench_core.hazards import Hazards
 from kernbench_core.memory import DeviceMemory, TensorAllocation
 from kernbench_core.messages import Launch
-from kernbench_core.networks import NETWORKS, Extent
-from kernbench_core.peers import Channel, Peers, network_directions
+from kernbench_core.networks import NETWORKS, Extent, network_directions
+from kernbench_core.peers import Channel, Peers
 from kernbench_core.pointers import Pointer
 from kernbench_core.queue_commands import RecvCmd, SendCmd
 from kernbench_core.regions import Region

@@ -10,12 +10,13 @@ a dimension of one none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from attrs import field, frozen
 
 from kernbench_core import naming
+from kernbench_core.peers import DIRECTIONS
 
 
 class NetworkFault(ValueError):
@@ -179,6 +180,25 @@ def neighbour(topology: str, extent: Extent, sip: int, step: tuple[int, int]) ->
         return None
     other = extent.at(column, row)
     return None if other == sip else other
+
+
+def network_directions(
+    topology: str, extent: Extent, ranks: Sequence[Sequence[int]]
+) -> Callable[[int, str], int | None]:
+    """Give `Peers.direction` for ranks that are the packages of a scale-up network: the same place next door.
+
+    On a ring "e" is the next rank and "w" the one before; networks without directions have no neighbours.
+    """
+    places: dict[int, tuple[int, int]] = {}
+
+    def direction(pe: int, name: str) -> int | None:
+        if not places:  # only when asked: few launches use directions, and each is kept
+            places.update((pe, (rank, place)) for rank, pes in enumerate(ranks) for place, pe in enumerate(pes))
+        rank, place = places[pe]
+        other = neighbour(topology, extent, rank, DIRECTIONS[name])
+        return None if other is None else ranks[other][place]
+
+    return direction
 
 
 @frozen

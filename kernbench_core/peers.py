@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from typing import Final
@@ -10,7 +10,6 @@ from typing import Final
 from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError, KernelError
-from kernbench_core.networks import Extent, neighbour
 
 Peer = int | tuple[int, int] | str
 """How a kernel names a PE: a rank (the PE of the same place there), (rank, place), or a direction."""
@@ -154,22 +153,3 @@ def nearest_in(places: Mapping[int, tuple[float, float] | None], pe: int, direct
         if ahead > _SAME_MM and abs(aside) <= _SAME_MM and (best is None or (ahead, other) < best):
             best = (ahead, other)
     return None if best is None else best[1]
-
-
-def network_directions(
-    topology: str, extent: Extent, ranks: Sequence[Sequence[int]]
-) -> Callable[[int, str], int | None]:
-    """Give `Peers.direction` for ranks that are the packages of a scale-up network: the same place next door.
-
-    On a ring "e" is the next rank and "w" the one before; networks without directions have no neighbours.
-    """
-    places: dict[int, tuple[int, int]] = {}
-
-    def direction(pe: int, name: str) -> int | None:
-        if not places:  # only when asked: few launches use directions, and each is kept
-            places.update((pe, (rank, place)) for rank, pes in enumerate(ranks) for place, pe in enumerate(pes))
-        rank, place = places[pe]
-        other = neighbour(topology, extent, rank, DIRECTIONS[name])
-        return None if other is None else ranks[other][place]
-
-    return direction
