@@ -10,7 +10,7 @@ Nothing here needs data. Uses are forgotten when all that comes is ordered after
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from attrs import define, evolve
 
@@ -23,7 +23,6 @@ from kernbench_core.regions import Region, ascending_pieces, overlaps
 from kernbench_core.values import OpId
 
 if TYPE_CHECKING:
-    from kernbench_core.commands import KernelCommand
     from kernbench_core.memory import TensorAllocation
     from kernbench_core.messages import Launch
     from kernbench_core.tcm import TcmBlock
@@ -49,6 +48,24 @@ class _Use:
 
 HeldUse: TypeAlias = LastUse | _Use
 """What a command keeps of each of its uses while it is in flight."""
+
+
+class MemoryUser(Protocol):
+    """What is watched: a command that says which memory it uses, and keeps what it is told of that."""
+
+    op_id: OpId
+    call: str
+    site: CallSite
+    blocking: bool
+    blocks: tuple[TcmBlock, ...]
+    after: OpId | None
+    uses: tuple[HeldUse, ...]
+
+    def memory_uses(self) -> Iterable[tuple[TensorAllocation, tuple[Region, ...], tuple[Region, ...], bool]]:
+        """Say which tensors it reads or writes: where in virtual and in physical memory, and whether it writes."""
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """Say which ranges of the scratchpad it reads and writes."""
 
 
 @define(eq=False)
@@ -106,7 +123,7 @@ class Hazards(Clocks):
         super().program_ended(program, parent)
         self._forget()
 
-    def waited(self, commands: Iterable[KernelCommand]) -> None:
+    def waited(self, commands: Iterable[MemoryUser]) -> None:
         """Note that a kernel has waited for commands that did not block it."""
         for command in commands:
             if command.after is not None:
@@ -136,7 +153,7 @@ class Hazards(Clocks):
 
     # Uses ---------------------------------------------------------------------------------------------
 
-    def issued(self, command: KernelCommand, now: float) -> None:
+    def issued(self, command: MemoryUser, now: float) -> None:
         """Look at what a command uses, at its issue."""
         op_id = command.op_id
         thread = self._threads.get(op_id[0]) or self.thread(op_id[0])
@@ -176,7 +193,7 @@ class Hazards(Clocks):
         if self._kept > self._tidy_at:
             self._tidy()
 
-    def landed(self, command: KernelCommand, now: float) -> None:
+    def landed(self, command: MemoryUser, now: float) -> None:
         """Note that a command is complete."""
         op_id = command.op_id
         for use in command.uses:
