@@ -16,8 +16,7 @@ from kernbench_core.graph import Design, PeSite
 from kernbench_core.layout import CubeLayout, LayoutFault, lay_out_cube
 from kernbench_core.networks import NETWORKS, Network, NetworkFault, build_network, find_extent
 from kernbench_core.params import did_you_mean
-from kernbench_core.spec import Spec
-from kernbench_core.tcm import TCM_ALIGNMENT
+from kernbench_core.spec import TCM_ALIGNMENT, Spec
 from kernbench_core.units import format_bytes
 
 IO_KINDS = ("pcie_ep", "io_noc", "io_cpu", "io_ucie")

@@ -192,6 +192,10 @@ class CubeSpec:
     height: Length = 10.0
 
 
+TCM_ALIGNMENT = 64
+"""Bytes that every block of a scratchpad is aligned to: a line of it."""
+
+
 @frozen
 class TcmSpec:
     """The scratchpad of a PE."""

@@ -17,10 +17,8 @@ from kernbench_core.allocator import Block, FirstFit
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, TcmOverflowError
 from kernbench_core.regions import Region
+from kernbench_core.spec import TCM_ALIGNMENT
 from kernbench_core.units import format_bytes
-
-TCM_ALIGNMENT = 64
-"""Bytes that every block is aligned to: a line of the scratchpad."""
 
 _MOST_ROWS = 16
 
