@@ -205,8 +205,8 @@ class CauseRecorder:
         component = getattr(msg.callbacks[0], "__self__", None) if msg.callbacks else None
         place = component.id if isinstance(component, ComponentBase) else parent.place
         sort = "request" if isinstance(msg, HostRequest) else "service"
-        msg.cause = Cause(parent, time, sort, place, place, owner_of(msg))
-        return msg.cause
+        msg.cause = cause = Cause(parent, time, sort, place, place, owner_of(msg))
+        return cause
 
     def _owner_of_way(self, msg: MsgBase, source: str, parent: Cause) -> Owner | None:
         """Find the op that a message travels for: its own, or that of the service which sent it."""

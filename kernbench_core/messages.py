@@ -14,7 +14,6 @@ from kernbench_core.errors import ComponentError
 from kernbench_core.peers import Peers, by_position
 
 if TYPE_CHECKING:
-    from kernbench_core.causes import Cause
     from kernbench_core.component import ComponentBase
     from kernbench_core.op_description import OpDescription
     from kernbench_core.regions import Region
@@ -52,7 +51,7 @@ class MsgBase:
     captured_at_start: ClassVar[bool] = False
 
     #: What explanations know of the message's present way; only a run that is to be explained sets it.
-    cause: Cause
+    cause: object
 
     _ok: ClassVar[bool] = True
     _value: ClassVar[None] = None
