@@ -68,7 +68,7 @@ def batches(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, int, str]], list
     return world, messages, ops
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batches(), st.sampled_from([[0], [0, 1], [0, 1, 2], None]), st.integers(1, 3))
 def test_any_legal_batches(
     drawn: tuple[int, list[tuple[int, int, int, str]], list[list[tuple[bool, int]]]], pes: list[int] | None, rounds: int

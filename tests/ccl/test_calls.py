@@ -20,8 +20,10 @@ SHIPPED = load_plugins()
 
 @pytest.mark.parametrize(
     ("world", "count", "plugins"),
-    [(world, count, PLUGINS) for world in (2, 3, 4, 5) for count in (1, 37)]
-    + [(3, 4100, PLUGINS), (5, 37, SHIPPED), (4, 9000, SHIPPED)],
+    [(2, 1, PLUGINS), (4, 37, PLUGINS), (3, 4100, PLUGINS), (5, 37, SHIPPED)]
+    + [pytest.param(world, 1, PLUGINS, marks=pytest.mark.slow) for world in (3, 4, 5)]
+    + [pytest.param(world, 37, PLUGINS, marks=pytest.mark.slow) for world in (2, 3, 5)]
+    + [pytest.param(4, 9000, SHIPPED, marks=pytest.mark.slow)],
 )
 def test_every_collective_gives_what_numpy_gives(world: int, count: int, plugins: Plugins) -> None:
     """Also for counts that no number of PEs or ranks divides, and with the algorithms that are shipped."""
@@ -56,8 +58,13 @@ def test_every_collective_gives_what_numpy_gives(world: int, count: int, plugins
     run(program, world, plugins=plugins)
 
 
-@pytest.mark.parametrize("plugins", [PLUGINS, SHIPPED])
-@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize(
+    ("world", "plugins"),
+    [
+        (2, PLUGINS), (3, SHIPPED),
+        *(pytest.param(*more, marks=pytest.mark.slow) for more in [(2, SHIPPED), (3, PLUGINS)]),
+    ],
+)  # fmt: skip
 def test_the_list_forms_give_what_numpy_gives(world: int, plugins: Plugins) -> None:
     """gather, scatter, all_gather, reduce_scatter and all_to_all with a tensor for each rank."""
     count, root = 37, 1

@@ -430,7 +430,8 @@ def test_json_has_the_settings_of_every_row(call, tmp_path):
 
 def test_the_ideal_machine_reaches_the_closed_form(call):
     """Nothing but the links takes time: passing whole vectors around takes (N - 1)(a + S / b)."""
-    code, out, err = call("all_reduce", *SMALL, "--algo", "passing", "--idealised", "--json", "-b", "512K", "-e", "512K")
+    size = ("-b", "512K", "-e", "512K")
+    code, out, err = call("all_reduce", *SMALL, "--algo", "passing", "--idealised", "--json", *size)
     (row,) = json.loads(out)["rows"]
     assert (code, err) == (0, "")
     assert row["out_of_place"]["time_ns"] == pytest.approx(row["formula_ns"], rel=0.01)

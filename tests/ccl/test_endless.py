@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl import checking
+from kernbench_ccl import checking, proof
 from kernbench_ccl.algorithm_file import read_file
 from kernbench_ccl.check import Wanted, check
 from kernbench_ccl.checking import check_all
@@ -37,15 +37,17 @@ def test_a_loop_without_commands_is_ended_by_the_wall_time(tmp_path: Path) -> No
     )
 
 
-def test_a_loop_of_commands_is_ended_by_their_number(tmp_path: Path) -> None:
+def test_a_loop_of_commands_is_ended_by_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before the wall time; the number is that of its own kernel."""
+    assert proof._FEWEST == 50_000
+    monkeypatch.setattr(proof, "_FEWEST", 1_000)
     algorithm, lines = ring(tmp_path, LOAD)
     (found,) = check(algorithm, Wanted([2], counts=[1], pes=1))
     (fault,) = found.faults
     assert (fault.kind, fault.rank, fault.lines) == (ENDLESS, 1, (lines["L"],))
     assert fault.sentence == (
         f"rank 1 after step 0: tl.load at {lines['L']} must not be reached without end, and this is command number "
-        "50,065 of its kernel; correct the loop."
+        "1,065 of its kernel; correct the loop."
     )
 
 

@@ -84,7 +84,8 @@ def test_any_number_of_pes_and_sips_will_do(plugins, ranks, set):
     ("size", "pipeline"),
     [
         (1 << 10, True), (1 << 16, False), (1 << 16, True),
-        *(pytest.param(*more, marks=pytest.mark.slow) for more in [(1 << 10, False), (1 << 18, False), (1 << 18, True)]),
+        *(pytest.param(*more, marks=pytest.mark.slow)
+          for more in [(1 << 10, False), (1 << 18, False), (1 << 18, True)]),
     ],
 )  # fmt: skip
 def test_no_time_is_below_what_the_wires_of_a_pe_take(plugins, size, pipeline):

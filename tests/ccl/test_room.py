@@ -47,7 +47,7 @@ def test_slots_fit_or_are_as_small_as_they_get(
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "all_to_all", "gather"])
 def test_direct_algorithms_run_with_as_many_ranks_as_had_no_room(collective: str) -> None:
     """Queues of 11 x 4 slots of 16 KiB are more than a scratchpad of 512 KiB."""
-    small = ["pe.tcm.capacity=512 KiB"]
+    small = ["pe.tcm.capacity=512 KiB", "cube.pes=1"]
     [row] = time_collective(collective, [12 * 64], "tiny", algo="direct", ranks=12, check=False, set=small)
     assert row.out_of_place.time_ns > 0
 
@@ -60,12 +60,13 @@ def test_a_ranks_program_with_many_ranks_is_right() -> None:
 
         def worker(rank: int, rt: Any) -> None:
             dist.init_process_group(set=["collectives.all_to_all=direct"])
-            given = np.arange(20 * 600, dtype=np.int32) + 1000 * rank
-            x, y = rt.tensor(given), rt.empty((20 * 600,), "int32")
+            given = np.arange(6 * n, dtype=np.int32) + 1000 * rank
+            x, y = rt.tensor(given), rt.empty((6 * n,), "int32")
             dist.all_to_all_single(y, x)
-            block = np.arange(600 * rank, 600 * rank + 600, dtype=np.int32)
-            rt.check(y, np.concatenate([block + 1000 * other for other in range(20)]))
+            block = np.arange(n * rank, n * rank + n, dtype=np.int32)
+            rt.check(y, np.concatenate([block + 1000 * other for other in range(6)]))
 
-        dist.spawn(worker, nprocs=20)
+        dist.spawn(worker, nprocs=6)
 
-    kb.run(bench, "tiny", set=["system.sips=20"])
+    n = 12_000  # three messages from each to each
+    kb.run(bench, "tiny", set=["system.sips=6", "cube.pes=1", "pe.tcm.capacity=512 KiB"])
