@@ -77,8 +77,8 @@ def test_an_all_reduce_streams_through_its_trees() -> None:
 
     def time_of(collective: str) -> float:
         (row,) = time_collective(
-            collective, [1 << 19], "tiny", algo="double_binary_tree", ranks=4, check=False,
-            set=["system.network.topology=fully_connected", "system.network.latency=2000 ns"],
+            collective, [1 << 18], "tiny", algo="double_binary_tree", ranks=4, check=False,
+            set=["system.network.topology=fully_connected", "system.network.latency=2000 ns", "cube.pes=2"],
         )  # fmt: skip
         return row.out_of_place.time_ns
 

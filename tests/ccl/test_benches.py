@@ -49,8 +49,14 @@ def test_it_says_in_one_sentence_what_it_does(plugins: Plugins, name: str) -> No
     assert not any(param.required for param in opened.params)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        pytest.param(name, dtype, marks=() if at == number else pytest.mark.slow)
+        for at, name in enumerate(SMALL)
+        for number, dtype in enumerate(("f16", "bf16", "f32"))
+    ],
+)
 def test_data_is_right_in_every_dtype(bench: Run, name: str, dtype: str) -> None:
     assert bench(name, RANKS[name], **SMALL[name], dtype=dtype).verified
 
@@ -73,13 +79,15 @@ def test_wrong_data_is_found(bench: Run, name: str, monkeypatch: pytest.MonkeyPa
     assert bench(name, **SMALL[name]).verified is False
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", ["moe-all-to-all", *(pytest.param(name, marks=pytest.mark.slow) for name in ("tp-mlp", "dp-gradients"))]
+)
 def test_the_same_inputs_give_the_same_log(bench: Run, name: str) -> None:
     logs = {bench(name, **SMALL[name]).op_log_sha256 for _ in range(2)}
     assert len(logs) == 1
 
 
-@pytest.mark.parametrize("name", ["tp-mlp", "dp-gradients"])
+@pytest.mark.parametrize("name", ["tp-mlp", pytest.param("dp-gradients", marks=pytest.mark.slow)])
 def test_shapes_alone_take_the_same_time(plugins: Plugins, bench: Run, name: str) -> None:
     shapes = run(name, "tiny", SMALL[name], set=["system.sips=2"], plugins=plugins, data=False)
     assert shapes.total_ns == bench(name, **SMALL[name]).total_ns
@@ -124,7 +132,7 @@ def exact(rt: Any, shape: tuple[int, ...], dtype: str, scale: float = 1.0) -> An
     return rt.rng.choice([-1, 0, 0, 0, 1], shape).astype("f4") if dtype == "f32" else None
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 4)), 3])
 def test_sums_of_integers_are_exact_whatever_the_number_of_ranks(
     bench: Run, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +165,12 @@ def test_the_reference_is_that_of_a_layer_written_out() -> None:
 # moe-all-to-all ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ranks", "experts", "top_k"), [(2, 2, 1), (2, 6, 3), (3, 3, 3), (4, 8, 2)])
+@pytest.mark.parametrize(
+    ("ranks", "experts", "top_k"),
+    [
+        (2, 6, 3), (3, 3, 3), *(pytest.param(*more, marks=pytest.mark.slow) for more in [(2, 2, 1), (4, 8, 2)]),
+    ],
+)  # fmt: skip
 def test_any_number_of_experts_and_choices(bench: Run, ranks: int, experts: int, top_k: int) -> None:
     assert bench("moe-all-to-all", ranks, tokens=12, hidden=16, experts=experts, top_k=top_k).verified
 
@@ -218,7 +231,9 @@ def test_routing_needs_data(plugins: Plugins) -> None:
 # dp-gradients -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bucket", "communication_pes"), [(1, 1), (2, 3), (5, 2)])
+@pytest.mark.parametrize(
+    ("bucket", "communication_pes"), [pytest.param(1, 1, marks=pytest.mark.slow), (2, 3), (5, 2)]
+)
 def test_gradients_are_right_in_any_buckets_on_any_pes(bench: Run, bucket: int, communication_pes: int) -> None:
     result = bench(
         "dp-gradients", 3, tokens=5, hidden=10, layers=4, bucket=bucket, communication_pes=communication_pes

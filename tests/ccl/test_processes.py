@@ -18,7 +18,10 @@ import pytest
 
 from kernbench_ccl.processes import TERMINATED, process_pool
 
-LONG = ["ccl", "all_reduce", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "256M", "-q"]
+LONG = [
+    "ccl", "all_reduce", "--topology", "tiny", "--set", "cube.pes=1", "--ranks", "3", "--algo", "ring",
+    "-b", "1K", "-e", "256M", "-q",
+]  # fmt: skip
 MAIN = "import sys; from kernbench_core.cli import main; sys.exit(main())"
 
 
