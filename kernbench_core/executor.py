@@ -24,7 +24,7 @@ from kernbench_core.store import MemoryStore
 from kernbench_core.substitution import Substitution
 from kernbench_core.values import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
 from kernbench_core.verification import Expected, Verification, verify_regions
-from kernbench_core.verify_ops import OpCheck, Where, verify_ops
+from kernbench_core.verify_ops import OpCheck, Where
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
 
@@ -112,7 +112,7 @@ class DataExecutor:
     def verify_ops(
         self, expected: Mapping[OpId, Array] | None = None, where: Where | None = None
     ) -> Verification:
-        """Compare every op's result with `expected`, or else every op with itself computed anew (see `verify_ops`).
+        """Compare every op's result with `expected`, or else every op with itself computed anew (see `OpCheck`).
 
         What was dropped is computed once more, and dropped again. `where` says where in a kernel an op was issued.
         """
@@ -120,9 +120,11 @@ class DataExecutor:
             raise ExecutionError("Comparing single ops must be done on the data of the run; leave inputs out.")
         self._need_data()
         self._sync()
-        return verify_ops(self, expected, where)
+        check = OpCheck(self.function, expected, where or (lambda record: ""))
+        self._visit(check)
+        return check.verdict()
 
-    def visit(self, check: OpCheck) -> None:
+    def _visit(self, check: OpCheck) -> None:
         """Have every op of the log checked while all that it reads is there; compute what is not."""
         ready = list(self._ready())
         copies = list(self._copies()) if check.expected is None else []

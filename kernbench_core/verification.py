@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -11,12 +11,10 @@ from attrs import define, evolve, field, frozen
 from kernbench_core import dtypes
 from kernbench_core.errors import ExecutionError, KernbenchError, LimitError
 from kernbench_core.op_description import Access
+from kernbench_core.oplog import OpRecord
 from kernbench_core.regions import Region, intersect
+from kernbench_core.store import MemoryStore
 from kernbench_core.values import Array, FillValue, Part, ResultValue, Value
-
-if TYPE_CHECKING:
-    from kernbench_core.executor import DataExecutor
-
 
 #: Stretches of wrong elements that are spelled; of more, the others are counted.
 _MOST_STRETCHES = 6
@@ -87,7 +85,21 @@ class _Tally:
         return Verification(not found, self.checked, self.worst, tuple(map(str, found)), found)
 
 
-def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
+class Computed(Protocol):
+    """What a comparison needs of who computed: the memory after the log, data of values, and who made them."""
+
+    @property
+    def store(self) -> MemoryStore:
+        """Memory after the log."""
+
+    def materialize(self, value: Value) -> Array:
+        """Return the data of a value."""
+
+    def record_of(self, result: ResultValue) -> OpRecord | None:
+        """Return the record that computes a result, if the log has it."""
+
+
+def verify_regions(computed: Computed, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
     """See `DataExecutor.verify`."""
     tally = _Tally()
     for name, wanted in expected.items():
@@ -99,8 +111,8 @@ def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Seq
                 dtype = each.dtype or dtypes.dtype_name(np.asarray(each.array).dtype)
                 where: Any = each.access.regions
                 where = where[0] if len(where) == 1 and isinstance(where[0], int) else where
-                value = executor.store.value(each.access.space, where, each.array.shape, dtype)
-            got = executor.materialize(value)
+                value = computed.store.value(each.access.space, where, each.array.shape, dtype)
+            got = computed.materialize(value)
         except (ExecutionError, LimitError):
             raise
         except KernbenchError as error:
@@ -108,7 +120,7 @@ def verify_regions(executor: DataExecutor, expected: Mapping[str, Expected | Seq
             continue
         failure = _compare(tally, name, got, each)
         if failure is not None:
-            maker = "" if failure.worst is None else _made_by(executor, value, failure.worst)
+            maker = "" if failure.worst is None else _made_by(computed, value, failure.worst)
             tally.failures.append(evolve(failure, value=value, maker=maker))
     return tally.verdict()
 
@@ -185,7 +197,7 @@ def _stretches(wrong: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
     return ", ".join(told) + (f" and {more} more stretch{'es' if more > 1 else ''}" if more else "")
 
 
-def _made_by(executor: DataExecutor, value: Value, index: tuple[int, ...]) -> str:
+def _made_by(computed: Computed, value: Value, index: tuple[int, ...]) -> str:
     """Say which op made one element."""
     if len(index) != len(value.shape):
         return ""
@@ -195,7 +207,7 @@ def _made_by(executor: DataExecutor, value: Value, index: tuple[int, ...]) -> st
     for part in _under(value, byte):
         source = part.source
     if isinstance(source, ResultValue):
-        record = executor.record_of(source)
+        record = computed.record_of(source)
         if record is not None:
             return f" It was made by {record}."
     if isinstance(source, FillValue):

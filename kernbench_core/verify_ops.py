@@ -7,7 +7,7 @@ byte with what they copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 from attrs import define, field
@@ -20,9 +20,6 @@ from kernbench_core.recompute_math import Anew
 from kernbench_core.values import Array, AssemblyValue, OpId, ResultValue, Value
 from kernbench_core.verification import Failure, Verification, difference, distance
 
-if TYPE_CHECKING:
-    from kernbench_core.executor import DataExecutor
-
 #: Says where in a kernel an op was issued: " at file:line", or "".
 Where = Callable[[OpRecord], str]
 
@@ -34,7 +31,8 @@ _MOST_TOLD: Final = 8
 class OpCheck:
     """Check ops one by one, as they are computed, while all that they read is there."""
 
-    executor: DataExecutor
+    #: Says by what name and function an op is computed.
+    function: Callable[[OpRecord], tuple[str, Any]]
     expected: Mapping[OpId, Array] | None
     where: Where
     checked: int = 0
@@ -79,7 +77,7 @@ class OpCheck:
         return Verification(not failures, self.checked, self.worst, tuple(told), failures)
 
     def _again(self, record: OpRecord, inputs: tuple[Value, ...]) -> Anew:
-        name, function = self.executor.function(record)
+        name, function = self.function(record)
         params = record.params if "op" in record.params else {"op": record.op_name, **record.params}
         return anew(name, function, params, [snapshot(value) for value in inputs])
 
@@ -108,13 +106,3 @@ def _data(value: Value) -> Array:
     """Return the data of a value as the rest of phase 2 has it; an assembly is not kept."""
     content = value.content()
     return content.gather() if isinstance(content, AssemblyValue) else content.array()
-
-
-def verify_ops(executor: DataExecutor, expected: Mapping[OpId, Array] | None, where: Where | None) -> Verification:
-    """See `DataExecutor.verify_ops`."""
-    check = OpCheck(executor, expected, where or (lambda record: ""))
-    executor.visit(check)
-    return check.verdict()
-
-
-__all__ = ["OpCheck", "Where", "verify_ops"]
