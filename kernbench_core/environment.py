@@ -13,16 +13,13 @@ import math
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import simpy
 from simpy.events import NORMAL, Process, Timeout
 
 from kernbench_core.errors import ComponentError
 from kernbench_core.units import GRID_NS, grid_ceil
-
-if TYPE_CHECKING:
-    from kernbench_core.messages import MsgBase
 
 #: What a `run` generator may yield, and what it is.
 Event = simpy.events.Event
@@ -36,6 +33,15 @@ SEQUENCE_BITS = 40
 INJECTION_EDGE = 0
 
 _TICKS_PER_NS = 1.0 / GRID_NS
+
+
+class Delivery(Protocol):
+    """What is delivered: a message, which is the event of its own arrival. Times are in ns."""
+
+    head: float
+    tail: float
+    born: float
+    callbacks: tuple[Callable[[Any], None], ...] | None
 
 
 class GridTimeout(Timeout):
@@ -80,13 +86,13 @@ class Environment(simpy.Environment):
             delay = math.ceil(delay * _TICKS_PER_NS) * GRID_NS
         heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
 
-    def inject(self, msg: MsgBase, arrive: Callable[[Any], None], at: float | None = None) -> None:
+    def inject(self, msg: Delivery, arrive: Callable[[Any], None], at: float | None = None) -> None:
         """Deliver `msg` to `arrive`, as a delivery of the injection edge, at `at` ns; default: now."""
         time = self._now if at is None else max(self._now, grid_ceil(at))
         msg.head = msg.tail = msg.born = time
         self.call_at(time, msg, arrive)
 
-    def call_at(self, time: float, msg: MsgBase, callback: Callable[[Any], None]) -> None:
+    def call_at(self, time: float, msg: Delivery, callback: Callable[[Any], None]) -> None:
         """Call `callback(msg)` at `time` ns (on the grid, not in the past), as a delivery of the injection edge."""
         msg.callbacks = (callback,)
         self._injected += 1
