@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.files import check_file, files_below, whole_file, write_text
 from kernbench_core.manifest import MANIFEST
 from kernbench_core.result import json_text
@@ -74,7 +74,8 @@ def bundle_file(path: str | Path | None, configuration: Mapping[str, object]) ->
 def opened(path: Path) -> Iterator[Path]:
     """Give the path of a manifest: of the one in a bundle, unpacked until the block ends, or `path` itself.
 
-    Raise UsageError when a bundle is damaged, or holds anything but plain files in folders of its own.
+    Raise UsageError when a bundle is damaged, or holds anything but plain files in folders of its own. What is raised
+    in the block names files of the bundle as "run.tar.gz/bench/mine.py".
     """
     try:
         with path.open("rb") as file:
@@ -86,7 +87,20 @@ def opened(path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix="kernbench-") as made:
         _unpack(path, Path(made))
-        yield Path(made) / MANIFEST
+        try:
+            yield Path(made) / MANIFEST
+        except KernbenchError as error:
+            _name_members(error, made, str(path))
+            raise
+
+
+def _name_members(error: KernbenchError, folder: str, bundle: str) -> None:
+    """Have an error name files of a bundle in place of those of the folder in which they lay for a while."""
+    error.args = tuple(str(each).replace(folder, bundle) for each in error.args)
+    if isinstance(error, ConfigError):
+        error.problems = tuple(each.replace(folder, bundle) for each in error.problems)
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [note.replace(folder, bundle) for note in notes]
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.on_demand import OnDemand
     from kernbench_core.oplog import OpLogger
     from kernbench_core.queues import Queues
+    from kernbench_core.registry import Provider
     from kernbench_core.routing import PathRouter
     from kernbench_core.store import MemoryStore
     from kernbench_core.tcm_map import TcmRecorder
@@ -71,6 +72,8 @@ class RunContext:
         self.data = data
         self.seed = seed
         self.components: dict[str, ComponentBase] = {}
+        #: The distribution of each `impl`, where its class comes from a registry.
+        self.providers: dict[str, Provider] = {}
         self.wires: list[Wire] = []
         self.launches: list[Launch] = []
         #: (source, destination, op, bytes, largest channel share) -> the quickest round trip, for the bound check.

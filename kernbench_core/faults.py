@@ -15,6 +15,7 @@ from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
+    from kernbench_core.registry import Provider
 
 
 def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
@@ -60,6 +61,17 @@ def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
         return blamed(error, ComponentError)(
             f"the simulation raised {in_words(error)} at simulated time {format_time(ctx.env.now)}."
         )
+    return of_provider(_model_error(component, error, ctx.env.now), ctx.providers.get(component.node.impl))
+
+
+def of_provider(error: KernbenchError, provider: Provider | None) -> KernbenchError:
+    """Return an error of a model with the distribution that the model is of, where that is known."""
+    if provider is not None:
+        error.add_note(f"The model is of {provider}.")
+    return error
+
+
+def _model_error(component: ComponentBase, error: BaseException, now: float) -> KernbenchError:
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
     if "Invalid yield value" in in_words(error):
         return ComponentError(
@@ -72,7 +84,7 @@ def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
             "write `yield env.timeout(ns)` to wait."
         )
     return blamed(error, ComponentError)(
-        f"{model} raised {in_words(error)} at simulated time {format_time(ctx.env.now)}.\n"
+        f"{model} raised {in_words(error)} at simulated time {format_time(now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )
 

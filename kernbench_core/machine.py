@@ -10,9 +10,11 @@ from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase, Port
 from kernbench_core.errors import ComponentError, KernbenchError, blamed, in_words
+from kernbench_core.faults import of_provider
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
+    from kernbench_core.registry import Provider
 
 
 class ComponentClasses(Protocol):
@@ -28,39 +30,39 @@ def build_machine(ctx: RunContext, classes: ComponentClasses) -> None:
     Edge ids follow sorted (source, destination); internal wires, made by components, come after them.
     """
     loaded: dict[str, type[ComponentBase]] = {}
-    provider = getattr(classes, "provider", lambda impl: None)  # a plain mapping of classes has none
+    provider = getattr(classes, "provider", None)  # a plain mapping of classes has none
     edges = sorted(ctx.graph.edges)
     ctx.reserve_edges(len(edges))
     for node_id in sorted(ctx.graph.nodes):
         node = ctx.graph.nodes[node_id]
         if node.impl not in loaded:
             loaded[node.impl] = classes.load(node.impl)
-        with _blame(node_id, loaded[node.impl], "__init__", provider(node.impl)):
+            if provider is not None:
+                ctx.providers[node.impl] = provider(node.impl)
+        with _blame(node_id, loaded[node.impl], "__init__", ctx.providers.get(node.impl)):
             ctx.components[node_id] = loaded[node.impl](node, ctx)
     for edge_id, key in enumerate(edges, 1):
         _join(ctx, edge_id, *key)
     for component in ctx.components.values():
-        with _blame(component.id, type(component), "connect", provider(component.node.impl)):
+        with _blame(component.id, type(component), "connect", ctx.providers.get(component.node.impl)):
             component.connect()
     for component in ctx.components.values():
         component.start()
 
 
 @contextmanager
-def _blame(node_id: str, cls: type, method: str, provider: object) -> Iterator[None]:
+def _blame(node_id: str, cls: type, method: str, provider: Provider | None) -> Iterator[None]:
     """Turn what a model's own method raises into a ComponentError that names node, class, line and distribution."""
     try:
         yield
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:
-        made = blamed(error, ComponentError)(
+        told = (
             f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {in_words(error)} before "
             f"simulated time 0.\n{user_traceback(error)}"
         )
-        if provider is not None:
-            made.add_note(f"The model is of {provider}.")
-        raise made from error
+        raise of_provider(blamed(error, ComponentError)(told), provider) from error
 
 
 def _join(ctx: RunContext, edge_id: int, source: str, destination: str) -> None:

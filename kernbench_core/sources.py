@@ -23,6 +23,7 @@ from typing import Any
 import attrs
 
 from kernbench_core.errors import UsageError
+from kernbench_core.files import same_recursion_limit
 
 
 @attrs.frozen
@@ -62,7 +63,7 @@ class Sources:
         # Dataclasses and pickles in the file look their own module up by name.
         sys.modules[name] = module
         assert spec.loader is not None
-        with self.importable():
+        with self.importable(), same_recursion_limit():
             spec.loader.exec_module(module)
         return module
 

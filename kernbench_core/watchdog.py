@@ -13,6 +13,7 @@ import attrs
 from kernbench_core.alarm import Alarm, WallTime, WallTimeExceeded, innermost_user_line
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
+from kernbench_core.files import same_recursion_limit
 from kernbench_core.units import EXACT_NS, format_time
 
 #: Wall time between two looks at the limits and two progress reports, in s.
@@ -93,7 +94,7 @@ class Watchdog:
         """
         self._began = time.perf_counter()
         try:
-            with _no_automatic_collection(), Alarm(self._wall.left_s) as alarm:
+            with _no_automatic_collection(), same_recursion_limit(), Alarm(self._wall.left_s) as alarm:
                 self._loop(finished, alarm)
         except WallTimeExceeded as stuck:
             if self._wall.timeout_s is None:  # the limit is of something that this is a part of

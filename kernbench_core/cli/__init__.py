@@ -44,6 +44,7 @@ from kernbench_core.plugins import Plugins
 _INTERRUPTED = 130
 _TERMINATED = 143
 _OWN_FAULT = 7
+_MOST_CODE = 255
 #: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
 _REFUSALS = frozenset(
     getattr(errno, name)
@@ -86,7 +87,11 @@ class PluginGroup(click.RichGroup):
     def invoke(self, ctx: click.Context) -> Any:
         """Carry out the command; PluginError for what one of a plug-in raises that is no error of ours or of click."""
         try:
-            return super().invoke(ctx)
+            code = super().invoke(ctx)
+            if isinstance(code, int) and not 0 <= code <= _MOST_CODE:
+                must = f"must return an exit code from 0 to {_MOST_CODE}, or None, not {code}"
+                raise shell_of(ctx).plugins.commands.fault(str(ctx.invoked_subcommand), must)
+            return code
         except (KernbenchError, click.ClickException, Exit, click.Abort, MemoryError):
             raise
         except KeyboardInterrupt as stop:

@@ -235,8 +235,11 @@ def _time(option: str, text: str | None, example: str) -> float | None:
     if text is None:
         return None
     try:
-        return float(parse_quantity(text, "time", positive=True))
+        found = float(parse_quantity(text, "time", positive=True))
     except ValueError:
+        found = 0.0
+    if not found * 1e-9:  # also what no float tells from nothing
         raise UsageError(
             f"option {option} must be a positive time with its unit, as {example!r}, not {text!r}."
-        ) from None
+        )
+    return found

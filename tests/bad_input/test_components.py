@@ -46,13 +46,15 @@ CASES = {
     "Stops": MODEL + "Stops raised StopIteration at simulated time {time}.\n"
     '  File "{models}", line {line}, in run\n    yield next(iter(()))',
     "RaisesEarly": MODEL + "RaisesEarly.connect raised KeyError: 'nowhere' before simulated time 0.\n"
-    '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]\nThe model is of '
-    "hostile_models (source tree).",
+    '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]',
     "Twice": GEMM + " must answer each GemmCmd once, not twice; call emit once for a message.",
     "IntoThePast": GEMM + " must not send anything into the past: at {number} ns it scheduled an event for {number} "
     "ns; emit "
     "a message no earlier than the time at which it was served.",
 }
+#: Those that the model itself raised, or that Python or SimPy raised in it.
+RAISED = ("Yields", "Returns", "BadDelay", "Raises", "Exits", "Stops", "RaisesEarly")
+CASES |= {name: f"{CASES[name]}\nThe model is of hostile_models (source tree)." for name in RAISED}
 
 
 @pytest.fixture

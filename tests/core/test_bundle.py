@@ -61,6 +61,21 @@ def test_a_bundle_holds_the_run_and_no_place(toy: ModuleType, tmp_path: Path) ->
     assert str(tmp_path) not in json.dumps(manifest)
 
 
+def test_errors_name_what_is_in_the_bundle(toy: ModuleType, tmp_path: Path) -> None:
+    """Not the folder in which it lay for a while, and no longer does."""
+    bundle = made(toy, tmp_path / "one")
+    changed = tmp_path / "changed.tgz"
+    with tarfile.open(bundle) as old, tarfile.open(changed, "w:gz") as new:
+        for entry in old:
+            data = old.extractfile(entry).read()  # type: ignore[union-attr]
+            data += b"# edited" if entry.name == "bench/mine.py" else b""
+            entry.size = len(data)
+            new.addfile(entry, io.BytesIO(data))
+    with pytest.raises(UsageError) as caught:
+        rerun(changed, plugins=toy.plugins)
+    assert str(caught.value).startswith(f"the bench file at '{changed}/bench/mine.py' must have SHA-256 ")
+
+
 def test_a_function_cannot_be_bundled(toy: ModuleType, tmp_path: Path) -> None:
     """There is no file to take along."""
     with pytest.raises(UsageError) as caught:

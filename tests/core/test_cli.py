@@ -283,6 +283,30 @@ def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.Capt
     assert capsys.readouterr().out == "hello you\n"
 
 
+def test_a_plugins_command_returns_an_exit_code(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any that a process can end with; the system would make another one of 300, such as one of ours."""
+    assert [call(toy, "hello", "--", code) for code in ("0", "255")] == [0, 255]
+    assert capsys.readouterr().err == ""
+    for code in ("300", "-1"):
+        assert call(toy, "hello", "--", code) == 6
+        assert capsys.readouterr().err == (
+            f"error: command 'hello' of toy_plugin (source tree) must return an exit code from 0 to 255, or None, not "
+            f"{code}; repair or reinstall toy_plugin (source tree).\n"
+        )
+
+
+@pytest.mark.parametrize("option", [("--max-sim-time", "5 ms"), ("--timeout", "60 s")])
+@pytest.mark.parametrize("text", ["1e-400s", "0 s", "-1 s", "soon"])
+def test_a_limit_that_is_no_time_names_the_option(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], option: tuple[str, str], text: str
+) -> None:
+    """Also one that is positive, and too small for a number."""
+    assert call(toy, "run", "toy", "--topology", "one", option[0], text) == 2
+    assert capsys.readouterr().err == (
+        f"error: option {option[0]} must be a positive time with its unit, as {option[1]!r}, not {text!r}.\n"
+    )
+
+
 def test_what_a_plugin_prints_is_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -309,6 +309,19 @@ def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
     assert wall.left_s == 0.0
 
 
+def test_the_limit_on_recursion_is_given_back() -> None:
+    """A program may set one for itself, with which nothing of ours would work."""
+    env, before = Environment(), sys.getrecursionlimit()
+
+    def body() -> ProcessGenerator:
+        sys.setrecursionlimit(before + 50)
+        yield env.timeout(1.0)
+
+    env.process(body())
+    Watchdog(env, Limits(), None).run(lambda: False)
+    assert sys.getrecursionlimit() == before
+
+
 def test_the_limit_of_a_whole_ends_a_part_without_one() -> None:
     """A simulation of a probe, say; the sentence is that of the whole."""
     env = Environment()

@@ -49,6 +49,7 @@ def export(op_log, out):
 @click.argument("name")
 def hello(name):
     click.echo(f"hello {name}")
+    return int(name) if name.lstrip("-").isdigit() else None
 '''
 
 
