@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernbench_core.bound import formula_latency, one_way_latency, transit_latency
@@ -15,7 +15,7 @@ from kernbench_core.timing import resource_uses
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
+    from kernbench_core.context import RoundTrip, RunContext
     from kernbench_core.oplog import OpRecord
     from kernbench_core.timing import TimingResult
 
@@ -25,16 +25,17 @@ FEW = 2
 
 def check(ctx: RunContext, result: TimingResult) -> None:
     """Raise SanityError, with a line for each check that fails, two and a count where it fails often."""
+    bounds = _round_trip_bounds(ctx)
     checks = (
         _answered_once(ctx),
         _received_once(ctx),
         _bytes_conserved(ctx),
         _work_takes_time(ctx),
-        _memory_takes_time(ctx),
+        _memory_takes_time(ctx, bounds),
         _not_above_peak(ctx),
         _not_overbooked(ctx, result),
         _phases_sum(result),
-        _not_below_bound(ctx),
+        _not_below_bound(ctx, bounds),
     )
     problems = [sentence for failed in checks for sentence in _few(list(failed))]
     if problems:
@@ -106,16 +107,26 @@ def _work_takes_time(ctx: RunContext) -> Iterator[str]:
             return
 
 
-def _memory_takes_time(ctx: RunContext) -> Iterator[str]:
+def _round_trip_bounds(ctx: RunContext) -> list[tuple[RoundTrip, float]]:
+    """Pair each kind of round trip with its lower bound in ns."""
+    return [(trip, formula_latency(ctx.graph, ctx.components, _alone(trip))) for trip in ctx.round_trips.values()]
+
+
+def _alone(trip: RoundTrip) -> Transaction:
+    """Return a transaction like those that made the trip."""
+    return Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
+
+
+def _memory_takes_time(ctx: RunContext, bounds: Sequence[tuple[RoundTrip, float]]) -> Iterator[str]:
     """Name memories that answered as soon as the wires allowed: their own part of the way took no time."""
-    for trip in ctx.round_trips.values():
-        if trip.total:
-            sent = Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
-            if trip.least_ns <= transit_latency(ctx.graph, ctx.components, sent):
-                yield (
-                    f"{trip.path[-1]} answered a {trip.op} of {trip.total} B from {trip.path[0]} in 0 ns: its "
-                    f"round trip of {format_time(trip.least_ns)} is what the wires alone take; memory must take time."
-                )
+    for trip, bound in bounds:
+        if not trip.total or trip.least_ns > bound:  # more than the wires alone, which never take longer than the bound
+            continue
+        if trip.least_ns <= transit_latency(ctx.graph, ctx.components, _alone(trip)):
+            yield (
+                f"{trip.path[-1]} answered a {trip.op} of {trip.total} B from {trip.path[0]} in 0 ns: its "
+                f"round trip of {format_time(trip.least_ns)} is what the wires alone take; memory must take time."
+            )
 
 
 def _not_above_peak(ctx: RunContext) -> Iterator[str]:
@@ -180,10 +191,8 @@ def _phases_sum(result: TimingResult) -> Iterator[str]:
         yield f"the phases sum to {total!r} ns, but the run took {result.total_ns!r} ns."
 
 
-def _not_below_bound(ctx: RunContext) -> Iterator[str]:
-    for trip in ctx.round_trips.values():
-        sent = Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
-        bound = formula_latency(ctx.graph, ctx.components, sent)
+def _not_below_bound(ctx: RunContext, bounds: Sequence[tuple[RoundTrip, float]]) -> Iterator[str]:
+    for trip, bound in bounds:
         if trip.least_ns < bound:
             yield (
                 f"a {trip.op} of {trip.total} B from {trip.path[0]} to {trip.path[-1]} took "
