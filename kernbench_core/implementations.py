@@ -7,7 +7,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import evolve, frozen
 
@@ -32,6 +32,10 @@ class ComponentCatalogue(Protocol):
     def made_for(self, impl: str) -> tuple[str, ...]:
         """Return the kinds of node that the class is registered for, none for any; asked after `declared`."""
         ...
+
+
+#: Parameters that are named with the place of each where they are dropped; of more, the place of the first is told.
+_MOST_PLACES: Final = 2
 
 
 @frozen
@@ -211,5 +215,12 @@ def lacking(declared: Iterable[Param], inherited: Iterable[object], given: Itera
 
 
 def _told(owner: str, impl: str, places: Mapping[str, str]) -> str:
-    named = " and no ".join(f"{name!r} that {place} gave" for name, place in places.items())
-    return f"{owner}: {impl} has no parameter {named}; {'it is' if len(places) == 1 else 'they are'} dropped."
+    if len(places) <= _MOST_PLACES:
+        named = " and no ".join(f"{name!r} that {place} gave" for name, place in places.items())
+        return f"{owner}: {impl} has no parameter {named}; {'it is' if len(places) == 1 else 'they are'} dropped."
+    *names, last = map(repr, places)
+    first = next(iter(places.values()))
+    return (
+        f"{owner}: {impl} has none of the parameters {', '.join(names)} and {last} that were given (the first at "
+        f"{first}); they are dropped."
+    )

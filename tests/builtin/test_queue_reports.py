@@ -361,7 +361,7 @@ def test_another_unit_can_keep_the_queues(tmp_path: Path, monkeypatch: pytest.Mo
     choice = "base: tiny\ncomponents:\n  pe_ipcq: {impl: acme.mailboxes, params: {time: 64 ns}}\n"
     (tmp_path / "acme.yaml").write_text(choice)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.warns(KernbenchWarning, match=r"components\.pe_ipcq: acme\.mailboxes has no parameter"):
+    with pytest.warns(KernbenchWarning, match=r"components\.pe_ipcq: acme\.mailboxes has none of the parameters"):
         result = added_up(tmp_path / "acme.yaml", plugins=load_plugins(["acme = mailboxes"]), set=[])
     assert result.verified
     (send,) = [record for record in result.op_log if record.op_name == "ipcq_send"]

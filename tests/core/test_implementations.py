@@ -59,6 +59,32 @@ def test_parameters_that_the_new_class_declares_are_kept() -> None:
     )
 
 
+def test_many_are_named_without_the_place_of_each() -> None:
+    """That of the first is told, so that the file and the section are known."""
+    text = GIVEN.replace("{servers: 4}", "{servers: 4, overhead: 1 ns, queue: 3}")
+    graph = compile_topology(parse_config(text, "m.yaml", sets=("components.pe_math.impl=test.sfu",)), Catalogue())
+    assert graph.warnings == (
+        "components.pe_math: test.sfu has none of the parameters 'servers', 'overhead' and 'queue' that were given "
+        f"(the first at {MATH}); they are dropped.",
+    )
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("components.pe_gemm={impl: test.pe_gemm, params: {}}",),
+        ("components.pe_gemm.impl=test.pe_gemm", "components.pe_gemm.params={}"),
+    ],
+)
+def test_an_empty_mapping_says_that_they_are_to_go(sets: tuple[str, ...]) -> None:
+    """Then nothing is told, and what they were is forgotten."""
+    assert compiled(*sets).warnings == ()
+    back = compiled(*sets, "components.pe_gemm={impl: test.array, params: {rows: 9}}")
+    assert params(back, "pe0.pe_gemm") == ("test.array", {"rows": 9, "columns": 16})
+    again = compiled("components.pe_gemm.params={}")
+    assert params(again, "pe0.pe_gemm") == ("test.array", {"rows": 3, "columns": 5})
+
+
 def test_what_is_given_for_the_new_class_must_be_declared() -> None:
     """By the layer that names it, or one above: an error as ever, not a warning."""
     for sets in (
