@@ -31,13 +31,14 @@ def on_ring(world: int, count: int, n_pe: int = 1, **more: object) -> Case:
     return Case(network_of("ring", world), n_pe, count, "sum", **more)  # type: ignore[arg-type]
 
 
-def test_a_right_ring_is_proved_for_every_number_of_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worlds", [(2, 3), pytest.param((4, 5, 6), marks=pytest.mark.slow)])
+def test_a_right_ring_is_proved_for_every_number_of_ranks(tmp_path: Path, worlds: tuple[int, ...]) -> None:
     """No faults, 2(N-1) steps deep, one slot is enough."""
     algorithm, _ = ring(tmp_path)
-    (found,) = check(algorithm, Wanted([2, 3]))
+    (found,) = check(algorithm, Wanted(list(worlds)))
     assert found.faults == ()
     assert [(r.world, r.steps, r.slots, r.refusal) for r in found.ranks] == [
-        (n, 2 * (n - 1), 1, None) for n in (2, 3)
+        (n, 2 * (n - 1), 1, None) for n in worlds
     ]
 
 

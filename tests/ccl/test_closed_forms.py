@@ -184,10 +184,11 @@ def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, netwo
             assert bound <= measured.time_ns, world
 
 
+@pytest.mark.parametrize("worlds", [(2, 4, 6), pytest.param((3, 5, 8), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_pipelined_form_is_at_most_that_of_whole_steps(network):
+def test_a_pipelined_form_is_at_most_that_of_whole_steps(network, worlds):
     """Of every algorithm, of few bytes and of many; one has a form where the other has."""
-    for world in (2, 4, 6):
+    for world in worlds:
         for name, what in METHODS:
             for nbytes in (1024, 1 << 22):
                 if found := forms(name, what, nbytes, world, network):

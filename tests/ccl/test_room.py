@@ -52,7 +52,15 @@ def test_direct_algorithms_run_with_as_many_ranks_as_had_no_room(collective: str
     assert row.out_of_place.time_ns > 0
 
 
-def test_a_ranks_program_with_many_ranks_is_right() -> None:
+@pytest.mark.parametrize(
+    ("ranks", "n", "set"),
+    [
+        (6, 12_000, ["cube.pes=1", "pe.tcm.capacity=512 KiB"]),
+        pytest.param(20, 600, [], marks=pytest.mark.slow),
+    ],
+    ids=["six ranks, three messages to each", "twenty ranks"],
+)
+def test_a_ranks_program_with_many_ranks_is_right(ranks: int, n: int, set: list[str]) -> None:
     """Real data through queues of two slots instead of four."""
 
     def bench(rt: kb.Runtime) -> None:
@@ -60,13 +68,13 @@ def test_a_ranks_program_with_many_ranks_is_right() -> None:
 
         def worker(rank: int, rt: Any) -> None:
             dist.init_process_group(set=["collectives.all_to_all=direct"])
-            given = np.arange(6 * n, dtype=np.int32) + 1000 * rank
-            x, y = rt.tensor(given), rt.empty((6 * n,), "int32")
+            given = np.arange(ranks * n, dtype=np.int32) + 1000 * rank
+            x, y = rt.tensor(given), rt.empty((ranks * n,), "int32")
             dist.all_to_all_single(y, x)
             block = np.arange(n * rank, n * rank + n, dtype=np.int32)
-            rt.check(y, np.concatenate([block + 1000 * other for other in range(6)]))
+            rt.check(y, np.concatenate([block + 1000 * other for other in range(ranks)]))
 
-        dist.spawn(worker, nprocs=6)
+        dist.spawn(worker, nprocs=ranks)
 
-    n = 12_000  # three messages from each to each
-    kb.run(bench, "tiny", set=["system.sips=6", "cube.pes=1", "pe.tcm.capacity=512 KiB"])
+    result = kb.run(bench, "tiny", set=[f"system.sips={ranks}", *set], verify_data=True)
+    assert result.verified
