@@ -59,18 +59,12 @@ class Pointer:
     def __add__(self, other: Any) -> Pointer:
         if type(other) is int:
             return Pointer(self.tensor, self.offset + other, self.element)
-        found = _as_offset(other)
-        if found is None:
-            return NotImplemented
-        return Pointer(self.tensor, self.offset + found, self.element)
+        return Pointer(self.tensor, self.offset + _as_offset(other), self.element)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Pointer:
-        found = _as_offset(other)
-        if found is None:
-            return NotImplemented
-        return Pointer(self.tensor, self.offset - found, self.element)
+        return Pointer(self.tensor, self.offset - _as_offset(other), self.element)
 
     def __getitem__(self, key: Any) -> Pointer:
         """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""
@@ -100,14 +94,21 @@ class PerPe:
         return self.values[pe]
 
 
-def _as_offset(other: Any) -> int | IndexTensor | None:
-    """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read."""
+def _as_offset(other: Any) -> int | IndexTensor:
+    """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read; others a ShapeError."""
     if isinstance(other, IndexTensor):
         return other if is_int(other.kind) else _integers(other)
     if isinstance(other, int | np.integer):
         return int(other)
     read = getattr(other, "as_offsets", None)
-    return None if read is None else read()
+    if read is None:
+        given = "another pointer" if isinstance(other, Pointer) else f"{type(other).__name__} {other!r}"
+        raise ShapeError(
+            f"pointer arithmetic at {describe_site(call_site())} must use integers, not {given}; offsets count "
+            "elements."
+        )
+    found: IndexTensor = read()
+    return found
 
 
 def _integers(offset: IndexTensor) -> IndexTensor:
@@ -234,9 +235,17 @@ def direct_transfer(ref: Ref, op: str) -> Transfer:
 
 
 def pointer_transfer(pointer: Pointer, mask: NDArray[np.bool_] | None, op: str) -> Transfer:
-    """Give what an access through a tensor of pointers moves, where `mask` (its shape, or broadcast to it) is true."""
+    """Give what an access through a tensor of pointers moves, where `mask` (its shape, or broadcast to it) is true.
+
+    ShapeError for a single pointer and a mask of many, as in Triton.
+    """
     offset = IndexTensor((), pointer.offset, ()) if isinstance(pointer.offset, int) else pointer.offset
     if mask is not None:
+        if mask.ndim and not offset.shape:
+            raise ShapeError(
+                f"the mask of {op} at {describe_site(call_site())} must be a single bool for a single pointer, not of "
+                f"shape {mask.shape}; add a block of offsets to the pointer."
+            )
         shape = broadcast_shapes(offset.shape, mask.shape, f"the pointers and mask of {op}")
         offset = offset if offset.shape == shape else offset.broadcast_to(shape)
         mask = np.broadcast_to(mask, shape)

@@ -125,6 +125,15 @@ class CompositeHandle(Handle):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse_data("an array")
 
+    def _refuse_arithmetic(self, *_: object) -> NoReturn:
+        raise ShapeError(
+            f"arithmetic at {describe_site(call_site())} must be given tensors and numbers, not the result of "
+            f"tl.composite made at {describe_site(self.site)}, which is in HBM; tl.load it first."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_arithmetic
+    __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
+
     def __repr__(self) -> str:
         return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"
 

@@ -580,3 +580,30 @@ def test_the_data_of_a_handle_is_refused(asked: str, wait: bool) -> None:
         f"tl.composite made at {__file__}:{line} exists only after it; branch on loaded data or on integers computed "
         "from it, or store the result and read it in the next launch."
     )
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda h: h + 1.0,
+        lambda h: 1.0 + h,
+        lambda h: 2 * h,
+        lambda h: h / 2,
+        lambda h: -h,
+        lambda h: h @ h,
+        lambda h: h < 1,
+    ],
+)
+def test_arithmetic_on_a_handle_is_refused(compute: Any) -> None:
+    """What it stands for is in HBM; the sentence says that it is to be loaded."""
+
+    def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
+        compute(tl.composite("gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c))
+
+    with pytest.raises(ShapeError) as caught:
+        run(kernel)
+    line = kernel.__code__.co_firstlineno + 1
+    assert str(caught.value).splitlines()[0] == (
+        f"arithmetic at {__file__}:{compute.__code__.co_firstlineno} must be given tensors and numbers, not the result "
+        f"of tl.composite made at {__file__}:{line}, which is in HBM; tl.load it first."
+    )

@@ -130,6 +130,40 @@ def test_pointer_arithmetic_counts_elements() -> None:
     assert repr(X + 3) == "Pointer(x f32[12, 10] + 3)"
 
 
+@pytest.mark.parametrize(
+    ("make", "given"),
+    [
+        (lambda: X + 1.0, "float 1.0"),
+        (lambda: "1" + X, "str '1'"),
+        (lambda: X - None, "NoneType None"),
+        (lambda: X - X, "another pointer"),
+    ],
+)
+def test_pointer_arithmetic_is_of_integers(make: Any, given: str) -> None:
+    """Anything else is a sentence with the line, from either side."""
+    with pytest.raises(ShapeError) as caught:
+        make()
+    line = make.__code__.co_firstlineno
+    assert str(caught.value) == (
+        f"pointer arithmetic at {__file__}:{line} must use integers, not {given}; offsets count elements."
+    )
+
+
+def test_a_single_pointer_takes_a_single_mask() -> None:
+    """As in Triton; a block of pointers may take a single one, or one that is broadcast to it."""
+    here = test_a_single_pointer_takes_a_single_mask.__code__.co_firstlineno
+    for shape in ((1,), (4,), (2, 2)):
+        with pytest.raises(ShapeError) as caught:
+            pointer_transfer(X, np.ones(shape, bool), "tl.store")
+        assert str(caught.value) == (
+            f"the mask of tl.store at {__file__}:{here + 5} must be a single bool for a single pointer, not of shape "
+            f"{shape}; add a block of offsets to the pointer."
+        )
+    assert pointer_transfer(X + 3, np.array(True), "tl.store").regions == (Region(4096 + 12, 4),)
+    for mask in (np.array(True), np.ones((1,), bool)):
+        assert pointer_transfer(X + arange(4), mask, "tl.store").regions == (Region(4096, 16),)
+
+
 def test_pointers_are_not_indexed_and_shapes_are_sound() -> None:
     """Reading by index, a tile of many pointers, and impossible extents are sentences with the line."""
     here = test_pointers_are_not_indexed_and_shapes_are_sound.__code__.co_firstlineno
