@@ -29,10 +29,13 @@ def spell_index(name: str, index: Sequence[int]) -> str:
 
 
 def missing_element(
-    tensor: TensorAllocation, virtual: Sequence[Region], physical: Sequence[Region], missing: Sequence[Region]
+    tensor: TensorAllocation,
+    virtual: Sequence[Region],
+    physical: Sequence[Region],
+    missing: Iterable[tuple[int, int, int, int]],
 ) -> str:
-    """Name the first element of an access that is among `missing` physical bytes: `element [3, 17] of tensor 'a'`."""
-    found = first_common(physical, missing)
+    """Name the first element of an access that an error tells as `missing`: `element [3, 17] of tensor 'a'`."""
+    found = first_common(physical, [Region(*each) for each in missing])
     position = 0 if found is None else found[0]
     return f"element {list(index_at(tensor, virtual_at(virtual, position)))} of tensor {tensor.name!r}"
 

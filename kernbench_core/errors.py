@@ -7,11 +7,7 @@ that names the place, the thing, what it must be, and what to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from kernbench_core.regions import Region
-
+from typing import ClassVar
 
 #: What to do where memory is exhausted, as the end of a sentence.
 OUT_OF_MEMORY = "give it more, or a smaller problem."
@@ -128,9 +124,12 @@ class OutOfBoundsError(KernelError):
 
 
 class UninitializedReadError(KernelError):
-    """Memory was read that nobody has written; `missing` are the physical regions, where the store found them."""
+    """Memory was read that nobody has written.
 
-    def __init__(self, message: str, missing: tuple[Region, ...] = ()) -> None:
+    `missing` are the physical regions, where the store found them: base, bytes of a row, rows and pitch of each.
+    """
+
+    def __init__(self, message: str, missing: tuple[tuple[int, int, int, int], ...] = ()) -> None:
         super().__init__(message)
         self.missing = missing
 

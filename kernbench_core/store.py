@@ -276,7 +276,7 @@ def _unwritten(
     return UninitializedReadError(
         f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} bytes nobody "
         f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first.",
-        tuple(missing),
+        tuple((region.base, region.row_bytes, region.rows, region.pitch) for region in missing),
     )
 
 
