@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 
 from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
 from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
-from kernbench_core.alarm import INTERRUPTS
-from kernbench_core.errors import KernbenchError, KernelError, UsageError, blamed, in_words
+from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.params import did_you_mean
+from kernbench_core.sources import read_sources
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
 
@@ -85,28 +82,4 @@ def read_file(path: str | Path) -> Algorithm:
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"algorithm {str(path)!r} must be a Python file, and there is none; correct the path.")
-    return read_algorithm(_executed(file), str(path))
-
-
-def _executed(path: Path) -> ModuleType:
-    where = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    spec = importlib.util.spec_from_file_location(f"kernbench_algorithm_{path.stem}_{where}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickles in the file look their own module up by name
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise KernelError(
-            f"{error.filename}:{error.lineno}: algorithm file must be valid Python, but {error.msg}."
-        ) from None
-    except INTERRUPTS:
-        raise
-    except BaseException as error:
-        from kernbench_core.callsite import user_traceback
-
-        raise blamed(error, KernelError)(
-            f"algorithm file {str(path)!r} must run to its end, but it raised {in_words(error)}.\n"
-            f"{user_traceback(error)}"
-        ) from error
-    return module
+    return read_algorithm(read_sources(file).execute("algorithm"), str(path))

@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from kernbench_core.alarm import INTERRUPTS
-from kernbench_core.callsite import user_traceback
-from kernbench_core.errors import KernelError, UsageError, blamed, in_words
+from kernbench_core.errors import UsageError
 from kernbench_core.sources import Sources, read_sources
 
 if TYPE_CHECKING:
@@ -149,21 +147,10 @@ def describe_bench(name: str, function: Callable[..., Any], sources: Sources | N
 
 
 def _from_sources(sources: Sources) -> Callable[..., Any]:
-    path = str(sources.given)
-    try:
-        module = sources.execute()
-    except SyntaxError as error:
-        place = f"{error.filename}:{error.lineno}"
-        raise KernelError(f"{place}: bench file must be valid Python, but {error.msg}.") from None
-    except INTERRUPTS:
-        raise
-    except BaseException as error:
-        raise blamed(error, KernelError)(
-            f"bench file {path!r} must run to its end, but it raised {in_words(error)}.\n{user_traceback(error)}"
-        ) from error
+    module = sources.execute()
     function = getattr(module, "bench", None)
     if not callable(function):
-        raise UsageError(f"bench file {path!r} must define a function bench(rt, …).")
+        raise UsageError(f"bench file {str(sources.given)!r} must define a function bench(rt, …).")
     found: Callable[..., Any] = function
     return found
 

@@ -22,7 +22,9 @@ from typing import Any
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.alarm import INTERRUPTS
+from kernbench_core.callsite import user_traceback
+from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.files import same_recursion_limit
 
 
@@ -53,11 +55,28 @@ class Sources:
         """SHA-256 of each file, in hex."""
         return {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
 
-    def execute(self) -> ModuleType:
-        """Execute the bench's file as a module of its own, and return that."""
+    def execute(self, kind: str = "bench") -> ModuleType:
+        """Execute the file as a module of its own, and return that; `kind` is what messages call it.
+
+        Raise KernelError when it cannot be executed.
+        """
+        try:
+            return self._execute(kind)
+        except SyntaxError as error:
+            place = f"{error.filename}:{error.lineno}"
+            raise KernelError(f"{place}: {kind} file must be valid Python, but {error.msg}.") from None
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            raise blamed(error, KernelError)(
+                f"{kind} file {str(self.given)!r} must run to its end, but it raised {in_words(error)}.\n"
+                f"{user_traceback(error)}"
+            ) from error
+
+    def _execute(self, kind: str) -> ModuleType:
         path = self.folder / self.given.name
         where = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-        name = f"kernbench_bench_{path.stem}_{where}"
+        name = f"kernbench_{kind}_{path.stem}_{where}"
         spec = self._spec(name, _Own(self.given.name))
         module = importlib.util.module_from_spec(spec)
         # Dataclasses and pickles in the file look their own module up by name.

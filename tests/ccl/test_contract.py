@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_ccl.algorithm_file import read_file
 from kernbench_ccl.contract import (
     Collective,
     Cost,
@@ -21,6 +24,7 @@ from kernbench_ccl.contract import (
     read_algorithm,
     share,
 )
+from kernbench_ccl.templates import all_reduce
 from kernbench_core.errors import KernelError, PluginError, UsageError
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry
 
@@ -319,3 +323,18 @@ def test_everything_that_a_module_lacks_is_said_at_once() -> None:
 def test_a_wrong_name_is_a_sentence(published: dict[str, Any], sentence: str) -> None:
     """It says what must be there and what to do."""
     assert fault(**published) == sentence
+
+
+def test_an_algorithm_file_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    """As the file of a bench may; nobody else finds that module, and what the file raises is told with its line."""
+    template = Path(all_reduce.__file__).read_text()
+    (tmp_path / "mine.py").write_text(f"{template}\nfrom beside_mine import WAYS as WAYS\n")
+    (tmp_path / "beside_mine.py").write_text("WAYS = 3\n")
+    assert read_file(tmp_path / "mine.py").ways == 3
+    assert "beside_mine" not in sys.modules
+    (tmp_path / "beside_mine.py").write_text("raise ValueError('no')\n")
+    with pytest.raises(KernelError) as caught:
+        read_file(tmp_path / "mine.py")
+    told, _, lines = str(caught.value).partition("\n")
+    assert told == f"algorithm file '{tmp_path}/mine.py' must run to its end, but it raised ValueError: no."
+    assert f'File "{tmp_path}/beside_mine.py", line 1, in <module>' in lines
