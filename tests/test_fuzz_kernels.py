@@ -15,7 +15,14 @@ from tests.reference.tiles import UndeterminedError
 GROUP = 10
 
 
-@pytest.mark.parametrize("first", range(0, 150, GROUP))
+#: Half of them are slow: one program finds what the next one does, more or less.
+GROUPS = [
+    pytest.param(first, marks=[] if index % 2 == 0 else pytest.mark.slow)
+    for index, first in enumerate(range(0, 150, GROUP))
+]
+
+
+@pytest.mark.parametrize("first", GROUPS)
 def test_kernels_compute_what_the_interpreter_does(first: int) -> None:
     told = []
     for seed in range(first, first + GROUP):
