@@ -138,6 +138,22 @@ def test_halves_that_become_a_whole_are_united_with_it(order: tuple[str, ...]) -
     assert (hazard.count, hazard.first.op_id, hazard.nbytes) == (2, commands[0].op_id, 128)
 
 
+@pytest.mark.parametrize("order", [("halves", "whole"), ("whole", "halves")])
+def test_who_knows_of_the_first_only_is_unordered_with_what_was_united(order: tuple[str, ...]) -> None:
+    """A message sent between the two uses of the same bytes orders the earlier one alone."""
+    search = hazards(3)
+    for turn, how in enumerate(order):
+        size = 64 if how == "halves" else 128
+        commands = [used(search, 0, Region(at, size)) for at in range(0, 128, size)]
+        search.publish((0, -turn - 1))
+    search._tidy()
+    for sent, found in ((-2, 0), (-1, 1)):
+        search.order((0, sent), -sent)
+        used(search, -sent, Region(0, 128), writes=True, line=1)
+        of_reads = [hazard for hazard in search.found() if hazard.first.op_id == commands[0].op_id]
+        assert len(of_reads) == found
+
+
 def test_what_is_over_for_all_that_comes_is_dropped() -> None:
     """Two host programs whose PEs tell each other: nothing grows, though neither of them waits for the other."""
     search = hazards(2)
