@@ -45,6 +45,6 @@ def test_the_first_missing_element_in_the_order_of_the_access() -> None:
     tensor = Rig().empty((4, 4), "f32", "a")
     virtual = (Region(tensor.va, 64),)
     physical = (Region(5000, 32), Region(1000, 32))
-    assert missing_element(tensor, virtual, physical, [Region(1016, 8), Region(5020, 4)]) == (
+    assert missing_element(tensor, virtual, physical, [(1016, 8, 1, 0), (5020, 4, 1, 0)]) == (
         "element [1, 1] of tensor 'a'"
     )
