@@ -24,7 +24,8 @@ SAME: Mapping[str, str] = MappingProxyType(
 DIFFERS: Mapping[str, str] = MappingProxyType(
     {
         "load": "Extents need not be powers of two. Also `shape=`, `strides=`, `dtype=` from one pointer, and "
-        "`wait=False`. Elements that the mask turns off hold `other`, or 0. Cache hints change nothing.",
+        "`wait=False`. Elements that the mask turns off hold `other`, or 0. A single pointer takes a single mask. "
+        "Cache hints change nothing.",
         "store": "Also `shape=`, `strides=` from one pointer, and a composite's handle. Visible at once; its time is "
         "simulated after.",
         "dot": "Any extents; two matrices. Operands must have one dtype, or be 8-bit floats. Precision hints change "

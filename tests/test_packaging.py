@@ -114,7 +114,7 @@ def outside() -> dict[str, str]:
 
 
 #: What another matrix unit than the preset's is told of the parameters that it has not.
-DROPS = "example.slow_gemm has no parameter 'columns' that "
+DROPS = "example.slow_gemm has none of the parameters 'columns', "
 
 
 def kernbench(programs: Path, *args: str, warning: str = "") -> Any:
