@@ -39,6 +39,8 @@ Report = Callable[[str, Progress], None]
 End = Measured | KernbenchError
 _LOOK_S = 0.25
 _SMALL = 1 << 20
+#: How many small cases take no longer one after another than processes take to start.
+_FEW = 24
 _ENDS = {DeadlockError.exit_code: "deadlock", LimitError.exit_code: "limit", SanityError.exit_code: "not sane"}
 
 
@@ -154,7 +156,7 @@ class Sweep:
         """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
         weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
         progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
-        if self.workers > 1 and len(weights) > 1 and (len(weights) > 4 or max(weights.values()) >= _SMALL):
+        if self.workers > 1 and len(weights) > 1 and (len(weights) > _FEW or max(weights.values()) >= _SMALL):
             yield from self._in_processes(groups, weights, progress, keep)
             return
         for group in groups:

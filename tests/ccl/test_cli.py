@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
+from kernbench_ccl.processes import process_pool
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
 from tests.core.screen import run_in_terminal, screen
@@ -438,8 +439,11 @@ def test_the_ideal_machine_reaches_the_closed_form(call):
     assert row["out_of_place"]["link"]["utilisation"] > 0.85
 
 
-def test_more_processes_give_the_same_numbers(call):
+def test_more_processes_give_the_same_numbers(call, monkeypatch):
     """Where and beside whom a run is simulated does not show."""
+    monkeypatch.setattr("kernbench_ccl.sweep._FEW", 0)
+    seen = []
+    monkeypatch.setattr("kernbench_ccl.sweep.process_pool", lambda *told: seen.append(told) or process_pool(*told))
     args = ("all_gather", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "2K", "--json")
     alone, beside = (json.loads(call(*args, "-j", jobs)[1]) for jobs in ("1", "2"))
     for found in (alone, beside):
@@ -447,6 +451,7 @@ def test_more_processes_give_the_same_numbers(call):
             for half in ("out_of_place", "in_place"):
                 del row[half]["wall_s"]
     assert alone == beside
+    assert [workers for workers, _ in seen] == [2]
 
 
 REFUSED = [
