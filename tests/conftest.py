@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -74,6 +74,13 @@ def plugins() -> Plugins:
 def examples(number: int, **more: Any) -> hypothesis.settings:
     """Try `number` examples in `make test-all`, and as many less in `make test` as of the usual 100."""
     return hypothesis.settings(max_examples=number * hypothesis.settings().max_examples // 100, **more)
+
+
+def slow_but(quick: Iterable[object], values: Iterable[object]) -> list[object]:
+    """Return cases of a test of which all but the `quick` ones are slow; a tuple is several values."""
+    few = list(quick)
+    several = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*each, marks=() if each in few or each[0] in few else pytest.mark.slow) for each in several]
 
 
 def without_carets(text: str) -> str:

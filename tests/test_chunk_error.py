@@ -54,7 +54,7 @@ def test_the_page_shows_what_the_script_writes(tool: ModuleType, tables: list[li
     "name",
     [
         "lone read, own slice",
-        "64 B loads beside a stream from the same slice",
+        pytest.param("64 B loads beside a stream from the same slice", marks=pytest.mark.slow),
         pytest.param("lone read, another package", marks=pytest.mark.slow),
         pytest.param("64 B loads beside a stream on one of their links", marks=pytest.mark.slow),
     ],

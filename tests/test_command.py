@@ -208,6 +208,7 @@ def test_ctrl_c_prints_a_partial_summary(tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_rerun_prints_a_partial_summary(tmp_path: Path, inside: Run) -> None:
     """SIGINT in the middle of a run that is made again: as for the first one."""
     file = tmp_path / "mine.py"

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.conftest import loaded_tool
+from tests.conftest import loaded_tool, slow_but
 
 REPO = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (REPO / "docs").glob("*.md"))]
@@ -32,7 +32,11 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
     assert sorted(docs.PAGES) == sorted(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+#: Pages of long runs, which .ci/run has executed beside the quick tests.
+LONG = [f"docs/{name}.md" for name in ("benches", "collective_benches", "hbm", "placement", "probe", "traffic")]
+
+
+@pytest.mark.parametrize("page", slow_but(set(PAGES) - set(LONG), PAGES))
 def test_examples_do_what_the_page_shows(docs: ModuleType, page: str) -> None:
     """To write what is printed now into the pages: python tools/check_docs.py --update."""
     assert docs.check(page, docs.plugins_of(page)) == []

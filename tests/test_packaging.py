@@ -155,6 +155,7 @@ def test_the_example_is_used_by_configuration(clean_environment: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
     """A path pattern chooses it for one PE."""
     pattern = '[{match: "sip0.cube0.pe1.pe_gemm", impl: example.slow_gemm, params: {rows: 8, cols: 8}}]'
@@ -184,6 +185,7 @@ def test_the_algorithm_of_the_example_is_listed(clean_environment: Path) -> None
     assert (star["name"], star["provider"]) == ("example.star_all_reduce", "kernbench-example 0.1.0")
 
 
+@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_proved_by_its_name(clean_environment: Path) -> None:
     """For every number of ranks that it does, on both networks; the refusal is the example's own sentence."""
     found = kernbench(clean_environment, "ccl", "check", "star", "--ranks", "2-5,18", "--json")
@@ -200,6 +202,7 @@ def test_the_algorithm_of_the_example_is_proved_by_its_name(clean_environment: P
         )
 
 
+@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_timed_beside_ours(clean_environment: Path) -> None:
     """Its data is right, and direct, which shares the work among ranks, is faster for a large vector."""
     args = "ccl all_reduce --topology tiny --ranks 5 --network switch -b 256K -e 256K --algo star --algo direct --json"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.alarm import Alarm
+from tests.conftest import slow_but
 
 BENCH = '''
 import time
@@ -132,7 +133,10 @@ def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: s
     assert (outcome.code, outcome.out, outcome.left) == (5, "", {"started"})
 
 
-@pytest.mark.parametrize(("how", "presses"), [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2)])
+PRESSES = [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2)]
+
+
+@pytest.mark.parametrize(("how", "presses"), slow_but(PRESSES[::4], PRESSES))
 def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> None:
     """Exit code 130, a summary that says that it is partial, nothing written; a second press is not swallowed."""
     process = folder.start("run", "k.py", "--topology", "tiny", "-p", f"how={how}", "--trace", "t.json", "--out", "o")

@@ -67,6 +67,7 @@ def test_an_idle_burst_has_the_latency_of_the_closed_form(probe: MakeProbe) -> N
     assert point.p50_ns == pytest.approx(10 + 16.25 + 19.375 + 12.5 + 1.25, abs=0.01)
 
 
+@pytest.mark.slow
 def test_latency_rises_with_load_and_throughput_follows_what_is_offered(probe: MakeProbe) -> None:
     driven, case = probe(tREFI="0 ns"), DramCase("random", 32, 2000)
     points = [driven.open_loop(case, load) for load in (0.05, 0.12, 0.2)]

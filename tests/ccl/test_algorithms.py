@@ -13,6 +13,7 @@ from kernbench_ccl.contract import Cost, Network
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_core.dtypes import NAMES
 from tests.ccl.algorithm_cases import RANKS, algorithm_named, cases, check
+from tests.conftest import slow_but
 
 FILES = sorted(
     path.stem for path in Path(kernbench_ccl.algorithms.__file__).parent.glob("*.py") if not path.stem.startswith("_")
@@ -99,7 +100,9 @@ def test_splits_may_be_uneven(name: str) -> None:
             check(name, world, int(counts.max()), n_pe, counts=rows)
 
 
-@pytest.mark.parametrize("name", [name for name in PER_SIP if name.startswith(("mesh", "torus"))])
+@pytest.mark.parametrize(
+    "name", slow_but(["mesh_all_reduce"], [name for name in PER_SIP if name.startswith(("mesh", "torus"))])
+)
 def test_grids_use_all_ways_with_four_pes(name: str) -> None:
     """Rows or columns first, forwards and backwards; also on grids of one row."""
     algorithm = algorithm_named(name)

@@ -297,6 +297,7 @@ def hides(result: RunResult) -> None:
     assert overlapped >= max(compute, communicate), "nothing is faster with company"
 
 
+@pytest.mark.slow
 def test_communication_hides_behind_the_backward_pass_on_a_small_machine(bench: Run) -> None:
     result = bench("dp-gradients", hidden=64, communication_pes=1)
     assert [row["pes"] for row in result.rows] == [3, 1, 4]

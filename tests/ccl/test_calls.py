@@ -14,6 +14,7 @@ from kernbench_core.dtypes import NAMES, numpy_dtype
 from kernbench_core.placement import Shard
 from kernbench_core.plugins import Plugins, load_plugins
 from tests.ccl.ranks import PLUGINS, Array, data, run, started
+from tests.conftest import slow_but
 
 SHIPPED = load_plugins()
 
@@ -93,7 +94,7 @@ def test_the_list_forms_give_what_numpy_gives(world: int, plugins: Plugins) -> N
     run(program, world, plugins=plugins)
 
 
-@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("dtype", slow_but(["f8e5m2", "bf16", "int64", "uint8"], NAMES))
 def test_every_dtype_of_the_core_is_summed(dtype: str) -> None:
     """A sum of bools is "any", as in torch."""
     each = [data(rank, 50, dtype) for rank in range(3)]

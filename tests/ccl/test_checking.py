@@ -87,6 +87,7 @@ def test_progress_says_what_is_proved_of_how_much(plugins: Plugins) -> None:
     assert [re.findall(r"case (\d+)", each) for each in told] == [[str(n)] for n in range(1, every + 1)]
 
 
+@pytest.mark.slow
 def test_what_a_file_does_goes_to_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its path."""
     monkeypatch.setattr(checking, "_MUCH", 0)

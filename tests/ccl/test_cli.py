@@ -14,6 +14,7 @@ from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.processes import process_pool
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
+from tests.conftest import slow_but
 from tests.core.screen import run_in_terminal, screen
 
 ALL = [
@@ -85,7 +86,7 @@ def test_columns_that_are_left_out_are_named():
     assert "%" in shown[12]
 
 
-@pytest.mark.parametrize("algo", ["ring", "all"])
+@pytest.mark.parametrize("algo", slow_but(["ring"], ["ring", "all"]))
 def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
     """With progress the screen holds what it holds without, at 80 columns."""
     words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]
@@ -258,6 +259,7 @@ def test_all_compares_side_by_side_and_lists_who_refuses(call):
     assert found["rows"][0]["out_of_place"]["wrong"] is None
 
 
+@pytest.mark.slow
 def test_all_compares_entries_too(call, tmp_path):
     """Entries that run an algorithm of this collective have columns of their own names; the algorithm its defaults."""
     (tmp_path / "ccl.yaml").write_text(
@@ -335,6 +337,7 @@ def test_new_takes_collectives_as_the_table_does(call, tmp_path, spelt, collecti
     )
 
 
+@pytest.mark.slow
 def test_all_shows_more_with_wide(call):
     """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
     words = ("all_reduce", *SMALLEST, "--ranks", "7", "-b", "1K", "-e", "1K", "--algo", "all")

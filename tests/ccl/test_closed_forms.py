@@ -457,6 +457,7 @@ PAYLOAD = B * 4096 / (4096 + 32)
         *(pytest.param("default", 8, size << 20, (), marks=pytest.mark.slow) for size in (2, 64)),
     ],
 )
+@pytest.mark.slow
 def test_a_ring_fills_its_links(topology, world, nbytes, sets):
     """Busbw of at least 95 % of the payload rate with default settings, and never above it."""
     measured, _, _ = run("ring", "all_reduce", nbytes, world, *sets, pipeline=True, topology=topology)

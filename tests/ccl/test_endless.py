@@ -16,6 +16,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
 from tests.ccl.ring_source import ring
 from tests.ccl.test_check import run_command
+from tests.conftest import slow_but
 
 BEGIN = "    c = tl.collective\n"
 SPIN = (BEGIN, f"{BEGIN}    while rank == 1:\n        pass  # L\n")
@@ -61,7 +62,7 @@ def test_a_module_that_never_returns_has_no_rank(tmp_path: Path) -> None:
     assert fault.sentence.startswith(f"the case must end within the wall time of --timeout, and is still in {tmp_path}")
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
 def test_fewer_ranks_and_other_networks_are_not_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_dtype_may_be_spelled_as_on_the_command_line(plugins):
     assert (row.dtype, row.count) == ("int8", 64)
 
 
+@pytest.mark.slow
 def test_without_checks_the_time_is_the_same(plugins):
     """Keeping shapes only changes nothing but what is known of the data."""
     both = [
@@ -145,6 +146,7 @@ def test_a_closed_form_that_assumes_other_links_is_left_out(plugins):
 
 
 @pytest.mark.parametrize("bandwidth", [10, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_more_pes_help_where_one_is_as_wide_as_the_links(bandwidth, plugins):
     """One PE takes bytes from its queue and its memory in turn: auto is no slower than all PEs, also on slow links."""
     options = {"ranks": 3, "algo": "ring", "check": False, "set": (f"system.network.bandwidth={bandwidth} GB/s",)}

@@ -99,6 +99,7 @@ def test_a_kernel_that_branches_on_data_needs_data(run) -> None:
         run("sparse-gemm", **BENCHES["sparse-gemm"], options={"verify_data": False, "data": False})
 
 
+@pytest.mark.slow
 def test_matrices_larger_than_what_a_run_may_take_without_data() -> None:
     """Three matrices of 8 MiB, in tiles as large as they are, take a few megabytes."""
     size = dict.fromkeys(("M", "N", "K", "tile_m", "tile_n", "tile_k"), 2048)
