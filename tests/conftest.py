@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples where the slow tests are left out, before test modules ask how many there are."""
     if config.getoption("markexpr") == "not slow" and not config.getoption("--hypothesis-profile"):
         hypothesis.settings.load_profile("quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have of the cases of a test that is marked so every n-th alone be quick."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        sample = item.get_closest_marker("sample")
+        if sample is not None:
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % sample.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[name] += 1
 
 
 def pytest_collection_finish() -> None:

@@ -59,6 +59,7 @@ def test_the_page_shows_what_the_script_writes(tool: ModuleType, tables: list[li
         pytest.param("64 B loads beside a stream on one of their links", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_run_gives_the_rows_of_the_page_again(
     tool: ModuleType, tables: list[list[list[str]]], plugins: Plugins, name: str
 ) -> None:

@@ -33,7 +33,11 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 
 
 #: Pages of long runs, which .ci/run has executed beside the quick tests.
-LONG = [f"docs/{name}.md" for name in ("benches", "collective_benches", "hbm", "placement", "probe", "traffic")]
+LONG = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("benches", "collective_benches", "collectives", "distributed")),
+    *(f"docs/{name}.md" for name in ("hbm", "placement", "probe", "traffic")),
+]
 
 
 @pytest.mark.parametrize("page", slow_but(set(PAGES) - set(LONG), PAGES))

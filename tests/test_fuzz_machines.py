@@ -55,6 +55,7 @@ def test_what_counts_as_a_fault(machines: ModuleType, code: int, words: str, fau
     assert machines.fault_of(code, words) == fault
 
 
+@pytest.mark.slow
 def test_looking_at_a_run_changes_nothing(determinism: ModuleType) -> None:
     assert list(determinism.differences(determinism.case_of(3), processes=False)) == []
 

@@ -131,6 +131,7 @@ def kernbench(programs: Path, *args: str, warning: str = "") -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_example_is_listed_with_its_provider(clean_environment: Path) -> None:
     """`kernbench components` shows the stranger's model beside ours, with distribution and version."""
     listed = kernbench(clean_environment, "components", "--json")["components"]
@@ -139,6 +140,7 @@ def test_the_example_is_listed_with_its_provider(clean_environment: Path) -> Non
     assert providers["builtin.pe_gemm"] == ("kernbench", "0.1.0")
 
 
+@pytest.mark.slow
 def test_the_example_is_used_by_configuration(clean_environment: Path) -> None:
     """A YAML file puts the stranger's model into the machine: other times, the same right data."""
     run = ["run", "gemm", "--topology", "tiny", "--verify-data", "--json"]
@@ -166,6 +168,7 @@ def test_the_example_may_serve_some_nodes_only(clean_environment: Path) -> None:
     assert (counts["example.slow_gemm"], counts["builtin.pe_gemm"]) == (1, 3)
 
 
+@pytest.mark.slow
 def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> None:
     """A kernel asks a unit that core has never heard of, and its op is computed by the stranger's function."""
     args = ["run", "example-silu", "--topology", "tiny", "--verify-data", "--json", "-p", "block=64"]
@@ -178,6 +181,7 @@ def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> N
     assert times[1]["phases"]["kernel"] - times[0]["phases"]["kernel"] == 63.0
 
 
+@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_listed(clean_environment: Path) -> None:
     """With who brought it."""
     listed = kernbench(clean_environment, "ccl", "list", "all_reduce", "--json")["algorithms"]
@@ -212,6 +216,7 @@ def test_the_algorithm_of_the_example_is_timed_beside_ours(clean_environment: Pa
     assert times["example.star_all_reduce"] > 2 * times["ccl.direct_all_reduce"]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clean_environment: Path) -> None:
     """Without the configuration the run ends in a sentence."""
     args = [clean_environment / "kernbench", "run", "example-silu", "--topology", "tiny", "-q"]

@@ -123,6 +123,7 @@ def test_c_code_that_never_returns_is_ended_with_what_it_started(folder: Any) ->
         pytest.param(signal.SIGTERM, 143, ("--timeout", "1000 s"), id="supervised-SIGTERM"),
     ],
 )
+@pytest.mark.sample(2)
 def test_signals_end_a_run_with_what_was_done(
     folder: Any, sent: signal.Signals, code: int, limit: tuple[str, ...]
 ) -> None:
@@ -164,6 +165,7 @@ LOST = [
         *(pytest.param(*other, marks=pytest.mark.slow) for other in zip(LOST, [("--json",), (), ()], strict=True)),
     ],
 )
+@pytest.mark.sample(2)
 def test_a_program_does_not_take_the_streams_away(folder: Any, lost: str, json_option: tuple[str, ...]) -> None:
     """The result is printed, whatever it did to sys.stdout."""
     folder.write("lost.py", f"import os, sys\ndef bench(rt):\n    {lost}\n    rt.copy_to_host(rt.zeros((64,)))\n")
@@ -211,6 +213,7 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
         pytest.param("pass", "class Last:\n    __del__ = forever\nlast = Last()", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.sample(2)
 def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
     folder: Any, rest: str, last: str
 ) -> None:
@@ -229,6 +232,7 @@ def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
 
 
 @pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.sample(2)
 def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int) -> None:
     """With a limit, whose keeper sees it: 0 would say that the result is right."""
     folder.write("end.py", f"import os\ndef bench(rt):\n    os._exit({code})\n")

@@ -118,6 +118,7 @@ def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
 
 @pytest.mark.usefixtures("limited_once_started")
 @pytest.mark.parametrize("how", STUCK)
+@pytest.mark.sample(2)
 def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: str) -> None:
     """--timeout stops a loop without simulated time, a sleep of 1000 s, and one that catches every exception."""
     outcome = folder.run("k.py", "-p", f"how={how}", "--timeout", "200 ms")

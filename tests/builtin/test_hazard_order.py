@@ -255,6 +255,7 @@ class Oracle:
 @pytest.mark.parametrize("race_by", ["pe", "program"])
 @examples(40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plan=plans(), other=st.sampled_from(MACHINES[1:]))
+@pytest.mark.sample(2)
 def test_the_hazards_are_those_of_the_graph_whatever_takes_how_long(
     plan: Plan, other: tuple[str, ...], race_by: str
 ) -> None:

@@ -136,6 +136,7 @@ def test_bytes_go_to_the_channels_that_a_byte_by_byte_count_gives(channels: int,
 @pytest.mark.parametrize("preset", ["tiny", "default"])
 @pytest.mark.parametrize("op", ["read", "write"])
 @pytest.mark.parametrize("nbytes", [1, 64, 256, 1000, 4096])
+@pytest.mark.sample(3)
 def test_a_lone_chunk_takes_its_lower_bound_which_is_the_closed_form(simulate, oracle, preset, op, nbytes) -> None:
     sim = simulate(preset)
     sites = [sim.sites[0]] + [sim.sites[i] for i in (1, len(sim.sites) // 2, len(sim.sites) - 1)]

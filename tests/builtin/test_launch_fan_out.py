@@ -103,6 +103,7 @@ MACHINES = [
 
 
 @pytest.mark.parametrize(("preset", "sets", "pes"), MACHINES)
+@pytest.mark.sample(2)
 def test_on_an_idle_machine_nobody_is_late_and_the_last_is_just_in_time(simulate, preset, sets, pes) -> None:
     sim = simulate(preset, *sets)
     request = sim.launch(pes)
@@ -146,6 +147,7 @@ def test_every_mmu_hears_of_a_map_update_once_and_nobody_starts(simulate) -> Non
     assert all(sim[node].awaiting() == () for node in sim.graph.nodes if sim.graph.nodes[node].kind.endswith("_cpu"))
 
 
+@pytest.mark.slow
 def test_a_larger_map_update_takes_longer(simulate) -> None:
     took = []
     for regions in (1, 10, 100, 1000):

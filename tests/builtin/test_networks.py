@@ -33,6 +33,7 @@ def steps(shape: str, sips: int, to: int) -> int:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("sips", [5, 6])
 @pytest.mark.parametrize("op", ["read", "write"])
+@pytest.mark.sample(3)
 def test_each_step_costs_a_link_two_ports_and_the_nocs_between(simulate, shape, sips, op) -> None:
     """A chunk's round trip grows by 2 x (link + 2 ports) and an IO NoC's passage for each further step."""
     sim = simulate("tiny", f"system.sips={sips}", f"system.network.topology={shape}")
@@ -88,6 +89,7 @@ ALL = [(shape, sips, chiplets) for shape in SHAPES for sips, chiplets in ((2, 1)
     ("shape", "sips", "chiplets"),
     [pytest.param(*each, marks=() if each in FEW else pytest.mark.slow) for each in ALL],
 )
+@pytest.mark.sample(3)
 def test_kernels_load_from_and_store_to_other_packages(
     plugins: Plugins, shape: str, sips: int, chiplets: int
 ) -> None:

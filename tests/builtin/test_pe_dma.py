@@ -63,6 +63,7 @@ def test_one_place_serves_chunks_one_after_another(simulate, oracle, op) -> None
 
 @pytest.mark.parametrize("chunk", [256, 1024, 4096])
 @pytest.mark.parametrize("op", ["read", "write"])
+@pytest.mark.sample(2)
 def test_bandwidth_is_outstanding_times_size_over_latency(simulate, oracle, op, chunk) -> None:
     """Little's law for outstanding chunks, where memory is far: exact but for those that leave together."""
     rates = []
@@ -337,6 +338,7 @@ def test_among_slices_of_a_cube_more_wire_latency_takes_longer(simulate, oracle,
     ("preset", "sets", "target"),
     [("tiny", (), 2), ("tiny", ("system.sips=2",), 7), pytest.param("default", (), 31, marks=pytest.mark.slow)],
 )
+@pytest.mark.sample(3)
 def test_more_bandwidth_is_never_slower(simulate, op, knob, preset, sets, target) -> None:
     took = []
     for rate in (16, 64, 256):

@@ -51,6 +51,7 @@ def probe(plugins: Plugins) -> MakeProbe:
         (DramCase("stride", 32, 1500, stride=1024), 256, {"tREFI": "0 ns"}, 1.25 / 2.5 / 4),
     ],
 )
+@pytest.mark.sample(2)
 def test_rates_agree_with_the_closed_forms_within_5_percent(
     probe: MakeProbe, case: DramCase, outstanding: int, params: dict[str, object], expected: float
 ) -> None:

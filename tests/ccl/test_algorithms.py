@@ -47,6 +47,7 @@ def test_every_collective_has_an_algorithm_for_any_network() -> None:
 
 @pytest.mark.parametrize("ranks", [(2, 3, 5, 6, 8), pytest.param((4, 7, 9, 12, 17), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PER_SIP)
+@pytest.mark.sample(2)
 def test_the_result_is_numpys(name: str, ranks: tuple[int, ...]) -> None:
     """Up to 17 ranks, counts from one element to several rounds of tiles, as it comes out of place and in place."""
     for case in cases(name, ranks):
@@ -70,6 +71,7 @@ def test_any_rank_may_be_the_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REDUCING)
+@pytest.mark.sample(2)
 def test_reductions_other_than_sums(name: str) -> None:
     """An average is divided once, at the end."""
     network = next(iter(algorithm_named(name).topologies))

@@ -21,6 +21,7 @@ LARGE = 20_000
 SMALL = ["defaults.slots=2", "defaults.slot_bytes=512 B", "defaults.chunk=512 B"]
 
 
+@pytest.mark.slow
 def test_a_batch_is_free_of_deadlocks_whatever_its_order() -> None:
     """All sends first, each rank in another order, far more than the queues hold; isend after isend would wait."""
     order = {0: [1, 2], 1: [2, 0], 2: [0, 1]}

@@ -57,6 +57,7 @@ def test_it_says_in_one_sentence_what_it_does(plugins: Plugins, name: str) -> No
         for number, dtype in enumerate(("f16", "bf16", "f32"))
     ],
 )
+@pytest.mark.sample(3)
 def test_data_is_right_in_every_dtype(bench: Run, name: str, dtype: str) -> None:
     assert bench(name, RANKS[name], **SMALL[name], dtype=dtype).verified
 
@@ -67,6 +68,7 @@ def test_one_rank_is_enough(bench: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.sample(2)
 def test_wrong_data_is_found(bench: Run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What phase 2 computes at the end is made a little wrong; what the host reads between launches is not."""
     right = executor.DataExecutor.materialize
@@ -181,6 +183,7 @@ def test_every_choice_of_every_token_is_sent_and_nothing_else(bench: Run) -> Non
     assert sum(row["rows"] for row in result.rows) == 12 * 2
 
 
+@pytest.mark.slow
 def test_ranks_whose_experts_nobody_chose(bench: Run) -> None:
     """The gate prefers the first expert so much that the second rank gets nothing, and still gets its own rows back."""
     result = bench("moe-all-to-all", tokens=12, hidden=16, experts=2, top_k=1, skew=100.0)

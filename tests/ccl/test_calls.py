@@ -117,6 +117,7 @@ def test_every_dtype_of_the_core_is_summed(dtype: str) -> None:
         (dist.ReduceOp.MAX, np.maximum), (dist.ReduceOp.AVG, None),
     ],
 )  # fmt: skip
+@pytest.mark.sample(2)
 def test_every_reduction(op: str, numpy: Any) -> None:
     """Small integers in f32, so that the result does not depend on the order; four ranks, so that AVG is exact."""
     each = [np.arange(33, dtype=np.float32) % (rank + 2) - rank for rank in range(4)]

@@ -97,6 +97,7 @@ def test_what_a_file_does_goes_to_processes(tmp_path: Path, monkeypatch: pytest.
     assert (algorithm.name, [row.faults for row in rows]) == (str(path), [()])
 
 
+@pytest.mark.slow
 def test_faults_come_out_of_processes_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With case, place and sentence."""
     algorithm, _ = ring(tmp_path, EVERYWHERE, STARVED)

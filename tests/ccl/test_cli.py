@@ -76,6 +76,7 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
     assert lines[-3] == "# Out of bounds values : 0 OK"
 
 
+@pytest.mark.slow
 def test_columns_that_are_left_out_are_named():
     """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
     words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "--wide", "-q"]
@@ -113,6 +114,7 @@ def test_links_that_differ_are_told_as_a_range_and_the_slow_one_binds(call, tmp_
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.sample(3)
 def test_every_collective_runs_checked_out_of_place_and_in_place(call, name):
     """The default algorithm of each is right, and reports no hazard."""
     code, out, _ = call(name, *SMALL, "-b", "3K", "-e", "3K", "--json")
@@ -405,6 +407,7 @@ def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
         ("pipeline: on", ", messages of 16 KiB"),
     ],
 )
+@pytest.mark.sample(2)
 def test_the_header_names_every_setting_that_is_not_the_default(call, tmp_path, settings, told):
     """What is left to the machine is not named; a message is told as it is sent, in whole elements."""
     (tmp_path / "ccl.yaml").write_text(f"defaults: {{{settings}}}\n")
@@ -447,7 +450,8 @@ def test_more_processes_give_the_same_numbers(call, monkeypatch):
     monkeypatch.setattr("kernbench_ccl.sweep._FEW", 0)
     seen = []
     monkeypatch.setattr("kernbench_ccl.sweep.process_pool", lambda *told: seen.append(told) or process_pool(*told))
-    args = ("all_gather", "--topology", "tiny", "--ranks", "3", "--algo", "ring", "-b", "1K", "-e", "2K", "--json")
+    args = ("all_gather", "--topology", "tiny", "--set", "cube.pes=1", "--ranks", "3", "--algo", "ring", "--json")
+    args += ("-b", "1K", "-e", "2K")
     alone, beside = (json.loads(call(*args, "-j", jobs)[1]) for jobs in ("1", "2"))
     for found in (alone, beside):
         for row in found["rows"]:

@@ -129,6 +129,7 @@ def ideal_cases():
 
 
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(ideal_cases()))
+@pytest.mark.sample(2)
 def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbytes, few):
     """Whole steps on the idealised machine agree with `formula` within 1 %.
 
@@ -393,6 +394,7 @@ def plain():
         ("system.network.header_bytes=132 B", 6 * 100 / 100),
     ],
 )
+@pytest.mark.sample(2)
 def test_each_part_counts_as_often_as_the_form_says(plain, setting, by):
     """Four ranks, 8 KiB: one parameter is changed at a time; three steps reduce and three do not."""
     other, _, _ = run("ring", "all_reduce", 8192, 4, "cube.pes=1", NO_WALKS, setting, pes=1)
@@ -416,6 +418,7 @@ def pipelined_cases():
 
 
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(pipelined_cases()))
+@pytest.mark.sample(2)
 def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, world, nbytes, few):
     """On a real machine, each algorithm on its networks, with the PEs it needs; with all of them most are slow."""
     sets, pes = pes_of(name, few=few)
@@ -483,6 +486,7 @@ def test_link_options_move_times_as_the_form_says():
     assert more["full"] == pytest.approx(0, abs=0.001)
 
 
+@pytest.mark.slow
 def test_a_torus_and_a_mesh_differ_by_the_way_back():
     """Three ranks in a row: two latencies more on a mesh, in an all-reduce of four steps, and half the links."""
     nbytes = 6144

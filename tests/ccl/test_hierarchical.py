@@ -50,6 +50,7 @@ def all_reduce(plugins, size, topology="tiny", **options):
 
 
 @pytest.mark.parametrize("dtype, redop", list(kinds()))
+@pytest.mark.sample(2)
 def test_every_pe_has_the_reduction_of_all_pes(plugins, dtype, redop):
     """Four PEs in one cube; 137 B is no multiple of anything. The check is exact on integers, and on reals in eps."""
     row = all_reduce(plugins, 137 * 4, dtype=dtype, redop=redop)
@@ -59,6 +60,7 @@ def test_every_pe_has_the_reduction_of_all_pes(plugins, dtype, redop):
 
 
 @pytest.mark.parametrize("sips, redop", [(2, "avg"), pytest.param(3, "sum", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_cubes_and_sips_are_reduced_too(plugins, sips, redop):
     """2 x 2 cubes of 2 PEs in each SIP."""
     sets = ("sip.mesh.width=2", "sip.mesh.height=2", "cube.pes=2")

@@ -64,6 +64,7 @@ def test_whoever_drops_it_is_the_one_that_is_blamed(tmp_path: Path, world: int, 
         for at, name in enumerate(REDUCING)
     ],
 )
+@pytest.mark.sample(2)
 def test_a_rank_of_any_reduction_that_keeps_one_operand_is_blamed(
     plugins: Plugins, monkeypatch: pytest.MonkeyPatch, name: str, kept: int
 ) -> None:

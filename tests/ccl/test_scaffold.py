@@ -15,6 +15,7 @@ from kernbench_core.errors import UsageError
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.sample(4)
 def test_every_template_is_proved(tmp_path: Path, collective: str) -> None:
     """On every network, for one rank, two, an odd number and more than a few."""
     path = write_algorithm("my_own", collective, tmp_path)

@@ -109,6 +109,7 @@ DTYPES, SOME = ("f32", "bf16", "f8e4m3", "int32", "int8"), ("sum", "product", "m
         for redop in SOME
     ],
 )
+@pytest.mark.sample(2)
 def test_every_dtype_and_reduction_is_right(plugins, dtype, redop):
     """Integers are computed while the kernels run, floats by phase 2."""
     options = {"dtype": dtype, "redop": redop, "ranks": 3, "set": ("cube.pes=2",), "plugins": plugins}

@@ -139,6 +139,7 @@ click.echo("end")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+@pytest.mark.sample(2)
 def test_rows_stand_whole_above_the_line(tmp_path: Path, width: int) -> None:
     """Whoever prints, and however wide it is: in one terminal rows are as without progress, and nothing else stays."""
     script = tmp_path / "program.py"

@@ -115,6 +115,7 @@ def test_streams_are_put_back() -> None:
         ("<&-", "nope", "", "error: kernbench must be followed by a command, not 'nope'."),
     ],
 )  # fmt: skip
+@pytest.mark.sample(2)
 def test_a_closed_stream_is_a_sentence(redirection: str, args: str, out: str, err: str) -> None:
     """Nothing is run whose result, or whose warnings, could not be told; input is not needed."""
     line = f'exec "$0" -c "$1" {args} {redirection}'

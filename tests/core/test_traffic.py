@@ -123,6 +123,7 @@ def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) 
 @pytest.mark.parametrize(
     ("flits", "load"), [pytest.param(8, 0.5, marks=pytest.mark.slow), (8, 0.8), (32, 0.5), (1, 0.9)]
 )
+@pytest.mark.sample(2)
 def test_one_queue_waits_as_long_as_queueing_theory_says(flits: int, load: float) -> None:
     """A ring of neighbours has one stream per wire: Geo/D/1, whose wait is load (P - 1) / 2 / (1 - load) cycles.
 
@@ -155,6 +156,7 @@ class Recorder(Meter):
     ("flits", "load"),
     [(1, 0.1), (4, 0.7), (9, 0.6), *(pytest.param(*each, marks=pytest.mark.slow) for each in FURTHER)],
 )
+@pytest.mark.sample(2)
 def test_latency_is_that_of_a_simulator_that_moves_single_flits_each_cycle(
     flits: int, load: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -258,6 +258,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("how", HARD)
+@pytest.mark.sample(2)
 def test_a_program_that_defends_itself_is_interrupted_all_the_same(
     how: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

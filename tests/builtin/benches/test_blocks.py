@@ -88,6 +88,7 @@ SIZES = {
     ],
 )
 @pytest.mark.parametrize("bench", ["gemm", "gemm-composite"])
+@pytest.mark.sample(2)
 def test_sizes_of_which_some_divide_and_some_do_not(run, bench, topology, m, n, k) -> None:
     """Two packages of four cubes: every product has a placement, and B has a copy in each package."""
     result = run(bench, topology, M=m, N=n, K=k)

@@ -53,6 +53,7 @@ def first_runs(plugins) -> Callable[[str], RunResult]:
 
 
 @pytest.mark.parametrize("bench", BENCHES)
+@pytest.mark.sample(2)
 def test_runs_of_one_process(first_runs, bench, tmp_path) -> None:
     first = first_runs(bench)
     variants = {
@@ -77,6 +78,7 @@ def test_other_inputs_give_another_log(run) -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", pytest.param("4242", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_process_with_another_hash_seed(first_runs, seed) -> None:
     code = IN_A_PROCESS.format(entry_points=ENTRY_POINTS, benches=BENCHES)
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}

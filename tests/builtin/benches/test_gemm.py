@@ -18,6 +18,7 @@ MACHINES = [
 
 
 @pytest.mark.parametrize(("topology", "dtype"), MACHINES)
+@pytest.mark.sample(2)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
     """50 x 36 are 4 x 4 blocks of 13 x 9 on two packages, 8 x 8 of 7 x 5 on the default ones; tiles divide none."""
     assert run("gemm", topology, M=50, N=36, K=30, tile_m=9, tile_n=8, tile_k=13, dtype=dtype).verified

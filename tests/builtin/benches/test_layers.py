@@ -23,6 +23,7 @@ def test_products_are_right(run, layer, dtype) -> None:
     [("tiny", "f16"), ("tiny", "bf16"), ("packages", "f16"), pytest.param("default", "f16", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("model", ["llama3-8b", "gpt2"])
+@pytest.mark.sample(2)
 def test_feed_forward_layers_are_right(run, topology, model, dtype) -> None:
     assert run("mlp", topology, model=model, **SMALL, dtype=dtype).verified
 

@@ -21,6 +21,7 @@ DENSITIES = (1.0, 0.5, 0.25, 0.0)
         pytest.param("default", "f16", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.sample(2)
 def test_products_are_right_where_nothing_divides_anything(run, topology, dtype) -> None:
     sizes = {"M": 50, "N": 36, "K": 50, "tile_n": 8, "tile_k": 7}
     assert run("sparse-gemm", topology, **sizes, density=0.3, dtype=dtype).verified
