@@ -1,58 +1,59 @@
-"""What the built-in package offers: one line for each hardware model, preset, bench and exporter.
+"""What the built-in package offers: one line for each hardware model, preset, bench, exporter and command.
 
 This is the same door that any other plug-in uses; deleting a file and its line here deletes the thing.
 """
 
 from __future__ import annotations
 
-from kernbench_core.registry import BenchEntry, ComponentEntry, ExporterEntry, TopologyEntry
+from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, ExporterEntry, TopologyEntry
 
 HERE = "kernbench_builtin"
+NODE = f"{HERE}.components"
 
 
 def kernbench_components() -> list[ComponentEntry]:
     """Return the hardware models of the built-in machine."""
     return [
-        ComponentEntry("builtin.host", f"{HERE}.host:Host", "host", "The host: where requests enter and answers end."),
-        ComponentEntry("builtin.pcie_ep", f"{HERE}.pcie_ep:PcieEp", "pcie_ep", "The PCIe end point of a SIP."),
+        ComponentEntry("builtin.host", f"{NODE}.host:Host", "host", "The host: where requests enter and answers end."),
+        ComponentEntry("builtin.pcie_ep", f"{NODE}.pcie_ep:PcieEp", "pcie_ep", "The PCIe end point of a SIP."),
         ComponentEntry(
             "builtin.forwarding",
-            f"{HERE}.forwarding:Forwarding",
+            f"{NODE}.forwarding:Forwarding",
             "router, ucie, io_ucie, io_noc, link, switch, interface",
             "A pipelined hop: router, UCIe port, NoC.",
         ),
-        ComponentEntry("builtin.io_cpu", f"{HERE}.io_cpu:IoCpu", "io_cpu", "The launch processor of an IO chiplet."),
-        ComponentEntry("builtin.m_cpu", f"{HERE}.m_cpu:MCpu", "m_cpu", "The management processor of a cube."),
-        ComponentEntry("builtin.hbm_ctrl", f"{HERE}.hbm_ctrl:HbmCtrl", "hbm_ctrl", "A controller of one HBM slice."),
+        ComponentEntry("builtin.io_cpu", f"{NODE}.io_cpu:IoCpu", "io_cpu", "The launch processor of an IO chiplet."),
+        ComponentEntry("builtin.m_cpu", f"{NODE}.m_cpu:MCpu", "m_cpu", "The management processor of a cube."),
+        ComponentEntry("builtin.hbm_ctrl", f"{NODE}.hbm_ctrl:HbmCtrl", "hbm_ctrl", "A controller of one HBM slice."),
         ComponentEntry(
             "builtin.hbm_ctrl_bank",
-            f"{HERE}.hbm_ctrl_bank:HbmCtrlBank",
+            f"{NODE}.hbm_ctrl_bank:HbmCtrlBank",
             "hbm_ctrl",
             "The same with banks, rows, queues and refresh.",
         ),
-        ComponentEntry("builtin.sram", f"{HERE}.sram:Sram", "sram", "The shared on-die memory of a cube."),
-        ComponentEntry("builtin.pe_cpu", f"{HERE}.pe_cpu:PeCpu", "pe_cpu", "The processor that runs a PE's kernels."),
+        ComponentEntry("builtin.sram", f"{NODE}.sram:Sram", "sram", "The shared on-die memory of a cube."),
+        ComponentEntry("builtin.pe_cpu", f"{NODE}.pe_cpu:PeCpu", "pe_cpu", "The processor that runs a PE's kernels."),
         ComponentEntry(
-            "builtin.pe_scheduler", f"{HERE}.pe_scheduler:PeScheduler", "pe_scheduler", "Feeds the tiles of composites."
+            "builtin.pe_scheduler", f"{NODE}.pe_scheduler:PeScheduler", "pe_scheduler", "Feeds the tiles of composites."
         ),
-        ComponentEntry("builtin.pe_dma", f"{HERE}.pe_dma:PeDma", "pe_dma", "The DMA engine of a PE."),
-        ComponentEntry("builtin.pe_ipcq", f"{HERE}.pe_ipcq:PeIpcq", "pe_ipcq", "The queues between PEs."),
-        ComponentEntry("builtin.pe_mmu", f"{HERE}.pe_mmu:PeMmu", "pe_mmu", "Translates a PE's virtual addresses."),
-        ComponentEntry("builtin.pe_tcm", f"{HERE}.pe_tcm:PeTcm", "pe_tcm", "The scratchpad of a PE."),
+        ComponentEntry("builtin.pe_dma", f"{NODE}.pe_dma:PeDma", "pe_dma", "The DMA engine of a PE."),
+        ComponentEntry("builtin.pe_ipcq", f"{NODE}.pe_ipcq:PeIpcq", "pe_ipcq", "The queues between PEs."),
+        ComponentEntry("builtin.pe_mmu", f"{NODE}.pe_mmu:PeMmu", "pe_mmu", "Translates a PE's virtual addresses."),
+        ComponentEntry("builtin.pe_tcm", f"{NODE}.pe_tcm:PeTcm", "pe_tcm", "The scratchpad of a PE."),
         ComponentEntry(
             "builtin.pe_fetch_store",
-            f"{HERE}.pe_fetch_store:PeFetchStore",
+            f"{NODE}.pe_fetch_store:PeFetchStore",
             "pe_fetch_store",
             "Moves tiles between scratchpad and registers.",
         ),
-        ComponentEntry("builtin.pe_gemm", f"{HERE}.pe_gemm:PeGemm", "pe_gemm", "The matrix unit of a PE."),
+        ComponentEntry("builtin.pe_gemm", f"{NODE}.pe_gemm:PeGemm", "pe_gemm", "The matrix unit of a PE."),
         ComponentEntry(
             "builtin.pe_gemm_systolic",
-            f"{HERE}.pe_gemm_systolic:PeGemmSystolic",
+            f"{NODE}.pe_gemm_systolic:PeGemmSystolic",
             "pe_gemm",
             "A systolic array, counted cycle by cycle.",
         ),
-        ComponentEntry("builtin.pe_math", f"{HERE}.pe_math:PeMath", "pe_math", "The vector unit of a PE."),
+        ComponentEntry("builtin.pe_math", f"{NODE}.pe_math:PeMath", "pe_math", "The vector unit of a PE."),
     ]
 
 
@@ -88,8 +89,19 @@ def kernbench_exporters() -> list[ExporterEntry]:
     return [
         ExporterEntry(
             "chrome-trace",
-            f"{HERE}.chrome_trace:export",
+            f"{HERE}.exporters.chrome_trace:export",
             (".json",),
             "Chrome and Perfetto JSON.",
+        )
+    ]
+
+
+def kernbench_commands() -> list[CommandEntry]:
+    """Return the commands."""
+    return [
+        CommandEntry(
+            "probe",
+            f"{HERE}.probe.command:probe",
+            "Measure the machine itself: how far its memories are, what saturates first.",
         )
     ]

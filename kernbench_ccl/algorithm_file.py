@@ -8,8 +8,8 @@ from pathlib import Path
 from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
 from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
 from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.host.sources import read_sources
 from kernbench_core.params import did_you_mean
-from kernbench_core.sources import read_sources
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
 

@@ -22,16 +22,16 @@ from attrs import field, frozen
 from kernbench_ccl.algorithm_names import collective_of as collective_of
 from kernbench_ccl.algorithm_names import full_name as full_name
 from kernbench_ccl.algorithm_names import methods_of as methods_of
-from kernbench_ccl.collectives import COLLECTIVES, refuse_redop
+from kernbench_ccl.collectives.collective import COLLECTIVES, refuse_redop
 from kernbench_ccl.module_faults import CONTRIBUTORS as CONTRIBUTORS
 from kernbench_ccl.module_faults import FUNCTIONS, module_faults
 from kernbench_ccl.module_faults import PARAMETERS as PARAMETERS
-from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.callsite import describe_site, site_of_traceback
-from kernbench_core.dtypes import itemsize
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
-from kernbench_core.networks import NETWORKS
+from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import AlgorithmEntry, Registry
+from kernbench_core.topology.networks import NETWORKS
+from kernbench_core.values.dtypes import itemsize
 
 __tracebackhide__ = True  # what combines tiles for a kernel has the kernel's line
 

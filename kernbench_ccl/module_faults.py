@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Final
 
-from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_core.networks import NETWORKS
+from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_core.params import did_you_mean
+from kernbench_core.topology.networks import NETWORKS
 
 PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind", "tl")
 """The parameters of every algorithm's kernel, in this order."""

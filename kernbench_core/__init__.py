@@ -11,41 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase as ComponentBase
-    from kernbench_core.engine import GraphEngine as GraphEngine
+    from kernbench_core.compute.executor import DataExecutor as DataExecutor
     from kernbench_core.errors import ConfigError as ConfigError
     from kernbench_core.errors import KernbenchError as KernbenchError
     from kernbench_core.errors import KernelError as KernelError
     from kernbench_core.errors import UsageError as UsageError
-    from kernbench_core.executor import DataExecutor as DataExecutor
+    from kernbench_core.host.session import GraphEngine as GraphEngine
+    from kernbench_core.memory.placement import Interleave as Interleave
+    from kernbench_core.memory.placement import Replicate as Replicate
+    from kernbench_core.memory.placement import Shard as Shard
     from kernbench_core.params import Param as Param
-    from kernbench_core.placement import Interleave as Interleave
-    from kernbench_core.placement import Replicate as Replicate
-    from kernbench_core.placement import Shard as Shard
     from kernbench_core.plugins import load_plugins as load_plugins
-    from kernbench_core.reruns import rerun as rerun
-    from kernbench_core.result import RunResult as RunResult
-    from kernbench_core.runs import run as run
-    from kernbench_core.topology import compile_topology as compile_topology
+    from kernbench_core.runs.bench_run import run as run
+    from kernbench_core.runs.reruns import rerun as rerun
+    from kernbench_core.runs.result import RunResult as RunResult
+    from kernbench_core.topology.compilation import compile_topology as compile_topology
 
 __version__ = "0.1.0"
 
 _EXPORTS = {
     "ComponentBase": "component",
     "ConfigError": "errors",
-    "DataExecutor": "executor",
-    "GraphEngine": "engine",
-    "Interleave": "placement",
+    "DataExecutor": "compute.executor",
+    "GraphEngine": "host.session",
+    "Interleave": "memory.placement",
     "KernbenchError": "errors",
     "KernelError": "errors",
     "Param": "params",
-    "Replicate": "placement",
-    "RunResult": "result",
-    "Shard": "placement",
+    "Replicate": "memory.placement",
+    "RunResult": "runs.result",
+    "Shard": "memory.placement",
     "UsageError": "errors",
-    "compile_topology": "topology",
+    "compile_topology": "topology.compilation",
     "load_plugins": "plugins",
-    "rerun": "reruns",
-    "run": "runs",
+    "rerun": "runs.reruns",
+    "run": "runs.bench_run",
 }
 
 __all__ = ["__version__", *sorted(_EXPORTS)]

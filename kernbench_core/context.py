@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.chunking import Chunk, chunks
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
-from kernbench_core.regions import Region
+from kernbench_core.values.chunking import Chunk, chunks
+from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 
 if TYPE_CHECKING:
-    from kernbench_core.address import AddressResolver
     from kernbench_core.component import ComponentBase
+    from kernbench_core.compute.on_demand import OnDemand
     from kernbench_core.graph import Design, Graph
-    from kernbench_core.hazards import Hazards
-    from kernbench_core.memory import DeviceMemory
+    from kernbench_core.kernel.queues import Queues
+    from kernbench_core.memory.device_memory import DeviceMemory
+    from kernbench_core.memory.hazards import Hazards
+    from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.messages import Launch, MsgBase, Transaction
-    from kernbench_core.on_demand import OnDemand
-    from kernbench_core.oplog import OpLogger
-    from kernbench_core.queues import Queues
+    from kernbench_core.oplog.log import OpLogger
     from kernbench_core.registry import Provider
-    from kernbench_core.routing import PathRouter
-    from kernbench_core.store import MemoryStore
-    from kernbench_core.tcm_map import TcmRecorder
+    from kernbench_core.topology.address import AddressResolver
+    from kernbench_core.topology.routing import PathRouter
+    from kernbench_core.values.memory_store import MemoryStore
 
 
 #: Transfers whose chunks are remembered.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from kernbench_core.moved import hint
+
 #: What to do where memory is exhausted, as the end of a sentence.
 OUT_OF_MEMORY = "give it more, or a smaller problem."
 
@@ -19,13 +21,18 @@ def blamed(error: BaseException, usual: type[KernbenchError]) -> type[KernbenchE
 
 
 def in_words(error: BaseException) -> str:
-    """Return the class of an error and what it says, in the words of a traceback's last line."""
+    """Return the class of an error and what it says, in the words of a traceback's last line.
+
+    Of a module that moved it says where it is now.
+    """
     try:
         told = str(error)
     except KeyboardInterrupt:
         raise
     except BaseException:
         told = "<exception str() failed>"
+    if isinstance(error, ImportError):
+        told += hint(error.name)
     return f"{type(error).__name__}: {told}".removesuffix(": ")
 
 

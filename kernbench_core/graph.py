@@ -9,9 +9,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from kernbench_core.address import AddressMap
 from kernbench_core.errors import ConfigError
-from kernbench_core.networks import Network
+from kernbench_core.topology.address import AddressMap
+from kernbench_core.topology.networks import Network
 
 
 class EdgeKind(Enum):

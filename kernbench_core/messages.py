@@ -15,8 +15,8 @@ from kernbench_core.peers import Peers, by_position
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.op_description import OpDescription
-    from kernbench_core.regions import Region
+    from kernbench_core.oplog.description import OpDescription
+    from kernbench_core.values.region import Region
 
 
 class MsgBase:

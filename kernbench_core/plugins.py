@@ -19,8 +19,8 @@ import attrs
 import pluggy
 
 from kernbench_core import hookspecs
-from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.errors import PluginError, in_words
+from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import (
     AlgorithmEntry,
     BenchEntry,

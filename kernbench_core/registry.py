@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from kernbench_core.alarm import INTERRUPTS
 from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import Param, did_you_mean
+from kernbench_core.process.interrupt import INTERRUPTS
 
 
 class UnknownName(UsageError):

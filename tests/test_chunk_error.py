@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.units import format_bytes
 from tests.conftest import loaded_tool
 

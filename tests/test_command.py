@@ -261,7 +261,7 @@ def test_components_describe_themselves(inside: Run) -> None:
 def test_three_lines_of_python() -> None:
     """What the command line does, a notebook does, also when the module that holds `run` is imported already."""
     program = (
-        "import kernbench_core as kb, kernbench_core.runs\n"
+        "import kernbench_core as kb, kernbench_core.runs.bench_run\n"
         "from kernbench_core.plugins import load_plugins\n"
         "plugins = load_plugins(['builtin = kernbench_builtin.plugin'], installed=False)\n"
         "r = kb.run('vector-add', topology='tiny', params={'n': 4096}, verify_data=True, plugins=plugins)\n"

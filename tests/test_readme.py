@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs import run
+from kernbench_core.runs.bench_run import run
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -26,8 +26,8 @@ def test_every_bench_is_in_the_table(plugins: Plugins) -> None:
 
 
 def test_the_presets_have_as_many_pes_as_it_says(plugins: Plugins) -> None:
-    from kernbench_core.runs import configure
-    from kernbench_core.topology import compile_topology
+    from kernbench_core.runs.bench_run import configure
+    from kernbench_core.topology.compilation import compile_topology
 
     for name, pes in re.findall(r"`(tiny|default|full)` \((?:\d packages, )?(\d+) PEs\)", README):
         assert len(compile_topology(configure(plugins, name), plugins.components).design.pes) == int(pes)

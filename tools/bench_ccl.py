@@ -88,11 +88,11 @@ QUICK = {
 
 ONE_RUN = """
 import json, resource, sys, time
-from kernbench_ccl.chooser import Chooser, Question
-from kernbench_ccl.config import load_ccl
-from kernbench_ccl.measure import Setup, machine_of, measure
-from kernbench_ccl.sweep import Sweep
-from kernbench_core.dtypes import itemsize
+from kernbench_ccl.measure.choice import Chooser, Question
+from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_ccl.measure.measurement import Setup, machine_of, measure
+from kernbench_ccl.measure.sweep import Sweep
+from kernbench_core.values.dtypes import itemsize
 from kernbench_core.plugins import load_plugins
 job = json.loads(sys.argv[1])
 began = time.perf_counter()

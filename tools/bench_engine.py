@@ -32,9 +32,9 @@ import simpy
 from kernbench_core import component as component_module
 from kernbench_core.component import ComponentBase
 from kernbench_core.context import RunContext
+from kernbench_core.engine.machine import build_machine
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import Graph, Node
-from kernbench_core.machine import build_machine
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.testing import line
 from kernbench_core.wire import Wire

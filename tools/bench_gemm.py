@@ -24,12 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_core.executor import DataExecutor
-from kernbench_core.oplog import OpLog
+from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.oplog.log import OpLog
 from kernbench_core.plugins import load_plugins
-from kernbench_core.result import RunResult
-from kernbench_core.runs import run
-from kernbench_core.store import MemoryStore
+from kernbench_core.runs.bench_run import run
+from kernbench_core.runs.result import RunResult
+from kernbench_core.values.memory_store import MemoryStore
 
 Array = npt.NDArray[Any]
 PLUGINS = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)

@@ -21,17 +21,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_ccl.chooser import Chooser, Question
-from kernbench_ccl.config import load_ccl
 from kernbench_ccl.contract import load_algorithm
-from kernbench_ccl.measure import Setup, machine_of
-from kernbench_ccl.sweep import Sweep
-from kernbench_ccl.timed_run import TimedRun
-from kernbench_core.bench import open_bench
-from kernbench_core.engine import GraphEngine
+from kernbench_ccl.measure.choice import Chooser, Question
+from kernbench_ccl.measure.measurement import Setup, machine_of
+from kernbench_ccl.measure.sweep import Sweep
+from kernbench_ccl.measure.timed_run import TimedRun
+from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_core.host.bench import open_bench
+from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
 
 PAIRS, MOST = 9, 1.10
 

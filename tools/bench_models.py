@@ -40,7 +40,7 @@ MOST_BYTES = 1 << 30
 IN_A_PROCESS = """
 import json, resource, sys
 from kernbench_core.plugins import load_plugins
-from kernbench_core.runs import run
+from kernbench_core.runs.bench_run import run
 plugins = load_plugins(["builtin = kernbench_builtin.plugin"], installed=False)
 bench, topology, params, options = json.loads(sys.argv[1])
 result = run(bench, topology, params, plugins=plugins, **options)

@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_core.op_description import Access, OpDescription
-from kernbench_core.oplog import OpLog, OpLogger
-from kernbench_core.oplog_params import OF_READS
-from kernbench_core.regions import Region
-from kernbench_core.values import LoadedValue, ResultValue
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.oplog.parameters import OF_READS
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import LoadedValue, ResultValue
 
 RECORDS, PES, MAX_MB, MAX_GROWTH = 1_000_000, 64, 200, 1.5
 A, B, C = (LoadedValue(shape, "f16") for shape in ((32, 128), (128, 128), (32, 128)))

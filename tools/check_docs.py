@@ -122,7 +122,7 @@ def faults(page: str, plugins: Plugins, updated: list[tuple[str, str]] | None = 
         if block.file is not None:
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            installed = mock.patch("kernbench_core.runs.load_plugins", lambda: plugins)
+            installed = mock.patch("kernbench_core.runs.bench_run.load_plugins", lambda: plugins)
             with installed, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore", KernbenchWarning)  # what a page's Python says is not shown
                 exec(compile(block.text, f"{page} (python block)", "exec"), names)

@@ -20,16 +20,16 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernbench_core import naming
-from kernbench_core.bench import open_bench
-from kernbench_core.engine import GraphEngine
 from kernbench_core.graph import Graph
+from kernbench_core.host.bench import open_bench
+from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import Command
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.regions import Region
-from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology import naming
+from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.units import format_bytes, format_time
+from kernbench_core.values.region import Region
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "timing_model.md"
 BEGIN, END = "<!-- tools/chunk_error.py writes from here -->", "<!-- to here -->"

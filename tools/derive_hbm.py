@@ -15,10 +15,10 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.probe_dram import DramCase, DramProbe
 
 FAST, BANK = "builtin.hbm_ctrl", "builtin.hbm_ctrl_bank"
 #: Requests under way: enough to keep every queue of the bank model full.

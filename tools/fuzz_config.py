@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_core.cli import main as kernbench
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.runs import configure
+from kernbench_core.runs.bench_run import configure
 
 REPO = Path(__file__).resolve().parent.parent
 ENTRY_POINTS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")

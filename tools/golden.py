@@ -29,17 +29,17 @@ from attrs import evolve, field, frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernbench_ccl.chooser import Chooser, Question
-from kernbench_ccl.config import AUTO, load_ccl
 from kernbench_ccl.contract import load_algorithm
-from kernbench_ccl.measure import Machine, Setup, machine_of
-from kernbench_ccl.sweep import Sweep
-from kernbench_ccl.timed_run import TimedRun
-from kernbench_core.dtypes import itemsize
-from kernbench_core.engine import GraphEngine
+from kernbench_ccl.measure.choice import Chooser, Question
+from kernbench_ccl.measure.measurement import Machine, Setup, machine_of
+from kernbench_ccl.measure.sweep import Sweep
+from kernbench_ccl.measure.timed_run import TimedRun
+from kernbench_ccl.plan.configuration import AUTO, load_ccl
 from kernbench_core.errors import KernbenchError
+from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.runs import run
+from kernbench_core.runs.bench_run import run
+from kernbench_core.values.dtypes import itemsize
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "golden"
 RUNS, EVENTS = "runs.json", "events.json"

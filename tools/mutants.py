@@ -49,7 +49,7 @@ LEFT_OUT = ("VariableReplacer", "VariableInserter")
 
 @frozen
 class Area:
-    """Files that are broken, and the tests that have to notice; `{stem}` in a test is the name of the file."""
+    """Files that are broken, and the tests that have to notice; `{stem}` in a test is the file, `{room}` its folder."""
 
     name: str
     sources: tuple[str, ...]
@@ -57,16 +57,17 @@ class Area:
 
     def tests_of(self, file: str) -> tuple[str, ...]:
         """Return the tests for one of the files, those that there are."""
-        named = (test.format(stem=Path(file).stem) for test in self.tests)
+        named = (test.format(stem=Path(file).stem, room="/".join(Path(file).parts[1:-1])) for test in self.tests)
         return tuple(dict.fromkeys(test for test in named if (REPO / test).exists()))
 
 
 @frozen
 class Mutant:
-    """One broken line of one file: `code` is the whole file with it."""
+    """One broken line of one file, which hashes have `known` by its first path: `code` is the whole file with it."""
 
     area: Area
     file: str
+    known: str
     line: int
     where: str
     name: str
@@ -77,7 +78,7 @@ class Mutant:
     @property
     def id(self) -> str:
         """Eight letters that say which one it is, whatever changes elsewhere."""
-        return digest(self.file, self.where, self.name)[:8]
+        return digest(self.known, self.where, self.name)[:8]
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line} ({self.where})"
@@ -155,6 +156,7 @@ def chosen(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
     ranked = []
     for area in areas.values():
         for file in area.sources:
+            known = settings.get("known_as", {}).get(file, file)
             source = (REPO / file).read_text(encoding="utf-8")
             lines, outline = source.splitlines(), Outline.of(source)
             by_place: dict[tuple[int, int], list[tuple[str, int]]] = {}
@@ -165,11 +167,11 @@ def chosen(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
                 site = outline.function(start[0]), lines[start[0] - 1].strip()
                 seen[site] += 1
                 where = f"{site[0]}, {site[1]} #{seen[site]}"
-                name, number = min(ways, key=lambda way: digest(seed, file, where, way[0], way[1]))
-                ranked.append((digest(seed, file, where), area, file, source, start[0], where, name, number))
+                name, number = min(ways, key=lambda way: digest(seed, known, where, way[0], way[1]))
+                ranked.append((digest(seed, known, where), area, file, known, source, start[0], where, name, number))
     found = []
-    for _, area, file, source, line, where, name, number in sorted(ranked, key=lambda entry: entry[0]):
-        mutant = made(area, file, source, line, where, name, number)
+    for _, area, file, known, source, line, where, name, number in sorted(ranked, key=lambda entry: entry[0]):
+        mutant = made(area, file, known, source, line, where, name, number)
         if mutant is not None:
             found.append(mutant)
             if len(found) == settings["count"]:
@@ -177,7 +179,9 @@ def chosen(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
     return found
 
 
-def made(area: Area, file: str, source: str, line: int, where: str, name: str, number: int) -> Mutant | None:
+def made(
+    area: Area, file: str, known: str, source: str, line: int, where: str, name: str, number: int
+) -> Mutant | None:
     """Break a file at one place; None where that is no Python, or the same Python."""
     from cosmic_ray import plugins
     from cosmic_ray.mutating import mutate_code
@@ -191,7 +195,7 @@ def made(area: Area, file: str, source: str, line: int, where: str, name: str, n
     except SyntaxError:
         return None
     before, after = _differing(source, code)
-    return Mutant(area, file, line, where.partition(",")[0], f"{name} {where}", before, after, code)
+    return Mutant(area, file, known, line, where.partition(",")[0], f"{name} {where}", before, after, code)
 
 
 def planted(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
@@ -205,7 +209,8 @@ def planted(settings: dict[str, Any], areas: dict[str, Area]) -> list[Mutant]:
         code = source.replace(entry["old"], entry["new"])
         before, after = _differing(source, code)
         line = source[: source.index(entry["old"])].count("\n") + 1
-        found.append(Mutant(areas[entry["area"]], entry["file"], line, "planted", entry["name"], before, after, code))
+        file, known = entry["file"], settings.get("known_as", {}).get(entry["file"], entry["file"])
+        found.append(Mutant(areas[entry["area"]], file, known, line, "planted", entry["name"], before, after, code))
     return found
 
 

@@ -1,6 +1,6 @@
 """Measure which collective algorithm is best for each network, number of ranks and size; write what `auto` goes by.
 
-    python tools/tune_ccl.py --update            # measure everything, write kernbench_ccl/tuning.json: about an hour
+    python tools/tune_ccl.py --update            # measure everything, write plan/tuning.json: about an hour
     python tools/tune_ccl.py --update --only all_reduce:ring:8
     python tools/tune_ccl.py                     # measure again what the table says and compare: auto against the best
 
@@ -25,12 +25,12 @@ from attrs import frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernbench_ccl.chooser import Chooser, Question
-from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.config import load_ccl
-from kernbench_ccl.measure import Setup, machine_of
-from kernbench_ccl.sweep import Sweep, counts_of, size_of
-from kernbench_ccl.tuning import FILE, SCHEMA
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.measure.choice import Chooser, Question
+from kernbench_ccl.measure.measurement import Setup, machine_of
+from kernbench_ccl.measure.sweep import Sweep, counts_of, size_of
+from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_ccl.plan.tuning import FILE, SCHEMA
 from kernbench_core.plugins import load_plugins
 
 TUNED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from kernbench_core.dtypes import itemsize
-from kernbench_core.placement import Interleave, Placement, Shard
-from kernbench_core.runtime import Runtime
+from kernbench_core.host.runtime import Runtime
+from kernbench_core.memory.placement import Interleave, Placement, Shard
+from kernbench_core.values.dtypes import itemsize
 
 
 @frozen

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernbench_core.dtypes import itemsize, numpy_dtype
-from kernbench_core.placement import Interleave, Placement, Shard
-from kernbench_core.runtime import DeviceTensor, Runtime
+from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.memory.placement import Interleave, Placement, Shard
+from kernbench_core.values.dtypes import itemsize, numpy_dtype
 
 IN_EACH_CUBE: dict[str, Placement] = {"pe": Interleave(256)}
 """The placement of small vectors that every PE reads: a copy in each cube, dealt over its slices in short runs."""

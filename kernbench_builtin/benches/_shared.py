@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.dtypes import is_int, numpy_dtype, tolerance
 from kernbench_core.errors import UsageError
-from kernbench_core.placement import Placements
-from kernbench_core.runtime import DeviceTensor, Runtime
+from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.memory.placement import Placements
+from kernbench_core.values.dtypes import is_int, numpy_dtype, tolerance
 
 Array = npt.NDArray[Any]
 

@@ -28,7 +28,7 @@ from kernbench_ccl.algorithms._tiles import (
     tiles,
 )
 from kernbench_ccl.contract import Collective
-from kernbench_core.dtypes import itemsize
+from kernbench_core.values.dtypes import itemsize
 
 
 @frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernbench_ccl.contract import Cost
-from kernbench_core.networks import NETWORKS, Extent
+from kernbench_core.topology.networks import NETWORKS, Extent
 
 
 def linked(cost: Cost, pairs: Iterable[tuple[int, int]]) -> bool:

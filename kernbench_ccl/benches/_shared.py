@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
-from kernbench_core.dtypes import numpy_dtype, tolerance
 from kernbench_core.errors import UsageError
-from kernbench_core.placement import Placement, Shard
-from kernbench_core.runtime import Runtime
+from kernbench_core.host.runtime import Runtime
+from kernbench_core.memory.placement import Placement, Shard
+from kernbench_core.values.dtypes import numpy_dtype, tolerance
 
 Array = npt.NDArray[Any]
 

@@ -19,9 +19,9 @@ from kernbench_ccl.benches._shared import (
     require_positive,
     rounding,
 )
-from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import UsageError
-from kernbench_core.runtime import DeviceTensor, Runtime
+from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.values.dtypes import numpy_dtype
 
 TILE = 256
 """Extent of the tiles along the dimension that a product sums over."""

@@ -18,9 +18,9 @@ from kernbench_ccl.benches._shared import (
     require_positive,
     rounding,
 )
-from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import UsageError
-from kernbench_core.runtime import DeviceTensor, Runtime
+from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.values.dtypes import numpy_dtype
 
 STAGES = ("gate_ns", "route_ns", "dispatch_ns", "experts_ns", "combine_ns")
 BLOCK = 32

@@ -20,8 +20,8 @@ from kernbench_ccl.benches._shared import (
     require_positive,
     rounding,
 )
-from kernbench_core.dtypes import numpy_dtype
-from kernbench_core.runtime import DeviceTensor, Runtime
+from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.values.dtypes import numpy_dtype
 
 
 @frozen(eq=False)

@@ -4,7 +4,7 @@
 a plug-in raised, 7 a check failed (do not use the result), 130 interrupted. Results go to stdout,
 everything else to stderr. Command modules import what is heavy inside their functions.
 
-With --timeout the command runs in a child of the process that was started: see `kernbench_core.supervision`.
+With --timeout the command runs in a child of the process that was started: see `kernbench_core.process.supervision`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from kernbench_core import __version__
-from kernbench_core.alarm import Terminated, Termination, WallTimeExceeded
 from kernbench_core.cli.catalogue import components, list_benches
-from kernbench_core.cli.probe import probe
 from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
@@ -40,6 +38,7 @@ from kernbench_core.errors import (
 )
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
+from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -121,7 +120,7 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, rerun, probe, list_benches, components, topology):
+for _command in (run, rerun, list_benches, components, topology):
     kernbench.add_command(_command)
 
 

@@ -10,10 +10,10 @@ import rich_click as click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError
-from kernbench_core.terminal import shown
+from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
-    from kernbench_core.bench import Bench, BenchParam
+    from kernbench_core.host.bench import Bench, BenchParam
     from kernbench_core.plugins import Plugins
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def list_benches(shell: Shell, as_json: bool) -> None:
     """List the benches, with their parameters and one sentence each."""
-    from kernbench_core.bench import open_bench
+    from kernbench_core.host.bench import open_bench
 
     found: list[tuple[Bench, str]] = []
     for name in shell.plugins.benches:
@@ -84,7 +84,7 @@ def _signature(param: BenchParam) -> str:
 
 
 def _component_json(plugins: Plugins, name: str) -> dict[str, Any]:
-    from kernbench_core.timing import docstring_section
+    from kernbench_core.host.timing import docstring_section
 
     entry = plugins.components[name]
     cls = plugins.components.load(name)
@@ -124,7 +124,7 @@ def _shown(default: object) -> str:
 
 def _describe(described: dict[str, Any]) -> None:
     """Print what a component says of itself, then its parameters."""
-    from kernbench_core.report import make_console
+    from kernbench_core.runs.text_report import make_console
 
     width = min(make_console(sys.stdout).width, 100)
     click.secho(described["name"], bold=True, nl=False)
@@ -156,7 +156,7 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns that line up, nothing drawn; the header is bold in a terminal."""
     from rich.table import Table
 
-    from kernbench_core.report import make_console, show
+    from kernbench_core.runs.text_report import make_console, show
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, title in enumerate(header):
@@ -167,6 +167,6 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def _echo_json(schema: str, key: str, value: object) -> None:
-    from kernbench_core.result import json_text
+    from kernbench_core.runs.result import json_text
 
     click.echo(json_text({"schema": schema, key: value}))

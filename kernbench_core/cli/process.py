@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 
-from kernbench_core.alarm import Termination
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernelError, LimitError
+from kernbench_core.process.interrupt import Termination
 
 #: How long threads that a program left running may take to end, in s.
 _PATIENCE_S = 2.0
@@ -28,7 +28,7 @@ def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[B
     most_s = limit_s(given)
     if most_s is None or not hasattr(os, "fork"):
         return _threads_end(body())
-    from kernbench_core.supervision import supervised
+    from kernbench_core.process.supervision import supervised
 
     try:
         return supervised(lambda: _threads_end(body()), most_s, Shell().warn)

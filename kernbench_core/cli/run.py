@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.alarm import doing
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
-from kernbench_core.terminal import shown
+from kernbench_core.process.interrupt import doing
+from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
-    from kernbench_core.reruns import Rerun
-    from kernbench_core.result import RunResult
+    from kernbench_core.runs.reruns import Rerun
+    from kernbench_core.runs.result import RunResult
 
 _INTERRUPTED = 130
 
@@ -80,9 +80,9 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs 
 @click.pass_obj
 def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, ...], **options: Any) -> int:
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
-    from kernbench_core.bench import parse_assignments
-    from kernbench_core.runs import RaceError, RunInterrupted
-    from kernbench_core.runs import run as run_bench
+    from kernbench_core.host.bench import parse_assignments
+    from kernbench_core.runs.bench_run import RaceError, RunInterrupted
+    from kernbench_core.runs.bench_run import run as run_bench
 
     if options["quiet"] and options["verbose"]:
         raise UsageError("options -q and -v exclude each other; give one of them.")
@@ -139,8 +139,8 @@ def run(shell: Shell, /, bench: str, params: tuple[str, ...], sets: tuple[str, .
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
     """Run again what a manifest, or the one in a bundle, describes: the same op-log hash, or what differs."""
-    from kernbench_core.reruns import rerun as rerun_manifest
-    from kernbench_core.runs import RunInterrupted
+    from kernbench_core.runs.bench_run import RunInterrupted
+    from kernbench_core.runs.reruns import rerun as rerun_manifest
 
     timeout_s = seconds_of(options["timeout"])
     try:
@@ -166,7 +166,7 @@ def rerun(shell: Shell, /, manifest: str, **options: Any) -> int:
 
 def _tell_rerun(again: Rerun) -> None:
     """Say whether the op log is the same, and what is wrong with the data."""
-    from kernbench_core.report import verdict
+    from kernbench_core.runs.text_report import verdict
 
     result = again.result
     if again.same:
@@ -186,7 +186,7 @@ def _tell_rerun(again: Rerun) -> None:
 
 def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult) -> None:
     """Print the object of --json; `same` is None when the run did not come to its end."""
-    from kernbench_core.result import json_text
+    from kernbench_core.runs.result import json_text
 
     found = {"same": same, "differences": list(differences), "result": result.to_json()}
     click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
@@ -194,7 +194,7 @@ def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult
 
 def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str, options: dict[str, Any]) -> Any:
     """Call `carry_out` under a progress display; with --json, what kernels print goes to stderr."""
-    from kernbench_core.progress import ProgressDisplay
+    from kernbench_core.runs.progress import ProgressDisplay
 
     prints = redirect_stdout(sys.stderr) if options["as_json"] else nullcontext()
     with ProgressDisplay(title, enabled=not options["quiet"]) as display, own_streams(), prints:
@@ -203,8 +203,8 @@ def _with_progress(carry_out: Callable[[Callable[[Any], None]], Any], title: str
 
 @doing("printing the result")
 def _print(result: RunResult, options: dict[str, Any]) -> None:
-    from kernbench_core.report import make_console, print_result, print_summary, print_tcm_map
-    from kernbench_core.result import json_text
+    from kernbench_core.runs.result import json_text
+    from kernbench_core.runs.text_report import make_console, print_result, print_summary, print_tcm_map
 
     if options["as_json"]:
         click.echo(json_text(result.to_json()))
@@ -215,7 +215,7 @@ def _print(result: RunResult, options: dict[str, Any]) -> None:
     else:
         print_result(result, console, verbose=options["verbose"])
     if result.explain is not None:
-        from kernbench_core.explain_report import print_explanation
+        from kernbench_core.runs.explanation_report import print_explanation
 
         print_explanation(result.explain, console, verbose=options["verbose"])
     if result.tcm_map is not None:

@@ -7,10 +7,10 @@ import os
 import sys
 from contextlib import redirect_stdout
 
-from kernbench_core.alarm import WallTime
 from kernbench_core.errors import first_of
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.terminal import shown
+from kernbench_core.process.interrupt import WallTime
+from kernbench_core.process.terminal import shown
 
 
 class Shell:

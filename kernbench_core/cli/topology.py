@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_core.cli.shell import Shell
-from kernbench_core.terminal import shown
+from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
@@ -37,7 +37,7 @@ def topology() -> None:
 @click.pass_obj
 def show(shell: Shell, source: str, view: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Print counts and a picture of a machine."""
-    from kernbench_core.topology_view import show as draw
+    from kernbench_core.cli.topology_view import show as draw
 
     graph = _compiled(shell, source, components, sets)
     if as_json:
@@ -74,15 +74,15 @@ def counts_of(graph: Graph) -> dict[str, Any]:
 
 
 def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str, ...]) -> Graph:
-    from kernbench_core.runs import configure
-    from kernbench_core.topology import compile_topology
+    from kernbench_core.runs.bench_run import configure
+    from kernbench_core.topology.compilation import compile_topology
 
     config = configure(shell.plugins, source, components, sets)
     return compile_topology(config, shell.plugins.components)
 
 
 def _echo(graph: Graph, source: str) -> None:
-    from kernbench_core.result import json_text
+    from kernbench_core.runs.result import json_text
 
     found = {"topology": source, "valid": True, **counts_of(graph), "warnings": list(graph.warnings)}
     click.echo(json_text({"schema": "kernbench.topology/1", **found}))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernbench_builtin.forwarding import Forwarding
-from kernbench_builtin.hbm_ctrl import HbmCtrl
-from kernbench_builtin.hbm_ctrl_bank import HbmCtrlBank
-from kernbench_builtin.pe_cpu import PeCpu
-from kernbench_builtin.pe_dma import PeDma
-from kernbench_builtin.pe_gemm import PeGemm
-from kernbench_builtin.pe_math import PeMath
-from kernbench_builtin.pe_mmu import PeMmu
-from kernbench_builtin.pe_scheduler import PeScheduler
-from kernbench_builtin.pe_tcm import PeTcm
-from kernbench_builtin.queue_messages import Credit, PushChunk
-from kernbench_builtin.sram import Sram
+from kernbench_builtin.components.forwarding import Forwarding
+from kernbench_builtin.components.hbm_ctrl import HbmCtrl
+from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
+from kernbench_builtin.components.pe_cpu import PeCpu
+from kernbench_builtin.components.pe_dma import PeDma
+from kernbench_builtin.components.pe_gemm import PeGemm
+from kernbench_builtin.components.pe_math import PeMath
+from kernbench_builtin.components.pe_mmu import PeMmu
+from kernbench_builtin.components.pe_scheduler import PeScheduler
+from kernbench_builtin.components.pe_tcm import PeTcm
+from kernbench_builtin.components.queues.messages import Credit, PushChunk
+from kernbench_builtin.components.sram import Sram
 from kernbench_core.component import ComponentBase
 from kernbench_core.registry import ComponentEntry
 

@@ -9,7 +9,7 @@ import pytest
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.plugins import Plugins
-from kernbench_core.routing import PathRouter
+from kernbench_core.topology.routing import PathRouter
 
 MANY = """base: tiny
 cube:

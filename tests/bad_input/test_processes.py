@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kernbench_core import supervision
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.process import supervision
 
 BENCH = """
 import resource, subprocess, sys, threading, time

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.alarm import Alarm
+from kernbench_core.process.interrupt import Alarm
 from tests.conftest import slow_but
 
 BENCH = '''
@@ -82,8 +82,8 @@ def limited_once_started(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         watch(self, wait_s)
 
     clock = _Clock(started)
-    monkeypatch.setattr("kernbench_core.alarm.time", clock)
-    monkeypatch.setattr("kernbench_core.watchdog.time", clock)
+    monkeypatch.setattr("kernbench_core.process.interrupt.time", clock)
+    monkeypatch.setattr("kernbench_core.engine.watchdog.time", clock)
     monkeypatch.setattr(Alarm, "_watch", watch_once_started)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core import compute
+from kernbench_core.compute import functions
 
 BENCH = """
 import numpy as np
@@ -32,14 +32,14 @@ def bench(rt):
 @pytest.fixture
 def wrong_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make products of phase 2 wrong in one element."""
-    product = compute.product
+    product = functions.product
 
     def wrong(a: Any, b: Any) -> Any:
         found = product(a, b)
         found[..., 3, 5] += 1
         return found
 
-    monkeypatch.setattr(compute, "product", wrong)
+    monkeypatch.setattr(functions, "product", wrong)
 
 
 def test_right_ops_are_told_so(folder: Any) -> None:
@@ -86,4 +86,4 @@ def test_it_needs_data(folder: Any) -> None:
 
 def test_the_fault_is_one_of_phase_2(wrong_products: None) -> None:
     """The tests above break what makes the first result, and not the second one."""
-    assert float(compute.product(np.eye(8, dtype=np.float32), np.eye(8, dtype=np.float32))[3, 5]) == 1.0
+    assert float(functions.product(np.eye(8, dtype=np.float32), np.eye(8, dtype=np.float32))[3, 5]) == 1.0

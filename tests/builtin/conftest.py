@@ -16,16 +16,16 @@ import networkx as nx
 import pytest
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.engine import GraphEngine
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import EdgeKind, Graph
+from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import KernelLaunchMsg, Launch, MsgBase, Transaction
-from kernbench_core.op_description import OpDescription
+from kernbench_core.oplog.description import OpDescription
 from kernbench_core.params import Param
 from kernbench_core.plugins import Plugins
-from kernbench_core.regions import Region
-from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.values.region import Region
 
 
 def on_grid(ns: float) -> float:

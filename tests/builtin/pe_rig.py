@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from kernbench_builtin.pe_fetch_store import PeFetchStore
-from kernbench_builtin.pe_gemm import PeGemm
-from kernbench_builtin.pe_math import PeMath
-from kernbench_builtin.pe_scheduler import PeScheduler
-from kernbench_builtin.pe_tcm import PeTcm
+from kernbench_builtin.components.pe_fetch_store import PeFetchStore
+from kernbench_builtin.components.pe_gemm import PeGemm
+from kernbench_builtin.components.pe_math import PeMath
+from kernbench_builtin.components.pe_scheduler import PeScheduler
+from kernbench_builtin.components.pe_tcm import PeTcm
 from kernbench_core.component import ComponentBase
 from kernbench_core.messages import Command
-from kernbench_core.op_description import OpDescription
-from kernbench_core.oplog import OpLog, OpLogger
+from kernbench_core.oplog.description import OpDescription
+from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.params import Param
-from kernbench_core.regions import Region
 from kernbench_core.testing import Machine, Placed, Probe, edge, place
+from kernbench_core.values.region import Region
 
 PREFIX = "sip0.cube0.pe0"
 CPU, SCHEDULER, DMA, FETCH_STORE, GEMM, MATH, TCM = (

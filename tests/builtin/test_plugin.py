@@ -9,10 +9,10 @@ import pytest
 
 import kernbench_builtin
 from kernbench_builtin import plugin
-from kernbench_core.bench import open_bench
 from kernbench_core.component import ComponentBase
+from kernbench_core.host.bench import open_bench
+from kernbench_core.host.timing import docstring_section, ignored_by
 from kernbench_core.plugins import Plugins
-from kernbench_core.timing import docstring_section, ignored_by
 
 
 @pytest.mark.parametrize("entry", plugin.kernbench_components(), ids=lambda entry: entry.name)

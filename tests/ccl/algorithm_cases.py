@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind, exact_inputs, expected
+from kernbench_ccl.collectives.collective import COLLECTIVES, CollectiveKind, exact_inputs, expected
 from kernbench_ccl.contract import Algorithm, Collective, Network, read_algorithm
-from kernbench_core.dtypes import numpy_dtype
+from kernbench_core.values.dtypes import numpy_dtype
 from tests.ccl.untimed_machine import run_collective
 
 RANKS = range(2, 18)

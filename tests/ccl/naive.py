@@ -12,11 +12,11 @@ from typing import Any
 
 import attrs
 
-from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.contract import kernel_args, share
-from kernbench_core.networks import NETWORKS
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry
+from kernbench_core.topology.networks import NETWORKS
 
 
 def exchange(tl: Any, x: Any, sends: dict[int, tuple[int, int]], gets: dict[int, tuple[int, int]]) -> dict[int, Any]:

@@ -11,9 +11,9 @@ import pytest
 
 import kernbench_ccl.distributed as dist
 import kernbench_core as kb
-from kernbench_core.dtypes import numpy_dtype
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import Plugins
+from kernbench_core.values.dtypes import numpy_dtype
 from tests.ccl import naive
 
 PLUGINS = naive.plugins()

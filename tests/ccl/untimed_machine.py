@@ -14,7 +14,7 @@ import numpy as np
 from greenlet import getcurrent, greenlet
 
 from kernbench_ccl.contract import Algorithm, Collective, KernelContext
-from kernbench_core.dtypes import cast, numpy_dtype
+from kernbench_core.values.dtypes import cast, numpy_dtype
 
 
 class Stuck(Exception):

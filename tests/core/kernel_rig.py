@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.address import AddressMap
-from kernbench_core.dtypes import dtype_name
+from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.environment import Environment
-from kernbench_core.executor import DataExecutor
 from kernbench_core.graph import Design, Node, PeSite
-from kernbench_core.host_program import latest
-from kernbench_core.memory import DeviceMemory, TensorAllocation
+from kernbench_core.host.host_program import latest
+from kernbench_core.kernel.runner import KernelRunner
+from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.messages import Command, Launch
-from kernbench_core.on_demand import OnDemand
-from kernbench_core.oplog import OpLog, OpLogger
-from kernbench_core.runner import KernelRunner
-from kernbench_core.store import MemoryStore
+from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.topology.address import AddressMap
+from kernbench_core.values.dtypes import dtype_name
+from kernbench_core.values.memory_store import MemoryStore
 
 UNIT_NS = {"pe_dma": 100.0, "pe_gemm": 50.0, "pe_math": 10.0, "pe_scheduler": 1000.0}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.config import parse_config
 from kernbench_core.context import RunContext
 from kernbench_core.graph import Node
-from kernbench_core.mesh import Mesh, compile_mesh
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
+from kernbench_core.topology.configuration import parse_config
+from kernbench_core.topology.mesh import Mesh, compile_mesh
 
 LINK, INTERFACE_WIRE, ROUTER, INTERFACE = 1, 2, 3, 4
 

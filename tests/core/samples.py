@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kernbench_core.result import RunResult
-from kernbench_core.timing import LateStart, NotModelled, ResourceUse, TimingResult
-from kernbench_core.verification import Verification
+from kernbench_core.compute.verification import Verification
+from kernbench_core.host.timing import LateStart, NotModelled, ResourceUse, TimingResult
+from kernbench_core.runs.result import RunResult
 
 TIMING = TimingResult(
     total_ns=412_300.0,

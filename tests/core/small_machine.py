@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from kernbench_core.config import parse_config
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.params import Param
-from kernbench_core.topology import compile_topology
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.configuration import parse_config
 
 KINDS = (
     *("host", "pcie_ep", "io_noc", "io_cpu", "io_ucie", "link", "switch"),

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.host.timing import resource_uses
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Machine, Model, Probe, Rig, edge
-from kernbench_core.timing import resource_uses
 from tests.conftest import examples
 
 SERVICE = 8.0

@@ -9,7 +9,7 @@ from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph
 from kernbench_core.messages import Transaction
-from kernbench_core.regions import Region
+from kernbench_core.values.region import Region
 
 
 def make_context() -> RunContext:

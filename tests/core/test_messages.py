@@ -16,8 +16,8 @@ from kernbench_core.messages import (
     MsgBase,
     Transaction,
 )
-from kernbench_core.regions import Region
 from kernbench_core.testing import Machine, Probe, Rig, line
+from kernbench_core.values.region import Region
 
 
 def nothing(_: object) -> None:

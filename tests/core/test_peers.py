@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import ConfigError, KernelError
 from kernbench_core.messages import Launch
-from kernbench_core.networks import NETWORKS, Extent, find_extent, neighbour, network_directions
 from kernbench_core.peers import DIRECTIONS, Channel, Peers, nearest_in
+from kernbench_core.topology.networks import NETWORKS, Extent, find_extent, neighbour, network_directions
 
 TWO_EACH = Peers(((4, 5), (8, 9), (0, 1)))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.oplog import OpRecord
+from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
 
 engines: list[FakeEngine] = []
@@ -121,13 +121,13 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
         monkeypatch.delitem(sys.modules, name, raising=False)
     plugins = load_plugins(["toy = toy_plugin"], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
-    monkeypatch.setattr("kernbench_core.engine.GraphEngine", FakeEngine)
-    monkeypatch.setattr("kernbench_core.topology.compile_topology", lambda config, components: config)
+    monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
+    monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, components: config)
     executor = lambda log, store, functions: SimpleNamespace(verify=lambda expected: verdict)  # noqa: E731
-    monkeypatch.setattr("kernbench_core.executor.DataExecutor", executor)
-    saver = ModuleType("kernbench_core.oplog_file")
+    monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", executor)
+    saver = ModuleType("kernbench_core.compute.saved_run")
     saver.save_run = save_run  # type: ignore[attr-defined]
     saver.load_run = lambda path: SimpleNamespace(  # type: ignore[attr-defined]
         op_log=[op_record(*json.loads(line)) for line in (path / "log").read_text().splitlines()]
     )
-    monkeypatch.setitem(sys.modules, "kernbench_core.oplog_file", saver)
+    monkeypatch.setitem(sys.modules, "kernbench_core.compute.saved_run", saver)

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kernbench_core import naming
-from kernbench_core.address import AddressMap
 from kernbench_core.component import ComponentBase, Waiting
 from kernbench_core.context import RunContext
-from kernbench_core.engine import GraphEngine
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import Design, EdgeKind, Graph, Node, PeSite
+from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import (
     HostRequest,
     KernelLaunchMsg,
@@ -26,6 +24,8 @@ from kernbench_core.messages import (
 )
 from kernbench_core.params import Param
 from kernbench_core.testing import line
+from kernbench_core.topology import naming
+from kernbench_core.topology.address import AddressMap
 
 
 class ToyForward(ComponentBase):

@@ -46,8 +46,8 @@ def run_reference(program: Program) -> Runtime:
 @functools.cache
 def _machine(topology: str) -> tuple[Any, Any]:
     from kernbench_core.plugins import load_plugins
-    from kernbench_core.runs import configure
-    from kernbench_core.topology import compile_topology
+    from kernbench_core.runs.bench_run import configure
+    from kernbench_core.topology.compilation import compile_topology
 
     tree = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
     plugins = load_plugins(tree, installed=False)
@@ -56,8 +56,8 @@ def _machine(topology: str) -> tuple[Any, Any]:
 
 def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:
     """Run a program with data, all of phase 2 at once; give its outputs and its hazards."""
-    from kernbench_core.engine import GraphEngine
-    from kernbench_core.executor import DataExecutor
+    from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.host.session import GraphEngine
 
     plugins, graph = _machine(program.topology)
     functions = {name: entry.target for name, entry in plugins.ops.items()}

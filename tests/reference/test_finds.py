@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core import compute_math, language, values
-from kernbench_core.store import MemoryStore
-from kernbench_core.values import FillValue, Value
+from kernbench_core.compute import math_functions
+from kernbench_core.kernel.tl import language
+from kernbench_core.values import value as values
+from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.value import FillValue, Value
 from tests.reference.generator import Maker
 from tests.reference.harness import compare
 from tests.reference.shrink import shrink
@@ -42,7 +44,7 @@ def _fill_lost_in_parts(patch: pytest.MonkeyPatch) -> None:
         return [part for part in sub_parts(*args) if not isinstance(part.source, FillValue)]
 
     patch.setattr(values, "sub_parts", mutant)
-    patch.setattr("kernbench_core.store.sub_parts", mutant)
+    patch.setattr("kernbench_core.values.memory_store.sub_parts", mutant)
 
 
 def _mask_of_a_store_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -59,14 +61,14 @@ def _sum_in_f16(patch: pytest.MonkeyPatch) -> None:
         narrow = np.float16 if x.dtype.kind == "f" else x.dtype
         return np.sum(x.astype(narrow), axis=params.get("axis"), keepdims=bool(params.get("keepdims")), dtype=narrow)
 
-    patch.setitem(compute_math.FUNCTIONS, "sum", mutant)
+    patch.setitem(math_functions.FUNCTIONS, "sum", mutant)
 
 
 def _division_floors(patch: pytest.MonkeyPatch) -> None:
     def mutant(params: Any, a: Any, b: Any) -> Any:
         return np.floor_divide(a, np.where(b == 0, 1, b).astype(b.dtype))
 
-    patch.setitem(compute_math.FUNCTIONS, "floordiv", mutant)
+    patch.setitem(math_functions.FUNCTIONS, "floordiv", mutant)
 
 
 def _view_a_row_off(patch: pytest.MonkeyPatch) -> None:
@@ -77,7 +79,7 @@ def _view_a_row_off(patch: pytest.MonkeyPatch) -> None:
         inside = src.base and moved.base + (src.rows - 1) * src.pitch + src.row_bytes <= source.nbytes
         return view_of(source, moved if inside else src, shape, dtype)
 
-    patch.setattr("kernbench_core.store.view_of", mutant)
+    patch.setattr("kernbench_core.values.memory_store.view_of", mutant)
 
 
 def _load_sees_a_later_store(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +87,9 @@ def _load_sees_a_later_store(patch: pytest.MonkeyPatch) -> None:
 
 
 def _branch_on_stale_data(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("kernbench_core.on_demand.OnDemand.array", lambda self, value, why: np.zeros(value.shape, "f4"))
+    patch.setattr(
+        "kernbench_core.compute.on_demand.OnDemand.array", lambda self, value, why: np.zeros(value.shape, "f4")
+    )
 
 
 #: Each fault with a seed that finds it.

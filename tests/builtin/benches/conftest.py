@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kernbench_core.plugins import Plugins
-from kernbench_core.result import RunResult
-from kernbench_core.runs import run
+from kernbench_core.runs.bench_run import run
+from kernbench_core.runs.result import RunResult
 
 #: Machines that are no preset: "packages" has two packages, each of 2 x 2 cubes of two PEs.
 MACHINES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.bench import open_bench
+from kernbench_core.host.bench import open_bench
 from kernbench_core.plugins import Plugins
 
 SMALL = {
@@ -49,7 +49,7 @@ def test_its_result_is_checked(run, name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_wrong_data_is_found(run, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Phase 2 is made to compute everything a little wrong."""
-    from kernbench_core import executor
+    from kernbench_core.compute import executor
 
     right = executor.DataExecutor.materialize
     monkeypatch.setattr(executor.DataExecutor, "materialize", lambda self, value: right(self, value) + 1)

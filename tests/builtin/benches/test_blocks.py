@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
-from kernbench_core.placement import Interleave
-from kernbench_core.runs import run as run_bench
+from kernbench_core.memory.placement import Interleave
+from kernbench_core.runs.bench_run import run as run_bench
 
 MESHES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 2, 3, 4, 8]))
 FULL = (4, 4, 4, 8)

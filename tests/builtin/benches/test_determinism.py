@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.plugins import load_plugins
-from kernbench_core.result import RunResult
-from kernbench_core.runs import run as run_bench
+from kernbench_core.runs.bench_run import run as run_bench
+from kernbench_core.runs.result import RunResult
 
 ROOT = Path(__file__).parents[3]
 ENTRY_POINTS = ("builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin")
@@ -35,7 +35,7 @@ BENCHES = {
 IN_A_PROCESS = """
 import json, sys
 from kernbench_core.plugins import load_plugins
-from kernbench_core.runs import run
+from kernbench_core.runs.bench_run import run
 plugins = load_plugins({entry_points!r}, installed=False)
 print(json.dumps([run(name, "tiny", params, plugins=plugins).op_log_sha256 for name, params in {benches!r}.items()]))
 """

@@ -7,8 +7,8 @@ from math import ceil
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.result import RunResult
-from kernbench_core.runs import run as run_bench
+from kernbench_core.runs.bench_run import run as run_bench
+from kernbench_core.runs.result import RunResult
 
 SWEEP = {"shapes": "32x48x20,33x18x20", "tiles": "8x16x9,20", "pin": "none,a,b,ab"}
 #: The blocks of 2 x 2 PEs: (rows, columns) of each, for both shapes.

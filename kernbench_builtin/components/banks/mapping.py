@@ -1,0 +1,110 @@
+"""Which channel, bank, row and column an address of an HBM slice is: the address bits of `builtin.hbm_ctrl_bank`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from kernbench_builtin.components.channelled_memory import hashed
+from kernbench_builtin.components.dram import DramPlace
+from kernbench_core.values.region import Region
+
+#: Orders of the fields, the highest first; what is lowest changes first as addresses rise.
+MAPPINGS = ("RoBaCo", "RoCoBa")
+
+
+@attrs.frozen
+class BankMapping:
+    """Translate byte addresses into bursts of channels, banks, rows and columns, and back.
+
+    `channels` take turns every `interleave_bytes`; with `channel_hash` the turn is XORed with the bits above.
+    Inside a channel the bursts count up through the fields of `mapping` (RoBaCo: a row to its end, then the next bank;
+    RoCoBa: every bank, then the next column). With `group_interleave` the bank group changes with every burst,
+    below both. With `bank_hash` the bank is XORed with the low bits of the row.
+    """
+
+    channels: int
+    interleave_bytes: int
+    burst_bytes: int
+    banks: int
+    bank_groups: int
+    row_bytes: int
+    mapping: str
+    group_interleave: bool
+    bank_hash: bool
+    channel_hash: bool
+
+    @property
+    def columns(self) -> int:
+        """How many bursts a row holds."""
+        return self.row_bytes // self.burst_bytes
+
+    def bursts(self, regions: tuple[Region, ...]) -> Iterator[int]:
+        """Yield the address of each burst that holds bytes of `regions`; upwards, a burst shared by rows comes once."""
+        burst = self.burst_bytes
+        for region in regions:
+            moved_to = 0
+            for row in range(region.rows):
+                first = region.base + row * region.pitch
+                at = first // burst * burst
+                end = -(-(first + region.row_bytes) // burst) * burst
+                if region.pitch > 0 and at < moved_to:
+                    at = moved_to
+                moved_to = max(moved_to, end)
+                yield from range(at, end, burst)
+
+    def split(self, address: int) -> tuple[int, int, int]:
+        """Return (channel, flat bank, row) of the burst at `address`; banks of a group follow each other."""
+        channel, line = self._channel_line(address)
+        per_group = self.banks // self.bank_groups
+        if self.group_interleave:
+            line, group = divmod(line, self.bank_groups)
+            if self.mapping == "RoBaCo":
+                row, inner = divmod(line // self.columns, per_group)
+            else:
+                line, inner = divmod(line, per_group)
+                row = line // self.columns
+            bank = group * per_group + inner
+        elif self.mapping == "RoBaCo":
+            row, bank = divmod(line // self.columns, self.banks)
+        else:
+            line, bank = divmod(line, self.banks)
+            row = line // self.columns
+        if self.bank_hash:
+            bank ^= row & (self.banks - 1)
+        return channel, bank, row
+
+    def locate(self, address: int) -> DramPlace:
+        """Return the place of the burst that holds the byte at `address`."""
+        channel, bank, row = self.split(address)
+        _, line = self._channel_line(address)
+        if self.mapping == "RoBaCo":
+            column = (line // self.bank_groups if self.group_interleave else line) % self.columns
+        else:
+            column = line // self.banks % self.columns
+        return DramPlace(channel, bank, row, column)
+
+    def address(self, place: DramPlace) -> int:
+        """Return the byte address of a burst: the inverse of `locate`."""
+        bank = place.bank ^ (place.row & (self.banks - 1)) if self.bank_hash else place.bank
+        per_group = self.banks // self.bank_groups
+        group, inner = divmod(bank, per_group)
+        if self.mapping == "RoCoBa":
+            bits = inner * self.bank_groups + group if self.group_interleave else bank
+            line = (place.row * self.columns + place.column) * self.banks + bits
+        elif self.group_interleave:
+            line = ((place.row * per_group + inner) * self.columns + place.column) * self.bank_groups + group
+        else:
+            line = (place.row * self.banks + bank) * self.columns + place.column
+        stripe, offset = divmod(line * self.burst_bytes, self.interleave_bytes)
+        channel = hashed(place.channel, stripe, self.channels) if self.channel_hash else place.channel
+        return (stripe * self.channels + channel) * self.interleave_bytes + offset
+
+    def _channel_line(self, address: int) -> tuple[int, int]:
+        """Return the channel, and the number of the burst among those of the channel."""
+        block, offset = divmod(address, self.interleave_bytes)
+        stripe, channel = divmod(block, self.channels)
+        if self.channel_hash:
+            channel = hashed(channel, stripe, self.channels)
+        return channel, (stripe * self.interleave_bytes + offset) // self.burst_bytes

@@ -1,0 +1,54 @@
+"""What a DRAM controller tells about itself, so that tools can drive it without knowing its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+import attrs
+
+from kernbench_core.values.region import Region
+
+
+@attrs.frozen
+class DramPlace:
+    """Name one burst of a controller: channel, bank of the channel (all groups counted), row, burst of the row."""
+
+    channel: int
+    bank: int
+    row: int
+    column: int
+
+
+@attrs.frozen
+class DramGeometry:
+    """Describe a controller: what `geometry()` of a component returns; asked once, before it is driven.
+
+    `channel_bandwidth` is the peak of one channel in bytes/ns. `interleave_bytes` consecutive bytes lie on one
+    channel and `span_bytes` are addressed. A model without rows has `banks` 0 and neither `address` nor `locate`:
+    `address(place)` is the byte address of a burst, `locate(address)` its inverse. `timing` holds times in ns, by the
+    names of data sheets (tRC, tFAW, …) and tBL, the time of a burst on the data bus. `sustained` is the fraction of
+    the peak that a model without rows promises for any pattern, of the channels that are used: `shares(regions)` gives
+    the bytes that each channel moves for a request. `outcomes()` says how many bursts so far found their
+    row open, their bank closed, and another row open. Banks of a group follow each other.
+    """
+
+    channels: int
+    channel_bandwidth: float
+    interleave_bytes: int
+    burst_bytes: int
+    span_bytes: int
+    row_bytes: int = 0
+    banks: int = 0
+    bank_groups: int = 1
+    timing: Mapping[str, float] = attrs.field(factory=lambda: MappingProxyType({}))
+    sustained: float = 1.0
+    address: Callable[[DramPlace], int] | None = None
+    locate: Callable[[int], DramPlace] | None = None
+    shares: Callable[[tuple[Region, ...]], Iterable[tuple[int, int]]] | None = None
+    outcomes: Callable[[], tuple[int, int, int]] | None = None
+
+    @property
+    def peak(self) -> float:
+        """The rate of all channels together, in bytes/ns."""
+        return self.channels * self.channel_bandwidth

@@ -1,0 +1,61 @@
+"""The processor of a PE: runs the kernel."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from kernbench_core.component import ComponentBase, Waiting
+from kernbench_core.context import RunContext
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import ComponentError
+from kernbench_core.graph import Node
+from kernbench_core.kernel.runner import KernelRunner
+from kernbench_core.messages import Command
+from kernbench_core.params import Param
+
+
+class PeCpu(ComponentBase):
+    """Start a launch's programs at the common start stamp, or on arrival when that is later, one after another.
+
+    Models: one kernel at a time; a fixed dispatch time per language call that becomes a command.
+    Ignores: The kernel's own scalar instructions take no time. Instruction fetch is not modelled.
+    Timing: start = max(arrival, stamp); each command leaves dispatch_overhead after the call.
+    Source: an estimate of tens of instructions at 1 GHz, unverified.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("dispatch_overhead", "time", "10 ns", "Time to issue one command."),
+    )
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self.dispatch_overhead_ns: float = self.params["dispatch_overhead"]
+        self.prefix = node.id.rpartition(".")[0]
+        self._runner: KernelRunner | None = None
+
+    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
+        """Run the programs that the launch gives this PE."""
+        launch = msg.launch
+        if launch.start_ns is not None and launch.start_ns > env.now:
+            yield env.timeout(launch.start_ns - env.now)
+        self._runner = KernelRunner(self)
+        yield from self._runner.run(env, launch)
+        self._runner = None
+
+    def send_command(self, cmd: Command) -> None:
+        """Put `cmd` on the wire to the unit that serves it; raise ComponentError when this PE has none."""
+        unit = f"{self.prefix}.{cmd.serves}"
+        if unit not in self.out_ports:
+            raise ComponentError(
+                f"{self.id}: a {type(cmd).__name__} must be served by a unit of kind {cmd.serves!r}, and this PE has "
+                "none; add it under pe.units in the configuration."
+            )
+        cmd.path = (self.id, unit)
+        cmd.hop = 0
+        now = self.env.now
+        cmd.born = cmd.head = cmd.tail = now
+        self.emit(cmd, now, now)
+
+    def waits_in_words(self) -> Waiting | None:
+        """Say which line of the kernel waits for what."""
+        return None if self._runner is None else self._runner.waits_in_words()

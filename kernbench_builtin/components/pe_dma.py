@@ -1,0 +1,350 @@
+"""The DMA engine of a PE."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any, ClassVar
+
+from kernbench_builtin.components.queues.messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.graph import Node
+from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.params import Param
+from kernbench_core.topology.naming import pe_prefix, pe_unit
+from kernbench_core.units import grid_ceil
+from kernbench_core.values.chunking import Chunk
+
+_ON_THEIR_WAY = (Transaction, PushChunk, Credit)
+
+
+class PeDma(ComponentBase):
+    """Move strided descriptors between HBM or SRAM and the PE's scratchpad, in chunks, several in flight.
+
+    A descriptor is a command or a tile token with `dma_op` ("read" or "write") and physical `regions`.
+
+    Models: a descriptor is cut on arrival into chunks of one memory each, rows gathered; a read and a write channel, \
+each with its own queue and at most `servers` chunks outstanding, first come first served; set-up of a descriptor and \
+of each chunk, address translation, the round trip over the fabric, and the scratchpad's end of it on the scratchpad's \
+own channels. Traffic of others to the PE's scratchpad passes through. Messages between PEs: chunks are pushed to the \
+other DMA, one way, and what comes is put into its slot.
+    Ignores: Descriptors are set up side by side: there is no limit on how many are known to the DMA. \
+Cutting a descriptor into chunks and rows takes no time of its own. What others send to or get from the scratchpad \
+passes without delay.
+    Timing: a chunk leaves at max(taken, start of its descriptor + descriptor_overhead) + overhead + translation. \
+A read then takes its round trip and the wire and access to the scratchpad, into which its bytes go as they come; \
+a write first the wires and access to the scratchpad, from which its bytes leave as they come, then its round trip. \
+A push ends when its last byte is on the wire to the router. A descriptor ends with its last chunk.
+    Source: bandwidth = outstanding x chunk / round trip (Little's law); the set-up times are estimates, unverified.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("descriptor_overhead", "time", "16 ns", "Set-up time of a descriptor, before its first chunk."),
+        Param("overhead", "time", "4 ns", "Set-up time of a chunk."),
+        Param("servers", "int", 8, "Chunks in flight on each channel, reads and writes.", minimum=1, maximum=4096),
+        Param("read_outstanding", "int", 0, "Chunks in flight on the read channel; 0 for `servers`.", minimum=0,
+              maximum=1024),
+        Param("write_outstanding", "int", 0, "Chunks in flight on the write channel; 0 for `servers`.", minimum=0,
+              maximum=1024),
+    )
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self._descriptor_overhead = grid_ceil(self.params["descriptor_overhead"])
+        self._overhead = grid_ceil(self.params["overhead"])
+        reads = self.params["read_outstanding"] or self.params["servers"]
+        writes = self.params["write_outstanding"] or self.params["servers"]
+        self._channels = {"read": _Channel(reads), "write": _Channel(writes)}
+        self.servers = reads + writes
+        # chunks are served, though by events and not by processes: a worker for each would cost more than they do
+        self.run_style = True
+        self._active: dict[_ChunkMsg, None] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._mmu: Any = None
+        self._tcm: Any = None
+        self._prefix = pe_prefix(self.id) or ""
+        self._ipcq = pe_unit(self._prefix, "pe_ipcq")
+        self.arrive = self._receive
+
+    def start(self) -> None:
+        """Start nothing: chunks need no workers."""
+
+    def connect(self) -> None:
+        """Find the PE's mmu and scratchpad; what is not there, or says nothing of its time, takes none."""
+        self._mmu = self.ctx.components.get(pe_unit(self._prefix, "pe_mmu"))
+        tcm = self.ctx.components.get(pe_unit(self._prefix, "pe_tcm"))
+        if tcm is not None and hasattr(tcm, "book_access") and tcm.id in self.out_ports:
+            self._tcm = tcm
+
+    def acts_on_head(self, msg: MsgBase) -> bool:
+        """Say that what passes through is passed on as it comes, and so is payload for a slot that is elsewhere."""
+        if msg.path[-1] != self.id:
+            return True
+        return type(msg) is PushChunk and not self._inside(msg.push)
+
+    # From a descriptor to chunks ----------------------------------------------------------------------
+
+    def _receive(self, msg: Any) -> None:
+        """Pass on what others send to or get from the PE's scratchpad, take answers, and cut up descriptors.
+
+        What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
+        """
+        if isinstance(msg, _ON_THEIR_WAY):
+            if msg.hop + 1 < len(msg.path):
+                self.served += 1
+                self.emit(msg, self.env._now, msg.tail)
+            elif isinstance(msg, PushChunk):
+                self.served += 1
+                self._land(msg)
+            else:
+                self._take_answer(msg)
+            return
+        pieces: Sequence[Chunk | None] = self.ctx.cut(msg.regions)
+        job = _Job(msg, len(pieces) or 1)
+        channel = self._channels[msg.dma_op]
+        for piece in pieces or [None]:
+            channel.queue.append(_ChunkMsg(self, job, channel, piece))
+        self._serve(channel)
+
+    def pick_chunk(self, queue: deque[_ChunkMsg]) -> _ChunkMsg:
+        """Remove and return the chunk to serve next; the one place for priority."""
+        return queue.popleft()
+
+    def _serve(self, channel: _Channel) -> None:
+        """Begin waiting chunks as far as the channel has places, and schedule when each leaves."""
+        while channel.queue and channel.free:
+            self._begin(self.pick_chunk(channel.queue), max(heappop(channel.free), self.env._now))
+
+    def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
+        chunk_msg.taken = taken
+        if taken > chunk_msg.born:
+            self.note_wait(taken - chunk_msg.born)
+        self._active[chunk_msg] = None
+        job = chunk_msg.job
+        if not job.started:
+            job.started = True
+            job.began = taken
+            job.ready = taken + self._descriptor_overhead
+            self._on_process_start(job.msg, taken)
+        leave = max(taken, job.ready) + self._overhead
+        chunk = chunk_msg.chunk
+        if chunk is None and not isinstance(job.msg, Push):
+            self.env.call_at(leave, chunk_msg, self._empty)
+            return
+        if self._mmu is not None and chunk is not None and not isinstance(job.msg, DmaOrder):
+            leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
+        self.env.call_at(leave, chunk_msg, self._set_up)
+
+    # The round trip of a chunk ------------------------------------------------------------------------
+
+    def _set_up(self, chunk_msg: _ChunkMsg) -> None:
+        """Send a read; fetch what a write, or a copy inside the scratchpad, takes from there."""
+        now, msg = self.env._now, chunk_msg.job.msg
+        if self._tcm is None or (msg.dma_op == "read" and not (type(msg) is Fetch and self._inside(msg))):
+            self._send(chunk_msg, now, now)
+            return
+        nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
+        _, asked = self.out_ports[self._tcm.id].book(0, now, now)
+        head, tail = self._tcm.book_access("read", nbytes, asked, asked)
+        chunk_msg.head, chunk_msg.tail = self._tcm.out_ports[self.id].book(nbytes, head, tail)
+        self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)
+
+    def _fetched(self, chunk_msg: _ChunkMsg) -> None:
+        if chunk_msg.job.msg.dma_op == "write":
+            self._send(chunk_msg, chunk_msg.head, chunk_msg.tail)
+        else:
+            assert chunk_msg.chunk is not None
+            self._end(chunk_msg, self._write_tcm(chunk_msg.chunk.nbytes, chunk_msg.head, chunk_msg.tail))
+
+    def _write_tcm(self, nbytes: int, head: float, tail: float) -> float:
+        """Put bytes that are here at (`head`, `tail`) ns into the scratchpad; return when the last is in."""
+        _, end = self._tcm.book_access("write", nbytes, *self.out_ports[self._tcm.id].book(nbytes, head, tail))
+        return float(end)
+
+    def _send(self, chunk_msg: _ChunkMsg, head: float, tail: float) -> None:
+        if isinstance(chunk_msg.job.msg, Push):
+            self._push(chunk_msg, chunk_msg.job.msg, head, tail)
+            return
+        chunk = chunk_msg.chunk
+        assert chunk is not None
+        path = self._paths.get(chunk.node)
+        if path is None:
+            path = self._paths[chunk.node] = self.ctx.memory_path(self.id, chunk.node)
+        op = chunk_msg.job.msg.dma_op
+        sent = chunk_msg.sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
+        sent.born = head
+        sent.serialisation = tail - head
+        self.ctx.issued += 1
+        self.emit(sent, head, tail)
+
+    # Payload of queues --------------------------------------------------------------------------------
+
+    def _push(self, chunk_msg: _ChunkMsg, push: Push, head: float, tail: float) -> None:
+        """Send a chunk of a piece to the other PE's DMA; its place is free when its last byte is on the first wire."""
+        cut = chunk_msg.chunk
+        nbytes, regions = (0, ()) if cut is None else (cut.nbytes, cut.regions)
+        push.sent += nbytes
+        extra = push.metadata_bytes if push.sent == push.total else 0
+        chunk = PushChunk(push, regions, nbytes, extra)
+        chunk.born = head
+        chunk.serialisation = tail - head
+        self.ctx.issued += 1
+        self.ctx.queues.pushed_bytes += nbytes
+        self.ctx.queues.under_way[chunk] = None
+        self.emit(chunk, head, tail)
+        self._end(chunk_msg, max(tail, self.out_ports[push.route[1]].available_at))
+
+    def _inside(self, order: DmaOrder) -> bool:
+        """Whether an order's slot is in a scratchpad that says how long an access takes."""
+        return order.queue.tier == "tcm" and self._tcm is not None
+
+    def _land(self, chunk: PushChunk) -> None:
+        """Put a chunk of a piece into its slot: the PE's scratchpad, or by a write of its own SRAM or HBM."""
+        push = chunk.push
+        self.ctx.note_one_way(chunk)
+        del self.ctx.queues.under_way[chunk]
+        if push.came < 0.0:
+            push.came = chunk.head
+        if self._inside(push):
+            self._landed(chunk.push, chunk.total, self._write_tcm(chunk.total, chunk.head, chunk.tail))
+        elif not chunk.total:
+            self._landed(push, 0, chunk.tail)
+        else:
+            path = self.ctx.memory_path(self.id, self.ctx.resolver.resolve(chunk.regions[0].base))
+            write = Landing(chunk, path, self._written)
+            write.born = chunk.head
+            write.serialisation = chunk.tail - chunk.head
+            self.ctx.issued += 1
+            self.emit(write, chunk.head, chunk.tail)
+
+    def _written(self, write: Landing) -> None:
+        self.ctx.note_round_trip(write)
+        self._landed(write.push, write.total, self.env._now)
+
+    def _landed(self, push: Push, nbytes: int, end: float) -> None:
+        """Note that a chunk is in its slot at `end` ns; with the last, the metadata goes to the PE's queues."""
+        self.ctx.queues.landed_bytes += nbytes
+        push.landed += nbytes
+        push.ends = max(push.ends, end)
+        if push.landed == push.total:
+            note = Arrived(push, (self.id, self._ipcq))
+            note.born = self.env._now
+            note.service = push.ends - note.born
+            if push.ends > note.born:
+                self.env.call_at(push.ends, note, self._tell)
+            else:
+                self._tell(note)
+
+    def _tell(self, note: Arrived) -> None:
+        self.emit(note, self.env._now, self.env._now)
+
+    def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
+        """Take the answer of a chunk; what was read goes on to the scratchpad."""
+        self.ctx.note_round_trip(sent)
+        end = self.env._now
+        if self._tcm is not None and sent.op == "read":
+            end = self._write_tcm(sent.total, sent.head, end)
+        self._end(chunk_msg, end)
+
+    def _empty(self, chunk_msg: _ChunkMsg) -> None:
+        self._end(chunk_msg, self.env._now)
+
+    def _end(self, chunk_msg: _ChunkMsg, end: float) -> None:
+        """Give the chunk's place to the next one at `end` ns, and end its descriptor if it was the last one."""
+        del self._active[chunk_msg]
+        self.served += 1
+        self.busy_ns += end - chunk_msg.taken
+        job, channel = chunk_msg.job, chunk_msg.channel
+        heappush(channel.free, end)
+        self._serve(channel)
+        job.ends = max(job.ends, end)
+        job.waiting -= 1
+        if job.waiting:
+            return
+        if job.ends > self.env._now:
+            self.env.call_at(job.ends, chunk_msg, self._finish)
+        else:
+            self._finish(chunk_msg)
+
+    def _finish(self, chunk_msg: _ChunkMsg) -> None:
+        """Answer a descriptor, or send a tile on."""
+        job, now = chunk_msg.job, self.env._now
+        asked = job.msg
+        asked.queueing += job.began - asked.tail
+        asked.service += now - job.began
+        self._on_process_end(asked, now)
+        self.emit(asked, now, now)
+
+    # What reports ask -----------------------------------------------------------------------------------
+
+    def awaiting(self) -> tuple[MsgBase, ...]:
+        """Return the chunks that are out on the fabric."""
+        return tuple(chunk.sent for chunk in self._active if chunk.sent is not None)
+
+    def booked_ahead(self, time: float) -> float:
+        """Return how long, in ns, places are still taken after `time` by chunks that have been counted."""
+        free = (at for channel in self._channels.values() for at in channel.free)
+        return sum(max(0.0, at - time) for at in (*free, *(chunk.taken for chunk in self._active)))
+
+    @property
+    def serving(self) -> tuple[tuple[MsgBase, float], ...]:
+        """The chunks in service, each with the time in ns at which its service began."""
+        return tuple((chunk, chunk.taken) for chunk in self._active)
+
+    @property
+    def waiting(self) -> tuple[MsgBase, ...]:
+        """The chunks that wait for a place, reads before writes."""
+        return tuple(chunk for channel in self._channels.values() for chunk in channel.queue)
+
+
+class _Channel:
+    """Keep the chunks that wait for one direction, and when (ns) each free place of it is, or will be, free."""
+
+    __slots__ = ("free", "queue")
+
+    def __init__(self, places: int) -> None:
+        self.free = [0.0] * places
+        self.queue: deque[_ChunkMsg] = deque()
+
+
+class _Job:
+    """Keep how many chunks of a descriptor are still to end, and its times in ns.
+
+    Service of the first chunk `began`, the descriptor was `ready`, and the chunks so far had ended at `ends`.
+    """
+
+    __slots__ = ("began", "ends", "msg", "ready", "started", "waiting")
+
+    def __init__(self, msg: Any, waiting: int) -> None:
+        self.msg = msg
+        self.waiting = waiting
+        self.started = False
+        self.began = self.ready = self.ends = 0.0
+
+
+class _ChunkMsg(MsgBase):
+    """Be one chunk of a descriptor, from waiting for a place in its channel to its end."""
+
+    __slots__ = ("channel", "chunk", "dma", "job", "sent", "taken")
+
+    def __init__(self, dma: PeDma, job: _Job, channel: _Channel, chunk: Chunk | None) -> None:
+        super().__init__(0)
+        self.dma = dma
+        self.job = job
+        self.channel = channel
+        self.chunk = chunk
+        self.sent: Transaction | None = None
+        self.taken = 0.0
+        self.head = self.tail = self.born = dma.env._now
+
+    @property
+    def origin(self) -> MsgBase:
+        """The command or tile token that this is a chunk of."""
+        asked: MsgBase = self.job.msg
+        return asked
+
+    def came_back(self, sent: Transaction) -> None:
+        """Tell the DMA that the round trip is over."""
+        self.dma.answered(self, sent)

@@ -1,0 +1,92 @@
+"""The vector unit of a PE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit
+from kernbench_builtin.components.math_costs import COSTS
+from kernbench_core.compute.math_functions import ALIASES, SCANS
+from kernbench_core.context import RunContext
+from kernbench_core.graph import Node
+from kernbench_core.params import Param
+from kernbench_core.values.dtypes import itemsize
+
+
+class PeMath(ComputeUnit):
+    """Compute element-wise ops and reductions: for a math command, or for the MATH stage of a tile.
+
+    Models: lanes that take an element each, in memory order, for as many cycles as the op costs; an element wider \
+than a lane takes several, and with packed: true narrow ones share a lane. A reduction adds up in the lanes first and \
+then, where w lanes hold parts of one result, in a tree of ceil(log2(w)) steps, once, as results follow each other \
+through it; a scan goes through the tree with every pass. w is 1 where at least `lanes` elements lie side by side \
+behind the axis. Operands and result of a command stream from and to the scratchpad meanwhile, and what an epilogue \
+step reads beside its tile.
+    Ignores: An op costs the same for all values, and in all dtypes of one width. Operands of math commands do \
+not queue for the scratchpad behind other traffic.
+    Timing: overhead + max(cycles / clock, bytes / operand_bandwidth); passes = ceil(elements / lanes) * \
+ceil(element width / lane_width); cycles = ceil(cost * passes), for a reduction ceil(cost * (passes + ceil(log2(w)))), \
+for a scan ceil(cost * passes * (1 + ceil(log2(w)))); w = min(extent of the axis, ceil(lanes / elements behind the \
+axis)); bytes are the larger of operands and result.
+    Source: NKI guides, Trainium2 vector engine: 128 lanes at 0.96 GHz; costs of special functions: CUDA C programming \
+guide, throughput of arithmetic instructions, compute capability 5.x: a quarter of the rate of adds; composed ones are \
+counted in steps (math_costs.py); the overhead and the lane width are assumptions.
+    """
+
+    PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("clock", "frequency", "0.96 GHz", "Clock of the lanes.", positive=True),
+        Param("lanes", "int", 128, "Elements per cycle.", minimum=1),
+        Param("lane_width", "size", "4 B", "Width of a lane.", positive=True),
+        Param("packed", "bool", False, "Whether narrow elements share a lane."),
+        Param("costs", "table", COSTS, "Cycles of a lane for one element, by op.", positive=True),
+        OVERHEAD,
+        OPERAND_BANDWIDTH,
+        SERVERS,
+    )
+
+    def __init__(self, node: Node, ctx: RunContext) -> None:
+        super().__init__(node, ctx)
+        self._lanes: int = self.params["lanes"]
+        self._lane_width: int = self.params["lane_width"]
+        self._packed: bool = self.params["packed"]
+        self._costs: dict[str, float] = self.params["costs"]
+
+    def cycles(self, msg: Any) -> int:
+        """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra."""
+        op = ALIASES.get(msg.op, msg.op)
+        cost = self._costs.get(op) or self._costs["other"]
+        width = _width(msg)
+        lanes = self._lanes * max(1, self._lane_width // width) if self._packed else self._lanes
+        elements: int = msg.elements
+        passes = -(-elements // lanes) * -(-width // self._lane_width)
+        if getattr(msg, "reduce", False):
+            tree = _tree_steps(msg.reads[0].value.shape, msg.extra.get("axis"), lanes)
+            passes = passes * (1 + tree) if op in SCANS else passes + tree
+        return math.ceil(cost * passes)
+
+    def flops(self, msg: Any) -> float:
+        """Return one for each element, whatever the op."""
+        return float(msg.elements)
+
+    def peak_flops(self, msg: Any) -> float:
+        """Return what full lanes do with the cheapest op, in operations per ns."""
+        width = _width(msg)
+        packed = max(1, self._lane_width // width) if self._packed else 1
+        per_cycle = self._lanes * packed / -(-width // self._lane_width) / min(self._costs.values())
+        return per_cycle * self._clock * self.servers
+
+
+def _width(msg: Any) -> int:
+    """Return the bytes of the widest element that an op takes or gives; immediate operands take the op's dtype."""
+    reads = getattr(msg, "reads", ())
+    return max(itemsize(msg.dtype), *(itemsize(read.value.dtype) for read in reads if read.region is not None), 1)
+
+
+def _tree_steps(shape: Sequence[int], axis: int | None, lanes: int) -> int:
+    """Return the steps that combine the lanes which hold parts of one result; `axis` None means all of `shape`."""
+    extent = math.prod(shape) if axis is None else shape[axis]
+    behind = 1 if axis is None else math.prod(shape[axis + 1 :])
+    together = min(extent, -(-lanes // max(1, behind)))
+    return max(0, together - 1).bit_length()

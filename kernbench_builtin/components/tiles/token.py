@@ -1,0 +1,263 @@
+"""Tile tokens: one tile of a composite command, on its way through the units of a PE by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
+
+from kernbench_builtin.components.tiles.plan import Stage, StageType, TilePlan
+from kernbench_core.callsite import describe_site
+from kernbench_core.component import ComponentBase
+from kernbench_core.environment import Signal
+from kernbench_core.errors import ComponentError
+from kernbench_core.messages import MsgBase
+from kernbench_core.oplog.description import OpDescription
+from kernbench_core.values.region import Region
+
+_DMA_OPS = {StageType.DMA_READ: "read", StageType.DMA_WRITE: "write"}
+
+
+class TiledCommand(Protocol):
+    """What a composite command must offer to its tiles."""
+
+    op_id: tuple[int, int]
+
+    def tile_regions(self, operand: str, row0: int, rows: int, col0: int, cols: int) -> tuple[Region, ...]:
+        """Return the physical ranges of a block of `operand` ("a", "b", "out" or a step's), row by row."""
+
+
+class TileStream:
+    """Follow the tiles of one composite command between being fed and being complete.
+
+    Tiles leave the DMA for the register file in plan order, whatever order memory answers in, and so they leave each
+    stage that adds to a sum of several tiles, whichever of a unit's servers ends first: a tile that stores an
+    accumulator comes after all tiles that it sums up. `returned` fires each time a tile is complete. `staged_bytes` is
+    the scratchpad room of the tiles in flight.
+    """
+
+    __slots__ = ("_gates", "_summed", "command", "completed", "home", "in_flight", "returned", "staged_bytes")
+
+    def __init__(self, command: TiledCommand, home: str) -> None:
+        self.command = command
+        self.home = home
+        self.in_flight: dict[int, TileToken] = {}
+        self.completed = 0
+        self.staged_bytes = 0
+        self.returned = Signal()
+        self._gates: dict[int, _Gate] = {}
+        self._summed = 0
+
+    def feed(self, plan: TilePlan, index: int) -> TileToken:
+        """Return the token of the tile with this index in the plan; count it as in flight."""
+        if not index:
+            # a first tile that stores nothing does just what every tile does before it joins a sum
+            stores = any(stage.stage_type is StageType.STORE for stage in plan.stages)
+            self._summed = 0 if stores else len(plan.stages)
+        self.staged_bytes += plan.staged_bytes
+        token = self.in_flight[index] = TileToken(plan, self, index)
+        return token
+
+    def in_order(self, token: TileToken) -> bool:
+        """Tell whether tiles leave the stage that `token` is at in plan order."""
+        kind = token.stage.stage_type
+        if kind is StageType.DMA_READ:  # the last one of a tile's operands; what a step reads later stops nobody
+            return token.plan.stages[token.stage_idx + 1].stage_type is StageType.FETCH
+        return token.stage_idx < self._summed and kind in (StageType.GEMM, StageType.MATH)
+
+    def leave(self, token: TileToken, component: ComponentBase, head: float, tail: float) -> None:
+        """Send `token` on from its present stage at (`head`, `tail`) ns, once all tiles before it have gone."""
+        gate = self._gates.setdefault(token.stage_idx, _Gate())
+        gate.held[token.index] = (token, head, tail)
+        while gate.next in gate.held:
+            ready, own_head, own_tail = gate.held.pop(gate.next)
+            gate.next += 1
+            head = max(own_head, head)
+            tail = max(own_tail, head)
+            if tail > own_tail:
+                ready.queueing += tail - own_tail
+                component.note_wait(tail - own_tail)
+            ready.go_on(component, head, tail)
+
+    def complete(self, token: TileToken) -> None:
+        """Count a tile that is back; called once per tile, inside its delivery.
+
+        Raise ComponentError when its command has been answered without it.
+        """
+        done = getattr(self.command, "done", None)
+        if done is not None and done.fired:
+            raise ComponentError(
+                f"{self.home} must answer {spelled(self.command)} when its last tile is back, but tile {token.index} "
+                "came after the answer; wait for every tile."
+            )
+        del self.in_flight[token.index]
+        self.staged_bytes -= token.plan.staged_bytes
+        self.completed += 1
+        self.returned.fire()
+
+
+def spelled(command: Any) -> str:
+    """Name a composite command in a sentence: its call and kernel line where it has them."""
+    site = getattr(command, "site", None)
+    return f"composite {command.op_id}" if site is None else f"{command.call} at {describe_site(site)}"
+
+
+class _Gate:
+    """Hold the tiles that have ended one stage before tiles that come earlier in the plan."""
+
+    __slots__ = ("held", "next")
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.held: dict[int, tuple[TileToken, float, float]] = {}
+
+
+class TileToken(MsgBase):
+    """Carry one tile through the stages of its plan; each unit that has served it sends it on to the next.
+
+    It looks to a unit like the command of its present stage: `dma_op` and `regions` for a DMA, `m`, `k`, `n` and
+    `dtype_in` for a GEMM, `op`, `elements`, `dtype` and `beside_bytes` for math. It moves no bytes on the wires between
+    the units: the tile's data moves through the scratchpad. Each stage is logged, with timing only. `on_stage_end`,
+    where a unit has set it, is called with the token at the end of each stage.
+    """
+
+    __slots__ = ("command", "index", "on_stage_end", "params", "plan", "regions", "stage_idx", "stream")
+
+    data_op: ClassVar[bool] = True
+    captured_at_start: ClassVar[bool] = True
+
+    def __init__(self, plan: TilePlan, stream: TileStream, index: int) -> None:
+        super().__init__()
+        self.plan = plan
+        self.stream = stream
+        self.command = stream.command
+        self.index = index
+        self.stage_idx = -1
+        self.on_stage_end: Callable[[TileToken], None] | None = None
+        self.params: Mapping[str, Any] = {}
+        self.regions: tuple[Region, ...] = ()
+        self.advance()
+
+    @property
+    def origin(self) -> Any:
+        """The composite command that this is a tile of."""
+        return self.command
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that the token is at, or on its way to."""
+        return self.plan.stages[self.stage_idx]
+
+    @property
+    def dma_op(self) -> str:
+        """Which way the present DMA stage moves data, "read" or "write"; "" at any other stage."""
+        return _DMA_OPS.get(self.stage.stage_type, "")
+
+    @property
+    def m(self) -> int:
+        """Rows of the present GEMM."""
+        return int(self.params["m"])
+
+    @property
+    def k(self) -> int:
+        """Depth of the present GEMM."""
+        return int(self.params["k"])
+
+    @property
+    def n(self) -> int:
+        """Columns of the present GEMM."""
+        return int(self.params["n"])
+
+    @property
+    def dtype_in(self) -> str:
+        """The dtype of the operands of the present GEMM."""
+        return str(self.params["dtype_in"])
+
+    @property
+    def op(self) -> str:
+        """The op of the present math stage."""
+        return str(self.params["op_kind"])
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that the present math stage computes in."""
+        return str(self.params["dtype"])
+
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes that the present math stage reads from the scratchpad beside the tile."""
+        return int(self.params.get("beside_bytes", 0))
+
+    @property
+    def elements(self) -> int:
+        """Work items of the present math stage."""
+        return int(self.params["elements"])
+
+    @property
+    def operand_bytes(self) -> int:
+        """Bytes that the present FETCH, STORE or DMA stage moves."""
+        return int(self.params["nbytes"])
+
+    def advance(self) -> bool:
+        """Go to the next stage and keep its params and regions at hand; return whether there is one."""
+        if self.stage_idx + 1 == len(self.plan.stages):
+            return False
+        self.stage_idx += 1
+        params = self.params = self.stage.params
+        self.regions = ()
+        if self.stage.stage_type in _DMA_OPS:
+            block = params["row0"], params["rows"], params["col0"], params["cols"]
+            self.regions = self.command.tile_regions(params["operand"], *block)
+        return True
+
+    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Route to the next stage, or home after the last one; called by the unit that served the present one."""
+        if self.on_stage_end is not None:
+            self.on_stage_end(self)
+        if self.stream.in_order(self):
+            self.stream.leave(self, component, head, tail)
+        else:
+            self.go_on(component, head, tail)
+
+    def go_on(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Go to the next stage, or home after the last one, from (`head`, `tail`) ns."""
+        if not self.advance():
+            self.reply = True
+            self.hop_to(self.stream.home, component, head, tail)
+        elif self.stage.component == component.id:
+            self.queue_at(component, component.arrive, head, tail)
+        else:
+            self.hop_to(self.stage.component, component, head, tail)
+
+    def hop_to(self, destination: str, component: ComponentBase, head: float, tail: float) -> None:
+        """Leave `component` for the unit `destination` at (`head`, `tail`) ns."""
+        self.path = (component.id, destination)
+        self.hop = 1
+        component.out_ports[destination].send(self, head, tail)
+
+    def queue_at(
+        self, component: ComponentBase, arrive: Callable[[Any], None], head: float, tail: float | None = None
+    ) -> None:
+        """Come to `arrive` of a component at `head` ns without a hop; the last byte is there at `tail`, or was before.
+
+        As a delivery of its own, since a running worker may not wake another one.
+        """
+        self.path = (component.id,)
+        self.hop = 0
+        born, there = self.born, self.tail if tail is None else tail
+        component.env.inject(self, arrive, head)
+        self.born, self.tail = born, there
+
+    def answered(self) -> None:
+        """Report home that the tile is complete."""
+        self.stream.complete(self)
+
+    def describe(self) -> OpDescription:
+        """Describe the present stage for the op log."""
+        stage = self.stage
+        params = {"stage_type": stage.stage_type.name, **stage.params}
+        name = f"TileToken/{stage.stage_type.name}"
+        return OpDescription(stage.stage_type.op_kind, name, params, stage_of=self.command.op_id)
+
+    def __repr__(self) -> str:
+        where = self.path[self.hop] if self.path else "nowhere"
+        return f"<TileToken {self.index} of op {self.command.op_id}, {self.stage.stage_type.name} at {where}>"

@@ -1,0 +1,79 @@
+"""What must hold of every probe: a machine that breaks one of these rules gives no result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from kernbench_builtin.probe.transfers import Measured, Prober
+from kernbench_core.errors import SanityError
+from kernbench_core.units import format_bytes, format_time
+
+_WIDER = 2.0
+
+
+def check_probes(prober: Prober, measured: Sequence[Measured]) -> None:
+    """Raise SanityError with one sentence for each rule that lone transfers break."""
+    problems = [
+        *(problem for one in measured for problem in _against_bound(one)),
+        *_farther_not_faster(measured),
+        *_wider_not_slower(prober, measured),
+        *_host_reads_not_faster(measured),
+    ]
+    if problems:
+        raise SanityError("do not use this result: " + " ".join(problems))
+
+
+def _against_bound(one: Measured) -> Iterator[str]:
+    took = one.fabric_ns if one.chunks == 1 else one.total_ns
+    if took < one.bound_ns:
+        yield f"{_named(one)} took {format_time(took)}, below its lower bound of {format_time(one.bound_ns)}."
+    elif one.chunks == 1 and one.exact and took != one.bound_ns:
+        yield (
+            f"{_named(one)} took {format_time(took)}, but a lone chunk must take just its lower bound of "
+            f"{format_time(one.bound_ns)}."
+        )
+
+
+def _farther_not_faster(measured: Sequence[Measured]) -> Iterator[str]:
+    """Compare transfers that differ in nothing but the way: same size, direction, source and kind of memory."""
+    groups: dict[tuple[object, ...], list[Measured]] = {}
+    for one in measured:
+        memory = one.case.memory.rpartition(".")[2].rstrip("0123456789")
+        groups.setdefault((one.nbytes, one.case.op, one.case.source, memory), []).append(one)
+    for group in groups.values():
+        for near, far in pairwise(sorted(group, key=lambda one: one.distance_ns)):
+            # what depends on the hour (a refresh in between) may be quicker from farther, or later
+            fair = far.exact and near.exact
+            if fair and far.total_ns < near.total_ns and far.distance_ns > near.distance_ns:
+                yield (
+                    f"{_named(far)} took {format_time(far.total_ns)}, less than {_named(near)} with "
+                    f"{format_time(near.total_ns)}, though it is farther."
+                )
+
+
+def _wider_not_slower(prober: Prober, measured: Sequence[Measured]) -> Iterator[str]:
+    for one in measured:
+        if not one.exact:
+            continue  # a refresh in between may make it slower: nothing would be learned
+        wide = prober.measure(one.case, one.nbytes, wider=_WIDER)
+        if wide.total_ns > one.total_ns:
+            yield (
+                f"{_named(one)} took {format_time(one.total_ns)}, but {format_time(wide.total_ns)} over wires "
+                f"{_WIDER:g} times as wide; more bandwidth must never be slower."
+            )
+
+
+def _host_reads_not_faster(measured: Sequence[Measured]) -> Iterator[str]:
+    host = {(one.nbytes, one.case.op, one.case.memory): one for one in measured if one.case.source == "host"}
+    for (nbytes, op, memory), one in host.items():
+        other = host.get((nbytes, "write", memory))
+        if op == "read" and other is not None and one.total_ns < other.total_ns:
+            yield (
+                f"{_named(one)} took {format_time(one.total_ns)}, less than the {format_time(other.total_ns)} of "
+                f"{_named(other)}; a read makes the way twice."
+            )
+
+
+def _named(one: Measured) -> str:
+    return f"{one.case.name!r} of {format_bytes(one.nbytes)}"

@@ -1,0 +1,66 @@
+"""`kernbench probe`: measure the machine itself, without a kernel, in one of several modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import rich_click as click
+from click.core import ParameterSource
+
+from kernbench_builtin.probe import dram_command, traffic_command, transfers_command
+from kernbench_core.cli.run import seconds_of
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import WallTime
+
+
+class Mode(Protocol):
+    """What a module of a mode offers: the option that chooses it, its options, and what it does."""
+
+    #: The option that chooses the mode, the first of its own; "" for what is done without any.
+    FLAG: str
+    OPTIONS: tuple[click.Option, ...]
+    run: Callable[..., int]
+
+
+MODES: tuple[Mode, ...] = (transfers_command, traffic_command, dram_command)
+COMMON = (
+    click.Option(
+        ["--topology"], metavar="PRESET|FILE", default="default", show_default=True, help="The machine to probe."
+    ),
+    click.Option(["--components"], metavar="FILE", help="A YAML file merged over the topology."),
+    click.Option(["--set", "sets"], metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of tables."),
+)
+TIMEOUT = click.Option(["--timeout"], metavar="T", help="Stop after this wall time, as '60 s'.")
+
+
+@click.pass_context
+def _probe(ctx: click.Context, /, timeout: str | None, **options: Any) -> int:
+    given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    chosen = next((mode for mode in MODES if mode.FLAG and mode.OPTIONS[0].name in given), MODES[0])
+    own = {str(option.name) for option in (*COMMON, *chosen.OPTIONS)}
+    for mode in MODES:
+        for option in mode.OPTIONS:
+            if option.name in given - own:
+                needs = f"must be given together with {mode.FLAG}" if mode.FLAG else f"must not go with {chosen.FLAG}"
+                raise UsageError(f"option {option.opts[0]} {needs}; see 'kernbench probe --help'.")
+    shell = ctx.ensure_object(Shell)
+    with WallTime(seconds_of(timeout)).spent_on("probing"):
+        return chosen.run(shell, **{name: options[name] for name in own})
+
+
+# an option that several modes share stands once, as the first of them declares it
+_ALL = {option.name: option for option in reversed([*COMMON, TIMEOUT, *(o for mode in MODES for o in mode.OPTIONS)])}
+
+probe = click.RichCommand(
+    name="probe",
+    callback=_probe,
+    params=list(reversed(_ALL.values())),
+    help=(
+        "Measure the machine itself: how far its memories are, what saturates first.\n\nWithout --traffic or --dram, "
+        "transfers between host, PEs and memories, each beside its lower bound."
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)

@@ -1,0 +1,209 @@
+"""The part of `kernbench probe` that drives one HBM controller alone: rate and latency against load."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_builtin.probe.dram_driver import ClosedForm, DramCase, DramPoint, DramProbe
+    from kernbench_core.graph import Node
+
+FLAG = "--dram"
+#: Requests under way at once, when nobody asks for others.
+OUTSTANDING = (1, 4, 16, 64, 256, 1024)
+_FEW, _MANY = 2048, 16384
+"""Requests of a point when nobody says: large ones and small ones."""
+_SMALL = 512
+_MOST_REQUESTS = 1_000_000
+
+OPTIONS: tuple[click.Option, ...] = (
+    click.Option(
+        ["--dram"], is_flag=True, help="Drive one HBM controller alone. --load is then a list of parts of its peak."
+    ),
+    click.Option(
+        ["--pattern"],
+        metavar="PATTERN",
+        default="sequential",
+        show_default=True,
+        help="Addresses: sequential, stride, random or onebank (a new row of one bank each time).",
+    ),
+    click.Option(["--read-ratio"], metavar="FRACTION", default="1", show_default=True, help="Part that is reads."),
+    click.Option(["--chunk"], metavar="BYTES", help="Bytes of a request. [default: 4 KiB in sequence, else one burst]"),
+    click.Option(["--stride"], metavar="BYTES", default="4 KiB", show_default=True, help="Between stride's requests."),
+    click.Option(["--requests"], metavar="N", help=f"Requests of each point. [default: {_FEW}, small ones {_MANY}]"),
+    click.Option(["--outstanding"], metavar="N,...", help="Requests under way at once. [default: 1,4,16,64,256,1024]"),
+    click.Option(["--load"], metavar="LOADS", help="Offer parts of the peak at random times: 0.2,0.5,0.8."),
+    click.Option(["--seed"], metavar="N", default="0", show_default=True, help="Seed of what is random."),
+)
+
+
+def run(
+    shell: Shell,
+    topology: str,
+    components: str | None,
+    sets: tuple[str, ...],
+    as_json: bool,
+    *,
+    dram: bool,
+    pattern: str,
+    read_ratio: str,
+    chunk: str | None,
+    stride: str,
+    requests: str | None,
+    outstanding: str | None,
+    load: str | None,
+    seed: str,
+) -> int:
+    """Measure every point that was asked for, and print a table or one JSON object."""
+    from kernbench_builtin.probe.dram_driver import PATTERNS, DramCase, DramProbe
+
+    if not dram:
+        raise UsageError("--dram must be given for this; see 'kernbench probe --help'.")
+    if pattern not in PATTERNS:
+        raise UsageError(f"--pattern must be one of {', '.join(PATTERNS)}, not {pattern!r}.")
+    if outstanding is not None and load is not None:
+        raise UsageError("--outstanding must not go with --load: a loop is closed or open; give one of them.")
+    ratio = _number("--read-ratio", read_ratio, "float")
+    if not 0.0 <= ratio <= 1.0:
+        raise UsageError(f"--read-ratio must be a number from 0 to 1, not {read_ratio!r}.")
+    levels = [_whole("--outstanding", part, 1, 65536) for part in outstanding.split(",")] if outstanding else []
+    loads = [_share(part) for part in load.split(",")] if load is not None else []
+    node = _controller(shell, topology, components, sets)
+    probe = DramProbe(node, shell.plugins.components)
+    nbytes = probe.default_chunk(pattern) if chunk is None else _number("--chunk", chunk, "size", positive=True)
+    usual = _MANY if nbytes <= _SMALL else _FEW
+    case = DramCase(
+        pattern,
+        nbytes,
+        usual if requests is None else _whole("--requests", requests, 1, _MOST_REQUESTS),
+        ratio,
+        _number("--stride", stride, "size", positive=True),
+        _whole("--seed", seed, 0, 2**32 - 1),
+    )
+    probe.check(case)
+    if loads:
+        points = [probe.open_loop(case, each) for each in loads]
+    else:
+        points = [probe.closed_loop(case, each) for each in levels or OUTSTANDING]
+    form = probe.closed_form(case)
+    if as_json:
+        click.echo(_json(topology, node, probe, case, points, form))
+    else:
+        _print(topology, node, probe, case, points, form)
+    return 0
+
+
+def _controller(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Node:
+    """Return the first HBM controller of a machine."""
+    from kernbench_core.runs.bench_run import configure, tell_warnings
+    from kernbench_core.topology.compilation import compile_topology
+
+    graph = compile_topology(configure(shell.plugins, topology, components, sets), shell.plugins.components)
+    tell_warnings(graph)
+    found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
+    if found is None:
+        raise UsageError(f"--dram must have a topology with a node of kind hbm_ctrl, not {topology!r}; name another.")
+    return found
+
+
+def _number(option: str, text: str, dimension: str, *, positive: bool = False) -> Any:
+    from kernbench_core.units import parse_quantity
+
+    value: object = text
+    if dimension in ("float", "int"):
+        try:
+            value = float(text)
+        except ValueError:
+            raise UsageError(f"{option} must be a number, not {text!r}.") from None
+    try:
+        return parse_quantity(value, dimension, positive=positive)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None
+
+
+def _whole(option: str, text: str, least: int, most: int) -> int:
+    stripped = text.strip()
+    if not stripped.isdecimal() or not least <= int(stripped) <= most:
+        raise UsageError(f"{option} must be an integer from {least} to {most}, not {text!r}.")
+    return int(stripped)
+
+
+def _share(text: str) -> float:
+    value = float(_number("--load", text.strip(), "float"))
+    if not 0.0 < value <= 10.0:
+        raise UsageError(f"--load must be parts of the peak above 0 and at most 10, such as 0.2,0.5,0.8, not {text!r}.")
+    return value
+
+
+def _json(
+    topology: str, node: Node, probe: DramProbe, case: DramCase, points: list[DramPoint], form: ClosedForm | None
+) -> str:
+    import attrs
+
+    from kernbench_core.runs.result import json_text
+
+    found = {
+        "schema": "kernbench.probe-dram/1",
+        "topology": topology,
+        "controller": node.id,
+        "impl": node.impl,
+        **attrs.asdict(case),
+        "peak": probe.peak(case),
+        "points": [attrs.asdict(point) for point in points],
+        "closed_form": None if form is None else {**attrs.asdict(form), "deviation": _deviation(points, form)},
+    }
+    return json_text(found)
+
+
+def _deviation(points: list[DramPoint], form: ClosedForm) -> float | None:
+    """Return how far the best point of a closed loop is from the closed form, as a fraction of it."""
+    if points[0].offered is not None:
+        return None
+    return max(point.share for point in points) / form.share - 1
+
+
+def _print(
+    topology: str, node: Node, probe: DramProbe, case: DramCase, points: list[DramPoint], form: ClosedForm | None
+) -> None:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from kernbench_core.runs.text_report import make_console, show
+    from kernbench_core.units import format_bandwidth, format_bytes
+
+    console = make_console(sys.stdout)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    titles = ["outstanding" if points[0].offered is None else "offered", "GB/s", "% of peak", "mean", "p50", "p99"]
+    rows = any(point.hit_rate is not None for point in points)
+    for column in titles + (["row hits"] if rows else []):
+        table.add_column(column, justify="right")
+    for point in points:
+        at = str(point.outstanding) if point.offered is None else f"{point.offered:.1f}"
+        latencies = [f"{ns:.1f} ns" for ns in (point.mean_ns, point.p50_ns, point.p99_ns)]
+        hits = [f"{point.hit_rate:.1%}"] if rows and point.hit_rate is not None else []
+        table.add_row(at, f"{point.achieved:.1f}", f"{point.share:.1%}", *latencies, *hits)
+    stride = f" every {format_bytes(case.stride)}" if case.pattern == "stride" else ""
+    mix = {1.0: "reads", 0.0: "writes"}.get(case.read_ratio, f"requests, {case.read_ratio:.0%} reads,")
+    title = Text.assemble(
+        (node.impl, "bold"),
+        f" at {node.id} of {topology}: {case.requests:,} {case.pattern} {mix} of {format_bytes(case.chunk)}{stride}; "
+        f"peak {format_bandwidth(probe.peak(case))}",
+    )
+    show(Group(title, Text(), table, Text(), Text(_verdict(points, form))), console)
+
+
+def _verdict(points: list[DramPoint], form: ClosedForm | None) -> str:
+    if form is None:
+        return "latencies are of reads; closed form: none for a mix of reads and writes"
+    told = f"closed form: {form.share:.1%} of peak ({form.rule})"
+    if points[0].offered is not None:
+        return told
+    best = max(point.share for point in points)
+    return f"{told}; simulated {best:.1%}, {best / form.share - 1:+.1%}"

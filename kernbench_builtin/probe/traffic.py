@@ -1,0 +1,306 @@
+"""Drive a stand-alone mesh with synthetic traffic, and measure latency, throughput and the use of every wire.
+
+In each clock cycle each node starts a packet with probability load / flits per packet (Bernoulli), whatever became of
+those before, so sources queue without limit. A packet's latency runs from the cycle that makes it to the arrival of
+its last byte behind the destination's interface. What is made during warm-up only fills the mesh; what is made in the
+measured window is measured, however late it arrives; traffic goes on until all of it has, or the drain is over.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
+from kernbench_core.component import ComponentBase
+from kernbench_core.context import RunContext
+from kernbench_core.engine.faults import component_error
+from kernbench_core.engine.machine import ComponentClasses, build_machine
+from kernbench_core.environment import Environment
+from kernbench_core.errors import KernbenchError
+from kernbench_core.host.timing import NotModelled, not_modelled
+from kernbench_core.messages import MsgBase
+from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.topology import naming
+from kernbench_core.topology.mesh import Mesh
+from kernbench_core.topology.routing import PathRouter
+from kernbench_core.units import GRID_NS, grid_ceil
+from kernbench_core.wire import Wire
+
+EdgeId: TypeAlias = tuple[str, str]
+
+NEAR = 0.8
+"""Share of the ceiling above which a network with finite buffers would behave otherwise than this one."""
+_BLOCK = 256
+_BATCHES = 10
+#: Student's t for 95 % of both sides and one degree of freedom less than batches.
+_STUDENT = 2.262157
+_ROUTES = 2**17
+
+
+@frozen
+class Window:
+    """How long a measurement takes, in cycles; `drain` is the most that is waited for measured packets after it."""
+
+    warm_up: int = 1000
+    measured: int = 10000
+    drain: int = 11000
+
+
+@frozen
+class WireUse:
+    """How busy a wire was in the measured window: the share of its time, and of its time that was expected."""
+
+    edge: EdgeId
+    utilisation: float
+    expected: float
+
+
+@frozen
+class LoadPoint:
+    """What was measured at one load. Rates are flits per node and cycle, latencies cycles, shares from 0 to 1.
+
+    `offered` is what sources really made in the window. `accepted` is what arrived in it, over all nodes. `sustained`
+    is the load at which the flows across the wires that set the ceiling get through: their use times the ceiling.
+    `queued` is the part of the mean latency that is waiting, at sources and in routers; `mean_ci95` is half the
+    width of the mean's 95 % confidence interval. Latencies are None when no measured packet arrived.
+    """
+
+    load: float
+    state: str
+    offered: float
+    accepted: float
+    sustained: float
+    mean: float | None
+    mean_ci95: float | None
+    p50: float | None
+    p99: float | None
+    longest: float | None
+    queued: float | None
+    hops: float | None
+    packets: int
+    unfinished: int
+    busiest: WireUse
+    wires: tuple[WireUse, ...]
+    events: int
+    not_modelled: tuple[NotModelled, ...]
+
+
+class Packet(MsgBase):
+    """Carry `nbytes` from one interface to another, and be measured at the end of its path."""
+
+    __slots__ = ("meter",)
+
+    def __init__(self, nbytes: int, path: tuple[str, ...], meter: Meter) -> None:
+        super().__init__(nbytes, path)
+        self.meter = meter
+
+    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+        """Be measured; no answer goes back."""
+        self.meter.note(self)
+
+
+class Meter:
+    """Collect what arrives: of packets born from `begin` to `end` (ns) everything, of others only when."""
+
+    def __init__(self, begin: float, end: float) -> None:
+        self.begin = begin
+        self.end = end
+        self.arrived_in_window = 0
+        self.latencies = array("d")
+        self.queueing = 0.0
+        self.hops = 0
+
+    def note(self, packet: Packet) -> None:
+        """Take note of a packet whose head is at its destination, and whose tail will be at a known time."""
+        if self.begin <= packet.tail < self.end:
+            self.arrived_in_window += packet.nbytes
+        if self.begin <= packet.born < self.end:
+            self.latencies.append(packet.tail - packet.born)
+            self.queueing += packet.queueing
+            self.hops += len(packet.path) - 3
+
+
+@frozen
+class Traffic:
+    """A mesh, what flows over it, and how it is measured. `flits` is the size of every packet."""
+
+    mesh: Mesh
+    pattern: Pattern
+    flits: int = 1
+    window: Window = Window()
+    seed: int = 0
+
+    def expected(self) -> dict[EdgeId, float]:
+        """Return for each wire the share of its time that it is busy, per unit of load (flits/node/cycle)."""
+        flit = self.mesh.flit_bytes
+        edges, cycle = self.mesh.graph.edges, self.mesh.cycle_ns
+        shares = wire_shares(self.mesh, self.pattern)
+        return {edge: share * flit / edges[edge].bandwidth / cycle for edge, share in shares.items()}
+
+    def ceiling(self) -> tuple[float, EdgeId]:
+        """Return the load at which the first wire is always busy, and which wire: what no router can exceed.
+
+        Of equally busy wires it is the first between routers by name, then the first of the others.
+        """
+        return ceiling_of(self.expected())
+
+    def measure(self, load: float, components: ComponentClasses) -> LoadPoint:
+        """Simulate one load in flits/node/cycle, above 0, at most 1, from an empty mesh; same input, same result.
+
+        Raises:
+            ComponentError: a model raised or broke its contract.
+        """
+        return _Run(self, load, components).measured()
+
+
+def ceiling_of(expected: dict[EdgeId, float]) -> tuple[float, EdgeId]:
+    """Return the ceiling that expected uses per unit of load imply, and the wire that sets it."""
+    most = max(expected.values())
+    first = min((edge for edge, use in expected.items() if use >= most * (1 - 1e-9)), key=_links_first)
+    return 1.0 / most, first
+
+
+def _links_first(edge: EdgeId) -> tuple[bool, tuple[int, int], tuple[int, int]]:
+    """Order wires: those between routers first, by row and column of their ends."""
+    source, destination = (naming.mesh_cell(node) for node in edge)
+    return source == destination, source, destination
+
+
+class _Run:
+    """One simulation of one load."""
+
+    def __init__(self, traffic: Traffic, load: float, components: ComponentClasses) -> None:
+        self.traffic = traffic
+        self.load = load
+        self.env = Environment()
+        self.ctx = RunContext(self.env, traffic.mesh.graph, data=False, seed=traffic.seed)
+        self.ctx.router = PathRouter(traffic.mesh.graph)
+        build_machine(self.ctx, components)
+        window = traffic.window
+        self.meter = Meter(self._time(window.warm_up), self._time(window.warm_up + window.measured))
+        self._random = np.random.default_rng(traffic.seed)
+        self._nbytes = traffic.flits * traffic.mesh.flit_bytes
+        self._routes: dict[int, tuple[str, ...]] = {}
+        interfaces = [traffic.mesh.route(place, place)[0] for place in range(traffic.mesh.places)]
+        self._entries = [self.ctx.components[name].arrive for name in interfaces]
+        self._made = 0
+
+    def measured(self) -> LoadPoint:
+        """Run warm-up, measured window and drain."""
+        window = self.traffic.window
+        begin, end = window.warm_up, window.warm_up + window.measured
+        self._drive(0, begin)
+        before, made_before = self._busy(begin), self._made
+        self._drive(begin, end)
+        after, made = self._busy(end), self._made - made_before
+        for start in range(end, end + window.drain, _BLOCK):
+            if len(self.meter.latencies) == made:
+                break
+            self._drive(start, min(start + _BLOCK, end + window.drain))
+        length = self.meter.end - self.meter.begin
+        return self._point(made, {edge: (after[edge] - before[edge]) / length for edge in after})
+
+    def _drive(self, begin: int, end: int) -> None:
+        """Make the packets of the cycles from `begin` to before `end`, and simulate to the end of the last."""
+        for start in range(begin, end, _BLOCK):
+            stop = min(start + _BLOCK, end)
+            self._make(start, stop - start)
+            try:
+                self.env.advance(2**62, self._time(stop) - GRID_NS)
+            except (KernbenchError, *INTERRUPTS):
+                raise
+            except BaseException as error:
+                raise component_error(self.ctx, error) from error
+
+    def _make(self, start: int, cycles: int) -> None:
+        places, routes, inject = self.traffic.mesh.places, self._routes, self.env.inject
+        coins = self._random.random((cycles, places)) < self.load / self.traffic.flits
+        when, sources = np.nonzero(coins)
+        goals = self.traffic.pattern.draw(self._random, sources)
+        self._made += len(sources)
+        meter, nbytes, entries = self.meter, self._nbytes, self._entries
+        times = [self._time(start + cycle) for cycle in range(cycles)]
+        for cycle, source, goal in zip(when.tolist(), sources.tolist(), goals.tolist(), strict=True):
+            path = routes.get(source * places + goal)
+            if path is None:
+                path = self.traffic.mesh.route(source, goal)
+                if len(routes) < _ROUTES:
+                    routes[source * places + goal] = path
+            inject(Packet(nbytes, path, meter), entries[source], times[cycle])
+
+    def _time(self, cycle: int) -> float:
+        return grid_ceil(cycle * self.traffic.mesh.cycle_ns)
+
+    def _busy(self, cycle: int) -> dict[EdgeId, float]:
+        """Return how long each wire has been busy up to a cycle, in ns: what it is booked for later is not yet."""
+        now = self._time(cycle)
+        return {edge: self._wire(edge).busy_by(now) for edge in self.traffic.mesh.graph.edges}
+
+    def _wire(self, edge: EdgeId) -> Wire:
+        return self.ctx.components[edge[0]].out_ports[edge[1]]
+
+    def _point(self, made: int, uses: dict[EdgeId, float]) -> LoadPoint:
+        traffic, meter = self.traffic, self.meter
+        expected = traffic.expected()
+        ceiling, _ = ceiling_of(expected)
+        tight = [min(1.0, uses[edge]) for edge, use in expected.items() if use * ceiling > 1 - 1e-9]
+        wires = tuple(WireUse(edge, min(1.0, use), expected[edge] * self.load) for edge, use in uses.items())
+        cycle, slots = traffic.mesh.cycle_ns, traffic.mesh.places * traffic.window.measured
+        count = len(meter.latencies)
+        arrived = np.frombuffer(meter.latencies, dtype=np.float64) / cycle if count else None
+        cycles = None if arrived is None else np.sort(arrived)
+        unfinished = made - count
+        return LoadPoint(
+            load=self.load,
+            state=state_of(self.load, ceiling, unfinished),
+            offered=made * traffic.flits / slots,
+            accepted=meter.arrived_in_window / traffic.mesh.flit_bytes / slots,
+            sustained=sum(tight) / len(tight) * ceiling,
+            mean=None if cycles is None else float(cycles.mean()),
+            mean_ci95=None if arrived is None else half_width(arrived),
+            p50=None if cycles is None else rank(cycles, 0.50),
+            p99=None if cycles is None else rank(cycles, 0.99),
+            longest=None if cycles is None else float(cycles[-1]),
+            queued=meter.queueing / count / cycle if count else None,
+            hops=meter.hops / count if count else None,
+            packets=made,
+            unfinished=unfinished,
+            busiest=max(wires, key=lambda use: (use.utilisation, not _links_first(use.edge)[0])),
+            wires=wires,
+            events=self.env.events,
+            not_modelled=not_modelled(self.ctx.components.values()),
+        )
+
+
+def state_of(load: float, ceiling: float, unfinished: int) -> str:
+    """Say how far a load can be trusted: `stable`, `near` the ceiling, or `saturated` (queues grow without end)."""
+    if load >= ceiling * (1 - 1e-9) or unfinished:
+        return "saturated"
+    return "near" if load > NEAR * ceiling * (1 + 1e-9) else "stable"
+
+
+def rank(ordered: np.ndarray, share: float) -> float:
+    """Return the smallest of sorted values that at least this share of them does not exceed (nearest rank)."""
+    return float(ordered[max(0, int(np.ceil(share * len(ordered) - 1e-9)) - 1)])
+
+
+def half_width(values: np.ndarray) -> float | None:
+    """Return half the width of the 95 % confidence interval of the mean, from the means of ten batches in order.
+
+    None for fewer than a hundred values. Batches make up for that latencies one after another are alike.
+    """
+    if len(values) < 100:
+        return None
+    means = [float(batch.mean()) for batch in np.array_split(values, _BATCHES)]
+    return float(_STUDENT * np.std(means, ddof=1) / math.sqrt(_BATCHES))
+
+
+def links(uses: Iterable[WireUse]) -> list[WireUse]:
+    """Return the wires between routers, without those of interfaces."""
+    return [use for use in uses if not _links_first(use.edge)[0]]

@@ -1,0 +1,174 @@
+"""The part of `kernbench probe` that drives a mesh with synthetic traffic: load against latency and throughput."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import rich_click as click
+from click.core import ParameterSource
+
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.process.terminal import shown
+
+if TYPE_CHECKING:
+    from kernbench_builtin.probe.traffic import Traffic
+    from kernbench_core.topology.mesh import Mesh
+
+FLAG = "--traffic"
+#: The preset that --traffic drives when no topology is named.
+DEFAULT_TOPOLOGY = "mesh"
+#: The loads of a curve that nobody asked for otherwise, in parts of the ceiling.
+DEFAULT_SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
+_MOST_LOADS = 200
+
+OPTIONS: tuple[click.Option, ...] = (
+    click.Option(
+        ["--traffic"],
+        metavar="PATTERN",
+        help="Drive a stand-alone mesh (default: the preset mesh) with uniform, transpose, bitcomp, tornado, neighbor "
+        "or hotspot traffic.",
+    ),
+    click.Option(
+        ["--load"],
+        metavar="LOADS",
+        help="Offered flits/node/cycle: 0.2, 0.1,0.3 or FROM:TO:STEP. [default: parts of the ceiling]",
+    ),
+    click.Option(
+        ["--packet"], metavar="SIZE", default="1", show_default=True, help="Size of a packet in flits, or as '128 B'."
+    ),
+    click.Option(["--hotspot"], metavar="rRcC,...", help="Hot routers. [default: the one in the middle]"),
+    click.Option(["--hotspot-share"], metavar="SHARE", help="Part of the packets that goes there. [default: 0.1]"),
+    click.Option(["--warmup"], metavar="CYCLES", default="1000", show_default=True, help="Cycles before measuring."),
+    click.Option(["--measure"], metavar="CYCLES", default="10000", show_default=True, help="Cycles that are measured."),
+    click.Option(["--drain"], metavar="CYCLES", help="Most cycles after it. [default: warm-up and measured cycles]"),
+    click.Option(["--seed"], metavar="N", default="0", show_default=True, help="Seed of the random traffic."),
+)
+
+
+def run(
+    shell: Shell,
+    topology: str,
+    components: str | None,
+    sets: tuple[str, ...],
+    as_json: bool,
+    *,
+    traffic: str,
+    load: str | None,
+    packet: str,
+    hotspot: str | None,
+    hotspot_share: str | None,
+    warmup: str,
+    measure: str,
+    drain: str | None,
+    seed: str,
+) -> int:
+    """Measure every load that was asked for, and print a table or one JSON object."""
+    from kernbench_builtin.probe.traffic import Traffic, Window
+    from kernbench_builtin.probe.traffic_patterns import make_pattern
+    from kernbench_builtin.probe.traffic_view import Report
+
+    context = click.get_current_context(silent=True)
+    if context is not None and context.get_parameter_source("topology") is ParameterSource.DEFAULT:
+        topology = DEFAULT_TOPOLOGY
+    mesh = _mesh(shell, topology, components, sets)
+    share = None if hotspot_share is None else _number("--hotspot-share", hotspot_share, "a number")
+    hot = [name.strip() for name in hotspot.split(",")] if hotspot is not None else []
+    pattern = make_pattern(traffic, mesh, hot, share)
+    warm, measured = _cycles("--warmup", warmup, 0), _cycles("--measure", measure, 1)
+    window = Window(warm, measured, warm + measured if drain is None else _cycles("--drain", drain, 0))
+    driven = Traffic(
+        mesh, pattern, packet_flits(packet, mesh.flit_bytes), window, _cycles("--seed", seed, 0, "integer")
+    )
+    wanted = default_loads(driven) if load is None else parse_loads(load)
+    report = Report(topology, traffic, driven)
+    if not as_json:
+        click.echo(shown("\n".join(report.heading())))
+    for value in wanted:
+        report.points.append(driven.measure(value, shell.plugins.components))
+        if not as_json:
+            click.echo(shown(report.row(report.points[-1])))
+    click.echo(report.json() if as_json else shown("\n".join(report.ending())))
+    return 0
+
+
+def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Mesh:
+    from kernbench_core.runs.bench_run import configure, tell_warnings
+    from kernbench_core.topology.compilation import compile_topology
+    from kernbench_core.topology.mesh import compile_mesh, is_mesh
+
+    config = configure(shell.plugins, topology, components, sets)
+    if not is_mesh(config):
+        compile_topology(config, shell.plugins.components)
+        raise UsageError(
+            f"--traffic must have a topology with a section 'mesh', a mesh on its own, not {topology!r}; leave "
+            f"--topology out for the preset {DEFAULT_TOPOLOGY!r}, or write 'base: {DEFAULT_TOPOLOGY}' and your figures "
+            "in a file."
+        )
+    mesh = compile_mesh(config, shell.plugins.components)
+    tell_warnings(mesh.graph)
+    return mesh
+
+
+def parse_loads(text: str) -> tuple[float, ...]:
+    """Read loads: numbers separated by commas, each of which may be a range FROM:TO:STEP, its end included."""
+    loads: list[float] = []
+    for part in text.split(","):
+        numbers = [_number("--load", number, "numbers or ranges FROM:TO:STEP, such as 0.1,0.2 or 0.05:0.45:0.05", text)
+                   for number in part.split(":")]  # fmt: skip
+        if len(numbers) == 1:
+            loads += numbers
+        elif len(numbers) == 3 and numbers[2] > 0 and numbers[0] <= numbers[1]:
+            first, last, step = numbers
+            steps = int((last - first) / step + 1e-9)
+            if steps >= _MOST_LOADS:
+                raise UsageError(f"--load must give at most {_MOST_LOADS} loads, not {steps + 1}; take larger steps.")
+            loads += [round(first + i * step, 12) for i in range(steps + 1)]
+        else:
+            raise UsageError(f"--load must have ranges FROM:TO:STEP that go up, not {part!r}.")
+    for load in loads:
+        if not 0.0 < load <= 1.0:
+            raise UsageError(
+                f"--load must be above 0 and at most 1 flit per node and cycle, the capacity of a link, not {load:g}."
+            )
+    return tuple(loads)
+
+
+def default_loads(traffic: Traffic) -> tuple[float, ...]:
+    """Return loads up to a little below the ceiling, rounded down to four digits after the point."""
+    ceiling = min(1.0, traffic.ceiling()[0])
+    return tuple(max(1, int(share * ceiling * 10**4 + 1e-6)) / 10**4 for share in DEFAULT_SHARES)
+
+
+def packet_flits(text: str, flit_bytes: int) -> int:
+    """Read the size of a packet: a number of flits, or bytes with a unit, and return flits."""
+    from kernbench_core.units import parse_quantity
+
+    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:flits?)?\s*", text)
+    if match is not None and int(match[1]) > 0:
+        return int(match[1])
+    try:
+        size = int(parse_quantity(text, "size", positive=True))
+    except ValueError:
+        raise UsageError(f"--packet must be a number of flits or a size, such as 4 or '128 B', not {text!r}.") from None
+    if size % flit_bytes:
+        raise UsageError(f"--packet must be a multiple of a flit of {flit_bytes} B, not {text!r}.")
+    return size // flit_bytes
+
+
+def _number(option: str, text: str, must: str, whole: str | None = None) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if number != number or abs(number) == float("inf"):
+        raise UsageError(f"{option} must be {must}, not {(text if whole is None else whole)!r}.")
+    return number
+
+
+def _cycles(option: str, text: str, least: int, what: str = "number of cycles") -> int:
+    if not re.fullmatch(r"\s*\d{1,12}\s*", text) or int(text) < least:
+        article = "an" if what[0] in "aeiou" else "a"
+        raise UsageError(f"{option} must be {article} {what} of at least {least}, not {text!r}.")
+    return int(text)

@@ -1,0 +1,374 @@
+"""`kernbench ccl check` and `kernbench ccl new`: prove an algorithm, and begin a new one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.process.terminal import shown
+from kernbench_core.runs.progress import ProgressDisplay
+from kernbench_core.spelling import spell_numbers
+
+if TYPE_CHECKING:
+    from kernbench_ccl.contract import Algorithm
+    from kernbench_ccl.prove.check import Checked, Ranks
+    from kernbench_ccl.prove.proof import Fault
+
+_EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
+"""The exit code for the kind of the first fault."""
+
+_FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "endless": "NO END", "raised": "AN ERROR"}
+"""What a row says of a kind of fault."""
+
+_MOST_TOLD = 3
+"""Faults that are told in full; --json has all of them."""
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """Numbers and ranges of numbers of at least 1: `2-17`, `2,4,8`."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the numbers, each once, in their order; raise UsageError naming the option."""
+        if isinstance(value, tuple):
+            return value
+        found: dict[int, None] = {}
+        try:
+            for part in str(value).split(","):
+                low, dash, high = part.partition("-")
+                chosen = range(int(low), int(high if dash else low) + 1)
+                if not chosen or chosen[0] < 1:
+                    raise ValueError
+                found.update(dict.fromkeys(chosen))
+        except ValueError:
+            option = param.opts[0] if param is not None else "the option"
+            raise UsageError(
+                f"option {option} must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
+                f"{value!r}."
+            ) from None
+        return tuple(found)
+
+
+class AtLeastOne(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """An integer of at least 1."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; raise UsageError naming the option."""
+        if not re.fullmatch(r"0*[1-9]\d{0,17}", str(value)):
+            option = param.opts[0] if param is not None else "the option"
+            raise UsageError(f"option {option} must be an integer of at least 1, not {value!r}.")
+        return int(value)
+
+
+def _seconds(context: click.Context, option: click.Parameter, text: str) -> float:
+    """Read a time with its unit, in s; raise UsageError naming the option."""
+    from kernbench_core.units import parse_quantity
+
+    try:
+        return float(parse_quantity(text, "time", positive=True)) * 1e-9
+    except ValueError:
+        raise UsageError(
+            f"option {option.opts[0]} must be a positive time with its unit, as '60 s', not {text!r}."
+        ) from None
+
+
+class _Display(ProgressDisplay):
+    """The live line of a check: what is proved, and how far that is."""
+
+    def cells(self) -> tuple[str, ...]:
+        """Return nothing: the title says it all."""
+        return ()
+
+
+@click.command("check")
+@click.argument("algo", metavar="ALGO")
+@click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
+@click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all it supports.")
+@click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
+@click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
+@click.option(
+    "--timeout", metavar="T", default="60 s", show_default=True, callback=_seconds, help="Most wall time of a case."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=AtLeastOne(), default="2", show_default=True, help="Processes that prove."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.pass_obj
+def check(
+    shell: Shell, /, algo: str, networks: tuple[str, ...], as_json: bool, jobs: int, quiet: bool, **options: Any
+) -> int:
+    """Prove ALGO without timing it: its own kernel is run on symbolic data.
+
+    ALGO is a registered name (ccl.ring_all_reduce), a method (ring: of every collective), the path of a .py file, or
+    all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
+    1: wrong; 4: a wait cycle; 5: a kernel without end; 6: the kernel raised.
+    """
+    from kernbench_ccl.algorithm_file import open_algorithms, open_every
+    from kernbench_ccl.prove.check import Wanted
+    from kernbench_ccl.prove.check_pool import check_all
+
+    registry = shell.plugins.algorithms
+    algorithms, broken = open_every(registry) if algo == "all" else (open_algorithms(registry, algo), {})
+    pes = options["pes"]
+    if pes is not None and len(pes) != 1:
+        raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
+    n_pe = None if pes is None else pes[0]
+    wanted = Wanted(options["ranks"], networks or None, n_pe, options["counts"], options["timeout"])
+    _check_networks(algorithms, networks)
+    found: list[Checked] = []
+    began = time.perf_counter()
+    with _Display("beginning", enabled=not quiet) as display:
+
+        def tell(what: str) -> None:
+            display.title = what
+
+        for algorithm, rows in check_all(algorithms, wanted, jobs, tell):
+            found += rows
+            if rows and not as_json:
+                _say(_title(algorithm), *_laid_out(rows))
+    _require_some(found)
+    if as_json:
+        click.echo(json.dumps(_as_json(found, broken), indent=2, ensure_ascii=False))
+    else:
+        _say(*_verdict(found, broken), *_summary(found, time.perf_counter() - began, len(broken)))
+    first = next((_EXIT[fault.kind] for checked in found for fault in checked.faults), 0)
+    return first or (_EXIT["raised"] if broken else 0)
+
+
+def _check_networks(algorithms: Sequence[Algorithm], networks: Iterable[str]) -> None:
+    """Raise UsageError for a network that none of the algorithms supports."""
+    known = list(dict.fromkeys(name for algorithm in algorithms for name in algorithm.topologies))
+    for name in networks:
+        if name not in known:
+            raise UsageError(f"option --topology must be one of {', '.join(known)}, not {name!r}; choose one of these.")
+
+
+def _require_some(found: Sequence[Checked]) -> None:
+    """Raise UsageError when nothing was tried, with the reason of the last refusal."""
+    if any(ranks.refusal is None for checked in found for ranks in checked.ranks):
+        return
+    why = [ranks.refusal for checked in found for ranks in checked.ranks if ranks.refusal]
+    raise UsageError(f"option --ranks must have a number of ranks that the algorithm does; {why[-1] if why else ''}")
+
+
+def _title(algorithm: Algorithm) -> str:
+    is_file = algorithm.name.endswith(".py")
+    called = Path(algorithm.name).name if is_file else algorithm.name
+    name, sentence = f"{called} ({algorithm.collective})", algorithm.sentence
+    if is_file:
+        sentence = sentence.removeprefix(f"{Path(called).stem}: ")
+    return textwrap.shorten(f"{name}: {sentence}" if sentence else name, _width(), placeholder=" …")
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        click.echo(shown(line))
+    sys.stdout.flush()
+
+
+def _laid_out(rows: Sequence[Checked]) -> list[str]:
+    """Lay out what was found of an algorithm; networks on which nothing was tried are named in one line."""
+    left_out = [row for row in rows if not any(ranks.tried for ranks in row.ranks)]
+    lines = [line for alike in _grouped(row for row in rows if row not in left_out) for line in _rows(*alike)]
+    return lines + (_wrapped(f"not tried on {', '.join(row.network for row in left_out)}", "  ") if left_out else [])
+
+
+def _grouped(rows: Iterable[Checked]) -> list[list[Checked]]:
+    """Put to each network those on which the same runs prove the same, or on which the same is refused."""
+    groups: list[list[Checked]] = []
+    for checked in rows:
+        done = [ranks for ranks in checked.ranks if ranks.refusal is None]
+        homes = {ranks.alike for ranks in done}
+        same = (group for group in groups if _outcome(group[0]) == _outcome(checked))
+        home = next((group for group in same if not done or homes == {group[0].network}), None)
+        if home is not None:
+            home.append(checked)
+        else:
+            groups.append([checked])
+    return groups
+
+
+def _outcome(checked: Checked) -> list[tuple[int, str | None]]:
+    return [(ranks.world, ranks.refusal) for ranks in checked.ranks]
+
+
+def _rows(checked: Checked, *alike: Checked) -> list[str]:
+    """Lay out what was found on one network, and name those on which it is the same."""
+    done = [ranks for ranks in checked.ranks if ranks.refusal is None]
+    good = [ranks.world for ranks in done if not ranks.faults]
+    bad = [ranks.world for ranks in done if ranks.faults]
+    steps = max((r.steps for r in done), default=0)
+    slots = max((r.slots for r in done if not r.faults), default=0)
+    lines = [
+        f"  {checked.network:<15} {'proved ' + spell_numbers(good) if good else '-':<14} "
+        f"{_count(sum(r.cases for r in done), 'case'):>9} {sum(r.messages for r in done):>9,} messages "
+        f"{steps:>3} steps {_wall(checked.wall_s):>7}"
+    ]
+    if alike:
+        names = ", ".join(other.network for other in alike)
+        lines += _wrapped(f"alike on {names}: it never asks which" if done else f"alike on {names}", "    ")
+    if slots > 1:
+        lines.append(f"    queues must have {slots} slots at least")
+    if bad:
+        kinds = dict.fromkeys(ranks.faults[0].kind for ranks in done if ranks.faults)
+        lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell_numbers(bad)} ranks")
+    refused: dict[str, list[Ranks]] = {}
+    for ranks in checked.ranks:
+        if ranks.refusal is not None:
+            refused.setdefault(_general(ranks), []).append(ranks)
+    for why, those in refused.items():
+        what, worlds = "refused" if those[0].tried else "not tried", spell_numbers([ranks.world for ranks in those])
+        if len(those) == 1 or why == those[0].refusal:
+            lines += _wrapped(f"{what} {worlds}: {those[0].refusal}", "    ")
+        else:
+            lines += _wrapped(f"{what} N = {worlds}: {why}", "    ")
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _general(ranks: Ranks) -> str:
+    """Return a refusal with the number of ranks left out, so that those of several numbers are told once."""
+    words = (ranks.refusal or "").split(" ")
+    number = str(ranks.world)
+    return " ".join(word.replace(number, "N") if word.strip(".,;:") == number else word for word in words)
+
+
+def _wall(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:
+    faults = [fault for checked in found for fault in checked.faults]
+    unusable = [line for name, text in broken.items() for line in ("", *_wrapped(f"cannot be used: {name}", ""),
+                *_wrapped(text, "  "))]  # fmt: skip
+    if not faults and unusable:
+        return [*unusable[1:], "", "proved, but for these: every rank ends with every contribution once, and nobody "
+                "waits for ever"]  # fmt: skip
+    if not faults:
+        return ["proved: every rank ends with every contribution once, and nobody waits for ever"]
+    different = list({(fault.kind, fault.lines): fault for fault in reversed(faults)}.values())[::-1]
+    lines = []
+    for fault in different[:_MOST_TOLD]:
+        lines += _told(fault)
+    more = len(faults) - len(different[:_MOST_TOLD])
+    if more:
+        lines += ["", f"and {more} more {'faults' if more > 1 else 'fault'}; --json lists all"]
+    return lines + unusable
+
+
+def _summary(found: Sequence[Checked], wall_s: float, broken: int) -> list[str]:
+    """Say how much was proved, where it was more than one algorithm."""
+    names = list(dict.fromkeys(checked.algorithm for checked in found))
+    if len(names) < 2:
+        return []
+    done = [ranks for checked in found for ranks in checked.ranks if ranks.refusal is None]
+    bad = {checked.algorithm for checked in found if checked.faults}
+    right = f", {len(names) - len(bad):,} of them right" if bad or broken else ""
+    cases, runs = sum(ranks.cases for ranks in done), sum(ranks.runs for ranks in done)
+    told = f"{_count(len(names) + broken, 'algorithm')}{right}: {_count(cases, 'case')} by {_count(runs, 'run')}"
+    return [*([""] if bad else []), f"{told} in {_wall(wall_s)}"]
+
+
+def _told(fault: Fault) -> list[str]:
+    """Lay out one fault: the case, then the sentence."""
+    here = f"{Path.cwd()}/"
+    return ["", *_wrapped(f"{fault.kind}: {fault.case}", ""), *_wrapped(fault.sentence.replace(here, ""), "  ")]
+
+
+def _width() -> int:
+    """Return how wide a line may be."""
+    return min(max(shutil.get_terminal_size((80, 24)).columns, 60), 120)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, _width(), initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _as_json(found: Sequence[Checked], broken: Mapping[str, str]) -> dict[str, Any]:
+    """Return plain JSON types."""
+    return {
+        "schema": "kernbench.ccl.check/1",
+        "proved": not broken and not any(checked.faults for checked in found),
+        "broken": dict(broken),
+        "topologies": [
+            {
+                "algorithm": checked.algorithm,
+                "collective": checked.collective,
+                "topology": checked.network,
+                "wall_s": checked.wall_s,
+                "ranks": [_ranks_json(ranks) for ranks in checked.ranks],
+            }
+            for checked in found
+        ],
+    }
+
+
+def _ranks_json(ranks: Ranks) -> dict[str, Any]:
+    return {
+        "ranks": ranks.world,
+        "proved": ranks.proved,
+        "tried": ranks.tried,
+        "refusal": ranks.refusal,
+        "cases": ranks.cases,
+        "messages": ranks.messages,
+        "steps": ranks.steps,
+        "slots": ranks.slots,
+        "runs": ranks.runs,
+        "alike": ranks.alike,
+        "wall_s": ranks.wall_s,
+        "faults": [
+            {
+                "kind": fault.kind,
+                "case": str(fault.case),
+                "rank": fault.rank,
+                "pe": fault.pe,
+                "step": fault.step,
+                "elements": None if fault.start is None else [fault.start, fault.end],
+                "lines": fault.lines,
+                "sentence": fault.sentence,
+            }
+            for fault in ranks.faults
+        ],
+    }
+
+
+@click.command("new")
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--collective", metavar="NAME", default="all_reduce", show_default=True, help="The collective that it does."
+)
+@click.pass_obj
+def new(shell: Shell, /, name: str, collective: str) -> int:
+    """Write NAME.py, an algorithm that is right and short: a place to begin. It never overwrites a file."""
+    from kernbench_ccl.cli import collective_named
+    from kernbench_ccl.cli.scaffold import next_steps, write_algorithm
+
+    collective = collective_named(collective)
+    path = write_algorithm(name, collective)
+    _say(f"wrote {path}: {collective}, right for any number of ranks on any network", "", *next_steps(path, collective))
+    return 0
+
+
+COMMANDS = (check, new)
+"""What the group `kernbench ccl` takes from here."""

@@ -1,0 +1,119 @@
+"""`kernbench ccl list`: which collective algorithms there are, what they do, and for whom."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict, frozen
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.process.terminal import shown
+from kernbench_core.topology.networks import NETWORKS
+
+if TYPE_CHECKING:
+    from kernbench_ccl.contract import Algorithm
+
+_OWN = "ccl."
+"""What the names of the algorithms begin with that come with kernbench."""
+
+SCHEMA = "kernbench.ccl.algorithms/1"
+
+
+@frozen
+class Listed:
+    """One algorithm. `ranks` are the numbers from 2 to 17 that it does on some network, `file` is its module's."""
+
+    name: str
+    method: str
+    collective: str
+    sentence: str
+    networks: tuple[str, ...]
+    ranks: tuple[int, ...]
+    contributors: tuple[str, ...]
+    provider: str
+    file: str
+
+
+@click.command("list")
+@click.argument("collective", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.pass_obj
+def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> int:
+    """List the algorithms, of one COLLECTIVE or of all: the networks and numbers of ranks that they do, a sentence."""
+    collective = {_folded(name): name for name in COLLECTIVES}.get(_folded(collective or ""), collective)
+    if collective is not None and collective not in COLLECTIVES:
+        hint = did_you_mean(collective, COLLECTIVES).partition(" Known: ")[0]
+        raise UsageError(f"collective must be one of {', '.join(COLLECTIVES)}, not {collective!r}.{hint}")
+    found = list(_listed(shell, collective))
+    if as_json:
+        listed = [asdict(each) for each in found]
+        click.echo(json.dumps({"schema": SCHEMA, "algorithms": listed}, indent=2, ensure_ascii=False))
+        return 0
+    width = min(max(shutil.get_terminal_size((80, 24)).columns, 60), 120)
+    for number, name in enumerate(dict.fromkeys(each.collective for each in found)):
+        click.echo(shown(("\n" if number else "") + name))
+        for line in _lines([each for each in found if each.collective == name], width):
+            click.echo(shown(line))
+    return 0
+
+
+def _folded(name: str) -> str:
+    """Return a name as nccl-tests spells it: alltoall."""
+    return name.replace("_", "").lower()
+
+
+def _listed(shell: Shell, wanted: str | None) -> Iterable[Listed]:
+    """Yield the algorithms in the order of their collectives, and warn of each that cannot be loaded."""
+    from kernbench_ccl.algorithm_file import open_every
+    from kernbench_ccl.algorithm_names import methods_of
+
+    registry = shell.plugins.algorithms
+    opened, broken = open_every(registry)
+    for sentence in broken.values():
+        shell.warn(sentence)
+    for collective in COLLECTIVES:
+        methods = {full: method for method, full in methods_of(registry, collective).items()}
+        for each in opened:
+            if each.collective == collective and wanted in (collective, None):
+                yield Listed(
+                    each.name, methods.get(each.name, each.name), collective, registry[each.name].sentence,
+                    tuple(each.topologies), _ranks(each), each.contributors, str(registry.provider(each.name)),
+                    each.file,
+                )  # fmt: skip
+
+
+def _ranks(algorithm: Algorithm) -> tuple[int, ...]:
+    from kernbench_ccl.prove.check import RANKS, network_of
+    from kernbench_core.topology.networks import NetworkFault
+
+    def does(network: str, world: int) -> bool:
+        try:
+            return algorithm.own_refusal(world, network_of(network, world)) is None
+        except NetworkFault:
+            return False
+
+    return tuple(world for world in RANKS if any(does(network, world) for network in algorithm.topologies))
+
+
+def _lines(algorithms: list[Listed], width: int) -> Iterable[str]:
+    """Yield a line for each algorithm: what calls it, and its sentence; what it does not do follows in brackets."""
+    wide = max(len(each.method) for each in algorithms)
+    for each in algorithms:
+        limits = [] if each.name.startswith(_OWN) else [f"by {each.provider}"]
+        if len(each.networks) < len(NETWORKS):
+            limits.append(f"on {', '.join(each.networks)}")
+        if each.ranks and len(each.ranks) < each.ranks[-1] - 1:
+            limits.append(f"for {', '.join(map(str, each.ranks))}, … ranks")
+        text = each.sentence + (f" [{'; '.join(limits)}]" if limits else "")
+        yield from textwrap.wrap(
+            text, width, initial_indent=f"  {each.method:<{wide}}  ", subsequent_indent=" " * (wide + 4),
+            break_on_hyphens=False,
+        )  # fmt: skip

@@ -1,0 +1,69 @@
+"""`kernbench ccl new`: write a new algorithm, one file that runs and is proved at once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from importlib import resources
+from pathlib import Path
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_core.errors import UsageError
+from kernbench_core.params import did_you_mean
+
+_PLACEHOLDER = "my_algorithm"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def algorithm_text(name: str, collective: str = "all_reduce") -> str:
+    """Return the text of a new algorithm; UsageError for a name or a collective that cannot be."""
+    if _NAME.fullmatch(name) is None or keyword.iskeyword(name):
+        raise UsageError(
+            f"the name of a new algorithm must be a Python name in lower-case letters, digits and '_', not {name!r}; "
+            "call it my_ring, say."
+        )
+    if collective not in COLLECTIVES:
+        raise UsageError(
+            f"option --collective must be one of {', '.join(COLLECTIVES)}, not {collective!r}."
+            f"{did_you_mean(collective, COLLECTIVES).partition(' Known: ')[0]}"
+        )
+    template = resources.files("kernbench_ccl.templates") / f"{collective}.py"
+    return template.read_text("utf-8").replace(_PLACEHOLDER, name)
+
+
+def write_algorithm(name: str, collective: str = "all_reduce", folder: str | Path = ".") -> Path:
+    """Write NAME.py into a folder and return its path; UsageError where one is there or it cannot be written."""
+    name = name.removesuffix(".py")
+    text = algorithm_text(name, collective)
+    path = Path(folder) / f"{name}.py"
+    made = False
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            made = True
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{str(path)!r} must not be there yet; choose another name, or move the file away.") from None
+    except OSError as error:
+        if made:
+            path.unlink()
+        raise UsageError(f"{str(path)!r} must be writable, but that failed with {error.strerror!r}.") from None
+    return path
+
+
+def next_steps(path: Path, collective: str) -> list[str]:
+    """Return what to do with a new algorithm: prove it, time it, register it."""
+    name = path.stem
+    registered = name if name.endswith(collective) else f"{name}_{collective}"
+    here = path if path.is_absolute() else f"./{path}"
+    return [
+        "prove it, after every change:",
+        f"  kernbench ccl check {here}",
+        "time it, with its data checked:",
+        f"  kernbench ccl {collective} --algo {here} -b 1K -e 1M",
+        "register it, so that everyone finds it by its name: in the pyproject.toml of your package",
+        "  [project.entry-points.kernbench]",
+        '  acme = "acme.plugin"',
+        "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.registry",
+        "  def kernbench_algorithms():",
+        f'      return [AlgorithmEntry("acme.{registered}", "acme.{name}:kernel", "What it does.")]',
+    ]

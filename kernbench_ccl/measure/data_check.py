@@ -1,0 +1,255 @@
+"""Is the data of a collective right? Phase 2 computes it on integers that are exact, and on reals with a tolerance.
+
+The run itself has the integers: in whatever order they are reduced the result is exact, so every element that differs
+is wrong. Then the same ops are computed again on reals (no second simulation). These are right within n x eps of the
+dtype times the sum of the magnitudes of what was added (of a product: of the product), n being the number of
+contributions; what is only moved, and a least or greatest element, must be exact. All of it goes block by block.
+
+What of an input is no output must hold in the end what the rank brought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from kernbench_ccl.collectives.collective import COLLECTIVES, exact_inputs, expected, reduced
+from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.compute.substitution import replace_data
+from kernbench_core.values.dtypes import cast, is_float, numpy_dtype, to_compute
+from kernbench_core.values.value import Value
+
+Array = NDArray[Any]
+_SHOWN = 4
+_BLOCK = 1 << 20
+_EPS = {
+    "f32": (2.0**-23, 2.0**-149), "f16": (2.0**-10, 2.0**-24), "bf16": (2.0**-7, 2.0**-133),
+    "f8e4m3": (2.0**-3, 2.0**-9), "f8e5m2": (2.0**-2, 2.0**-16),
+}  # fmt: skip
+"""The distance of 1 to the next number, and the least number above 0."""
+
+
+@frozen
+class Data:
+    """What is asked: the collective, the dtype, the reduction (None for none), the root, and nccl's count.
+
+    `world` is the number of vectors; where every PE brings one, `each` of them are of one rank.
+    """
+
+    collective: str
+    dtype: str
+    redop: str | None
+    root: int
+    count: int
+    world: int
+    each: int = 1
+
+    def name_of(self, vector: int) -> str:
+        """Return what sentences call whose vector it is."""
+        rank, pe = divmod(vector, self.each)
+        return f"rank {rank}" if self.each == 1 else f"PE {pe} of rank {rank}"
+
+    def integers(self) -> list[Array | None]:
+        """Return every rank's input of small integers whose result is exact; None where a rank has no input."""
+        return self._inputs(lambda n, rank: exact_inputs(self.dtype, self.redop, n, self.world, rank))
+
+    def reals(self) -> list[Array | None]:
+        """Return every rank's input of reals: normal ones, for products those around 1."""
+
+        def draw(count: int, rank: int) -> Array:
+            generator = np.random.default_rng((1, rank))
+            if self.redop == "product":
+                return cast(generator.uniform(0.5, 1.5, count).astype(np.float32), self.dtype)
+            return cast(generator.standard_normal(count, np.float32), self.dtype)
+
+        return self._inputs(draw)
+
+    def _inputs(self, draw: Callable[[int, int], Array]) -> list[Array | None]:
+        kind = COLLECTIVES[self.collective]
+        counts = [kind.in_count(self.count, self.world, rank, self.root) for rank in range(self.world)]
+        return [draw(n, rank) if n else None for rank, n in enumerate(counts)]
+
+    def right(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        """Return what each rank's output must hold; None where it has none."""
+        redop = self.redop
+        if redop is not None:
+            whole = _by_blocks(inputs, numpy_dtype(self.dtype), lambda block: reduced(block, redop))
+            return self._shared(whole)
+        nothing = np.zeros(0, numpy_dtype(self.dtype))
+        given = [nothing if array is None else array for array in inputs]
+        return expected(self.collective, given, redop=redop, root=self.root)
+
+    def tolerance(self, inputs: Sequence[Array | None]) -> list[Array | None]:
+        """Return how far each element of each rank's output may be off, for reals; None for exact."""
+        if self.redop not in ("sum", "avg", "product"):
+            return [None] * self.world
+        eps, tiny = _EPS[self.dtype]
+        steps = self.world * eps / (self.world if self.redop == "avg" else 1)
+
+        def allowed(block: Sequence[Array]) -> Array:
+            wide = [np.abs(to_compute(part).astype(np.float64)) for part in block]
+            whole = np.multiply.reduce(wide) if self.redop == "product" else np.add.reduce(wide)
+            return np.asarray(whole * steps + self.world * tiny)
+
+        return self._shared(_by_blocks(inputs, np.dtype(np.float64), allowed))
+
+    def _shared(self, whole: Array) -> list[Array | None]:
+        """Give each rank its part of a reduced vector."""
+        if self.collective == "reduce_scatter":
+            return list(np.split(whole, self.world))
+        if self.collective == "reduce":
+            return [whole if rank == self.root else None for rank in range(self.world)]
+        return [whole] * self.world
+
+
+def _by_blocks(inputs: Sequence[Array | None], dtype: Any, function: Callable[[Sequence[Array]], Array]) -> Array:
+    """Compute an elementwise function of all ranks' vectors, a block at a time."""
+    vectors = [array for array in inputs if array is not None]
+    out = np.empty(vectors[0].shape, dtype)
+    for start in range(0, len(out), _BLOCK):
+        out[start : start + _BLOCK] = function([vector[start : start + _BLOCK] for vector in vectors])
+    return out
+
+
+@frozen
+class Verdict:
+    """How many elements are wrong over all ranks (the more of integers and reals), and where, in sentences."""
+
+    wrong: int
+    failures: tuple[str, ...] = ()
+
+
+@frozen
+class Kept:
+    """What stands after the launch in elements of a vector's input, from number `start` on, that must be left."""
+
+    vector: int
+    start: int
+    after: Value
+
+
+def check(
+    data: Data,
+    executor: Callable[..., DataExecutor],
+    inputs: Mapping[int, Value],
+    outputs: Mapping[int, Value],
+    integers: Sequence[Array | None],
+    kept: Sequence[Kept] = (),
+) -> Verdict:
+    """Compare what each rank's output holds with what is right, on the integers of the run and on reals.
+
+    `executor(inputs=…)` makes an executor of the run; `inputs` and `outputs` are, by rank, what the tensors held before
+    the launch and hold after it, `kept` what of inputs was written to and must hold what it held.
+    """
+    plain = executor()
+    plain.run()
+    exact = compare(data, plain, outputs, data.right(integers), None, "integers")
+    exact = _both(exact, _changed(data, plain, kept, integers, "integers"))
+    if not is_float(data.dtype):
+        return exact
+    reals = data.reals()
+    held = [(inputs[rank], array) for rank, array in enumerate(reals) if array is not None]
+    other = executor(inputs=replace_data(held))
+    other.run()
+    loose = compare(data, other, outputs, data.right(reals), data.tolerance(reals), "reals")
+    loose = _both(loose, _changed(data, other, kept, reals, "reals"))
+    return Verdict(max(exact.wrong, loose.wrong), exact.failures or loose.failures)
+
+
+def compare(
+    data: Data,
+    executor: DataExecutor,
+    outputs: Mapping[int, Value],
+    right: Sequence[Array | None],
+    tolerance: Sequence[Array | None] | None,
+    what: str,
+) -> Verdict:
+    """Count the elements of all ranks that differ, and say for each rank where and what is there."""
+    wrong, silent = 0, 0
+    failures: list[str] = []
+    for rank, must_be in enumerate(right):
+        if must_be is None:
+            continue
+        got = executor.materialize(outputs[rank]).reshape(-1)
+        allowed = None if tolerance is None else tolerance[rank]
+        differs = _differs(got, must_be, allowed)
+        count = int(np.count_nonzero(differs))
+        wrong += count
+        if count and len(failures) < _SHOWN:
+            failures.append(_failure(data.name_of(rank), got, must_be, differs, allowed, what))
+        elif count:
+            silent += 1
+    if silent:
+        whose = "rank" if data.each == 1 else "PE"
+        failures.append(f"and {silent} more {whose}{'s' if silent > 1 else ''}.")
+    return Verdict(wrong, tuple(failures))
+
+
+def _changed(
+    data: Data, executor: DataExecutor, kept: Sequence[Kept], brought: Sequence[Array | None], what: str
+) -> Verdict:
+    """Count the elements of inputs that do not hold what was brought, and say which."""
+    wrong, told = 0, list[str]()
+    for part in kept:
+        whole = brought[part.vector]
+        assert whole is not None, "a rank without an input keeps nothing"
+        got = executor.materialize(part.after).reshape(-1)
+        must_be = whole[part.start : part.start + len(got)]
+        at = np.flatnonzero(_differs(got, must_be, None))
+        wrong += len(at)
+        if len(at):
+            first = int(at[0])
+            told.append(
+                f"{data.name_of(part.vector)}, {what}: {_where(at + part.start)} of its input of {len(whole)} "
+                f"{'was' if len(at) == 1 else 'were'} changed; element {first + part.start} must be "
+                f"{_number(must_be[first])}, not {_number(got[first])}."
+            )
+    if not told:
+        return Verdict(0)
+    more = [f"and {len(told) - _SHOWN} more stretches of inputs."] if len(told) > _SHOWN else []
+    advice = "an input must be left as it is; kernbench ccl check says which line stores there."
+    return Verdict(wrong, (*told[:_SHOWN], *more, advice))
+
+
+def _both(one: Verdict, other: Verdict) -> Verdict:
+    return Verdict(one.wrong + other.wrong, (*one.failures, *other.failures))
+
+
+def _differs(got: Array, right: Array, allowed: Array | None) -> NDArray[np.bool_]:
+    out = np.empty(right.shape, np.bool_)
+    for start in range(0, len(out), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        if allowed is None:
+            out[part] = got[part] != right[part]
+        else:
+            error = np.abs(to_compute(got[part]).astype(np.float64) - to_compute(right[part]).astype(np.float64))
+            out[part] = ~(error <= allowed[part])
+    return out
+
+
+def _failure(
+    who: str, got: Array, right: Array, differs: NDArray[np.bool_], allowed: Array | None, what: str
+) -> str:
+    at = np.flatnonzero(differs)
+    first = int(at[0])
+    within = "" if allowed is None else f" within {float(allowed[first]):.3g}"
+    return (
+        f"{who}, {what}: {_where(at)} of {len(got)} {'is' if len(at) == 1 else 'are'} wrong; element {first} must be "
+        f"{_number(right[first])}{within}, not {_number(got[first])}."
+    )
+
+
+def _where(at: NDArray[np.intp]) -> str:
+    """Name elements by their numbers: one, a stretch, or so many of a stretch."""
+    first, last, count = int(at[0]), int(at[-1]), len(at)
+    if count == 1:
+        return f"element {first}"
+    return f"elements {first} to {last}" if count == last - first + 1 else f"{count} of the elements {first} to {last}"
+
+
+def _number(element: Any) -> str:
+    return str(element) if element.dtype.kind in "iub" else f"{float(element):.7g}"

@@ -1,0 +1,255 @@
+"""Run one collective on a machine of its own: place the ranks' data, launch it once, check it, say what bound it.
+
+Every measurement is a simulation by itself, out of place or in place: none sees warm TLBs or a log of another, they can
+run in other processes, and each gives the same numbers wherever and whenever it runs. Inputs are on the device when it
+begins. The time is that of the device: from the common start of all PEs to the end of the last one.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.contract import Algorithm, Cost, Network, load_algorithm
+from kernbench_ccl.measure.bounds import Bound, Fabric, fabric_of, lower_bound
+from kernbench_ccl.measure.idealised import OVERLAY
+from kernbench_ccl.measure.table import LINK, Busy, Measured
+from kernbench_ccl.measure.timed_run import TimedRun
+from kernbench_ccl.plan.backend import elapsed_ns
+from kernbench_ccl.plan.configuration import Settings
+from kernbench_ccl.plan.selection import machine_network
+from kernbench_ccl.prove.symbolic import PayloadError
+from kernbench_core.errors import ConfigError, SanityError
+from kernbench_core.host.session import GraphEngine
+from kernbench_core.host.timing import resource_uses
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.mesh import is_mesh
+from kernbench_core.units import format_time
+from kernbench_core.values.dtypes import itemsize
+
+if TYPE_CHECKING:
+    from kernbench_core.engine.watchdog import Limits, Progress
+    from kernbench_core.graph import Graph
+
+__tracebackhide__ = True
+
+IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
+"""The collectives that have an in-place form in nccl-tests."""
+_HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
+"""Kinds of resources that launches use; a collective does not."""
+_SHOWN_HAZARDS = 3
+_MOST_EXPLAINED = 200_000
+"""Ops of a log in which the first wrong step is looked for."""
+_ALLOCATIONS = 100_000
+"""New containers after which a worker process looks for cycles between simulations: 5 % less time than with 700."""
+
+
+@frozen
+class Setup:
+    """The machine and the way of running, as texts that can be sent to another process.
+
+    `sets` are merged last over topology, components and the overlay of `idealised`.
+    """
+
+    topology: str = "default"
+    components: str | None = None
+    sets: tuple[str, ...] = ()
+    idealised: bool = False
+    checked: bool = True
+
+
+@frozen
+class Case:
+    """One collective to run: `count` is nccl's, `algorithm` a registered name.
+
+    With `contributors` "pe" every PE brings a vector of `count` elements, else every rank one.
+    """
+
+    collective: str
+    algorithm: str
+    dtype: str
+    count: int
+    redop: str | None
+    root: int
+    in_place: bool
+    settings: Settings
+    contributors: str = "sip"
+
+    def nbytes(self, world: int) -> int:
+        """Return the size as nccl-tests counts it."""
+        return COLLECTIVES[self.collective].size_count(self.count, world) * itemsize(self.dtype)
+
+
+@frozen
+class Machine:
+    """A compiled machine, with what is asked of it for every case."""
+
+    graph: Graph = field(repr=False)
+    fabric: Fabric = field(repr=False)
+    network: Network
+
+    @property
+    def world(self) -> int:
+        """How many ranks there are: one for each SIP."""
+        return self.network.world
+
+    def vectors(self, contributors: str) -> int:
+        """Return how many vectors a collective reduces or moves: one of each rank, or of each PE."""
+        return len(self.graph.checked_design.pes) if contributors == "pe" else self.world
+
+    def link(self) -> tuple[float, float]:
+        """Return the bandwidth (GB/s) and latency (ns) of a scale-up link: the slowest of each; zeros without links."""
+        links = self.fabric.links
+        if not links:
+            return 0.0, 0.0
+        return min(link.bandwidth for link in links), max(link.latency for link in links)
+
+    def bound(self, case: Case) -> Bound:
+        """Return the time that no algorithm can beat."""
+        return lower_bound(case.collective, self.fabric, case.nbytes(self.world), case.root)
+
+
+def machine_of(setup: Setup, plugins: Plugins) -> Machine:
+    """Compile the machine; raise ConfigError with everything that is wrong."""
+    overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
+    config = configure(plugins, setup.topology, overlays, setup.sets)
+    if is_mesh(config):
+        raise ConfigError(
+            f"{config.at(('mesh',))} is a mesh on its own, which has no PEs to run a collective on; choose another "
+            "--topology."
+        )
+    graph = compile_topology(config, plugins.components)
+    return Machine(graph, fabric_of(graph), machine_network(graph.checked_design))
+
+
+def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | None:
+    """Return the algorithm's own closed form in ns; None where it has none.
+
+    It has none for links that differ, for another network laid over the ranks than theirs, and for fewer PEs than ways.
+    """
+    design, settings = machine.graph.checked_design, case.settings
+    alike = len({(link.bandwidth, link.latency) for link in machine.fabric.links}) == 1
+    network = machine_network(design, settings.topology)
+    most = design.cubes_per_sip * design.pes_per_cube
+    if not alike or network != machine.network or min(settings.pes or most, most) < algorithm.ways:
+        return None
+    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network, settings.pipeline)
+    return algorithm.closed_form(cost)
+
+
+@lru_cache(maxsize=2)
+def _prepared(setup: Setup) -> tuple[Plugins, Machine]:
+    """Load the plug-ins and compile the machine once in a worker process, and have no collection look at them again."""
+    plugins = load_plugins()
+    machine = machine_of(setup, plugins)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS)
+    return plugins, machine
+
+
+def measure_remotely(setup: Setup, case: Case, limits: Limits | None = None) -> Measured:
+    """Measure in another process, which has the installed plug-ins."""
+    plugins, machine = _prepared(setup)
+    return measure(case, machine, plugins, checked=setup.checked, limits=limits)
+
+
+def measure(
+    case: Case,
+    machine: Machine,
+    plugins: Plugins,
+    *,
+    checked: bool = True,
+    limits: Limits | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Measured:
+    """Run a case and check it; without `checked` only shapes are kept, and nothing is checked.
+
+    Raise the KernbenchError of whatever goes wrong in the run, and SanityError for a time below the lower bound.
+    """
+    began = time.perf_counter()
+    engine, ran = _simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
+    assert ran.handle is not None
+    ns = elapsed_ns(ran.handle)
+    _check_bound(case, machine, ns)
+    verdict = ran.check(engine) if checked else None
+    if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
+        verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
+    binds, link = _busiest(engine, ns)
+    nbytes = case.nbytes(machine.world)
+    return Measured(
+        ns,
+        nbytes / ns if ns else 0.0,
+        COLLECTIVES[case.collective].busbw(nbytes, ns, machine.vectors(case.contributors)),
+        None if verdict is None else verdict.wrong,
+        binds,
+        link,
+        engine.env.events,
+        time.perf_counter() - began,
+        () if verdict is None else verdict.failures,
+        tuple(_hazard_lines(engine)),
+        ran.used,
+    )
+
+
+def _simulated(
+    case: Case, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
+) -> tuple[GraphEngine, TimedRun]:
+    """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
+    functions = {name: entry.target for name, entry in plugins.ops.items()}
+    engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
+    if sites and engine.ctx.op_logger is not None:
+        engine.ctx.op_logger.sites = {}
+    ran = TimedRun(case, machine, load_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
+    return engine, ran
+
+
+def _explained(case: Case, machine: Machine, plugins: Plugins) -> Iterable[str]:
+    """Yield the step whose output was wrong first, from a second run that keeps kernel lines."""
+    engine, ran = _simulated(case, machine, plugins, sites=True)
+    try:
+        found = ran.first_wrong_step(engine)
+    except PayloadError as error:
+        yield str(error)
+        return
+    if found is not None:
+        yield found.sentence
+
+
+def _check_bound(case: Case, machine: Machine, ns: float) -> None:
+    bound = machine.bound(case)
+    if ns < bound.ns * (1 - 1e-12):
+        raise SanityError(
+            f"{case.collective} of {case.nbytes(machine.world)} B by {case.algorithm} must take at least the lower "
+            f"bound of {format_time(bound.ns)} ({bound.reason}), and took {format_time(ns)}; do not use the result."
+        )
+
+
+def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
+    """Return what was busy the longest during the collective, and the busiest scale-up link."""
+    uses = [use for use in resource_uses(engine.ctx, engine.env.now) if use.kind not in _HOST]
+    ranked = sorted(uses, key=lambda use: (-use.utilisation, use.name))
+
+    def of(found: Iterable[Any]) -> Busy | None:
+        first = next(iter(found), None)
+        scale = engine.env.now / ns if ns else 0.0
+        return None if first is None else Busy(first.name, first.kind, min(1.0, first.utilisation * scale))
+
+    return of(ranked), of(use for use in ranked if use.kind == LINK)
+
+
+def _hazard_lines(engine: GraphEngine) -> Iterable[str]:
+    hazards = engine.ctx.hazards.found()
+    for hazard in hazards[:_SHOWN_HAZARDS]:
+        yield from hazard.lines(folders=False)
+    if len(hazards) > _SHOWN_HAZARDS:
+        yield f"and {len(hazards) - _SHOWN_HAZARDS} more hazards."

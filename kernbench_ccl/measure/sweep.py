@@ -1,0 +1,298 @@
+"""Measure a collective over a range of sizes, in several processes, and give the rows in their order.
+
+The smallest size begins at once, so that the first row comes soon, then the largest ones, so that no process idles at
+the end; rows come out from small to large.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+
+from attrs import frozen
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
+from kernbench_ccl.measure.measurement import (
+    IN_PLACE,
+    Case,
+    Machine,
+    Setup,
+    formula_ns,
+    machine_of,
+    measure,
+    measure_remotely,
+)
+from kernbench_ccl.measure.table import Measured, Row
+from kernbench_ccl.plan.configuration import AUTO, load_ccl
+from kernbench_ccl.prove.processes import process_pool
+from kernbench_core.engine.watchdog import Limits, Progress
+from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
+from kernbench_core.kernel.tl.dtype_names import dtype_of
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.runs.bench_run import tell_warnings
+from kernbench_core.units import format_bytes
+from kernbench_core.values.dtypes import itemsize
+
+Report = Callable[[str, Progress], None]
+End = Measured | KernbenchError
+_LOOK_S = 0.25
+_SMALL = 1 << 20
+#: How many small cases take no longer one after another than processes take to start.
+_FEW = 24
+_ENDS = {DeadlockError.exit_code: "deadlock", LimitError.exit_code: "limit", SanityError.exit_code: "not sane"}
+
+
+@frozen
+class Failed:
+    """A run that ended with an error, of a size in bytes and an algorithm by its full name, or an entry by its own."""
+
+    size: int
+    algorithm: str
+    error: KernbenchError
+
+    @property
+    def word(self) -> str:
+        """What kind of end it was, in a word for a cell of the table."""
+        return _ENDS.get(self.error.exit_code, "error")
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain JSON types."""
+        code = self.error.exit_code
+        return {"size": self.size, "algorithm": self.algorithm, "exit_code": code, "sentence": str(self.error)}
+
+
+def counts_of(sizes: Sequence[int], collective: str, dtype: str, world: int) -> list[int]:
+    """Return nccl's counts for sizes in bytes, at least 1 each, and each once."""
+    kind, item = COLLECTIVES[collective], itemsize(dtype)
+    return list(dict.fromkeys(max(1, kind.count_of(size // item, world)) for size in sizes))
+
+
+def size_of(count: int, collective: str, dtype: str, world: int) -> int:
+    """Return the size in bytes that nccl-tests prints for a count."""
+    return COLLECTIVES[collective].size_count(count, world) * itemsize(dtype)
+
+
+def sizes_of(least: int, most: int, factor: float | None, step: int | None) -> list[int]:
+    """Return the sizes from least to most, each `factor` times the last one, or `step` bytes more."""
+    found = [least]
+    while True:
+        following = found[-1] + step if step is not None else max(int(found[-1] * (factor or 2)), found[-1] + 1)
+        if following > most:
+            return found
+        found.append(following)
+
+
+@frozen
+class Sweep:
+    """Run cases and put them together; `report(what, progress)` is told how far it is."""
+
+    question: Question
+    setup: Setup
+    machine: Machine
+    plugins: Plugins
+    workers: int = 2
+    report: Report | None = None
+    limits: Limits | None = None
+    """When each simulation is to be stopped."""
+
+    def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[Row]:
+        """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
+        both = (False, True) if self.question.collective in IN_PLACE else (False,)
+        cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
+        for (_, choice), asked in zip(planned, cases, strict=True):
+            formula_ns(asked[0], self.machine, choice.algorithm)  # what is wrong with it is told before anything runs
+        for (_, choice), asked, found in zip(planned, cases, self._ended(cases), strict=True):
+            yield self._row(choice, asked[0], [end for end in found if isinstance(end, Measured)])
+
+    def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[Row | Failed]]:
+        """Yield for each count a row of each algorithm, out of place only, or how it failed."""
+        cases = [[self.case(count, choice, False) for choice in choices.values()] for count in counts]
+        for asked, found in zip(cases, self._ended(cases, keep=True), strict=True):
+            yield [
+                self._row_or_failure(choice, case, end)
+                for choice, case, end in zip(choices.values(), asked, found, strict=True)
+            ]
+
+    def _row_or_failure(self, choice: Choice, case: Case, end: End) -> Row | Failed:
+        if isinstance(end, Measured):
+            try:
+                return self._row(choice, case, [end])
+            except KernelError as error:
+                end = error
+        return Failed(case.nbytes(self.machine.world), case.settings.name, end)
+
+    def case(self, count: int, choice: Choice, in_place: bool) -> Case:
+        """Return the run of one size by one algorithm."""
+        asked = self.question
+        return Case(
+            asked.collective, choice.algorithm.name, asked.dtype, count, asked.redop, asked.root, in_place,
+            choice.settings, asked.contributors,
+        )  # fmt: skip
+
+    def _row(self, choice: Choice, case: Case, found: Sequence[Measured]) -> Row:
+        bound, kind = self.machine.bound(case), COLLECTIVES[case.collective]
+        formula = formula_ns(case, self.machine, choice.algorithm)
+        if formula is not None and formula < bound.ns:
+            formula = None  # it assumes links that this network does not have
+        return Row(
+            size=case.nbytes(self.machine.world),
+            count=case.count,
+            dtype=case.dtype,
+            redop=case.redop or "none",
+            root=case.root if kind.rooted else -1,
+            algorithm=case.algorithm,
+            out_of_place=found[0],
+            in_place=found[1] if len(found) > 1 else None,
+            bound_ns=bound.ns,
+            bound_reason=bound.reason,
+            formula_ns=formula,
+            settings=choice.settings,
+            network=choice.settings.topology or self.machine.network.name,
+        )
+
+    def _ended(self, groups: Sequence[Sequence[Case]], keep: bool = False) -> Iterator[list[End]]:
+        """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
+        weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
+        progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
+        if self.workers > 1 and len(weights) > 1 and (len(weights) > _FEW or max(weights.values()) >= _SMALL):
+            yield from self._in_processes(groups, weights, progress, keep)
+            return
+        for group in groups:
+            yield [self._here(case, weights[case], progress, keep) for case in group]
+
+    def _here(self, case: Case, weight: int, progress: _Progress, keep: bool) -> End:
+        """Run a case in this process."""
+        made: End
+        try:
+            made = measure(
+                case, self.machine, self.plugins, checked=self.setup.checked, limits=self.limits,
+                on_progress=progress.running,
+            )  # fmt: skip
+        except KernbenchError as error:
+            if not keep:
+                error.add_note(self._which(case))
+                raise
+            made = error
+        progress.ended(weight + _SMALL, made)
+        return made
+
+    def _end_of(self, future: Future[Measured], case: Case, keep: bool) -> End:
+        """Return what another process measured, or with `keep` the error that ended it."""
+        try:
+            return future.result()
+        except KernbenchError as error:
+            if not keep:
+                error.add_note(self._which(case))
+                raise
+            return error
+
+    def _which(self, case: Case) -> str:
+        where = "in place" if case.in_place else "out of place"
+        return f"This was {format_bytes(case.nbytes(self.machine.world))} by {case.algorithm}, {where}."
+
+    def _in_processes(
+        self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress, keep: bool
+    ) -> Iterator[list[End]]:
+        with process_pool(self.workers, self.limits.timeout_s if self.limits else None) as pool:
+            jobs = {
+                pool.submit(measure_remotely, self.setup, case, self.limits): case
+                for case in _in_good_order(groups, self.workers)
+            }
+            found: dict[Case, End] = {}
+            for group in groups:
+                while not all(case in found for case in group):
+                    done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        case = jobs.pop(future)
+                        found[case] = self._end_of(future, case, keep)
+                        progress.ended(weights[case] + _SMALL, found[case])
+                    progress.tell()
+                yield [found[case] for case in group]
+
+
+class _Progress:
+    """Add up what has ended, and tell."""
+
+    def __init__(self, report: Report | None, whole: int, runs: int) -> None:
+        self._report, self._whole, self._runs = report, whole, runs
+        self._done = self._ended = self._events = 0
+        self._sim_ns = 0.0
+        self._began = time.perf_counter()
+
+    def ended(self, weight: int, end: End) -> None:
+        self._done += weight
+        self._ended += 1
+        if isinstance(end, Measured):
+            self._events += end.events
+            self._sim_ns += end.time_ns
+        self.tell()
+
+    def running(self, one: Progress) -> None:
+        self.tell(one.sim_ns, one.events)
+
+    def tell(self, sim_ns: float = 0.0, events: int = 0) -> None:
+        if self._report is not None:
+            wall = time.perf_counter() - self._began
+            found = Progress(self._sim_ns + sim_ns, self._events + events, wall, self._done / self._whole)
+            self._report(f"{self._ended} of {self._runs} runs", found)
+
+
+def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]:
+    """Put a small group first, then enough of the largest to keep the other workers busy, then the rest ascending."""
+    cases = [case for group in groups for case in group]
+    first = len(groups[0]) if groups else 0
+    largest = cases[first:][-(workers - 1) :] if workers > 1 else []
+    rest = cases[first : len(cases) - len(largest)]
+    return [*cases[:1], *largest, *cases[1:first], *rest]
+
+
+def time_collective(
+    collective: str,
+    sizes: Sequence[int],
+    topology: str = "default",
+    *,
+    algo: str | None = None,
+    dtype: str = "f16",
+    redop: str = "sum",
+    root: int = 0,
+    ranks: int | None = None,
+    components: str | None = None,
+    set: Sequence[str] = (),
+    config: str | None = None,
+    idealised: bool = False,
+    pipeline: bool | None = None,
+    pes: int | None = None,
+    contributors: str = "sip",
+    check: bool = True,
+    jobs: int = 1,
+    limits: Limits | None = None,
+    plugins: Plugins | None = None,
+) -> list[Row]:
+    """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
+
+    `limits` are those of each simulation.
+
+    Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
+    """
+    if collective not in COLLECTIVES or collective == "barrier":
+        known = ", ".join(name for name in COLLECTIVES if name != "barrier")
+        raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
+    dtype = dtype_of(dtype)
+    found = load_plugins() if plugins is None else plugins
+    sips = () if ranks is None else (f"system.sips={ranks}",)
+    setup = Setup(topology, components, (*sips, *set), idealised, check)
+    machine = machine_of(setup, found)
+    tell_warnings(machine.graph)
+    kind = COLLECTIVES[collective]
+    question = Question(collective, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
+    settings = load_ccl(config, algorithms=tuple(found.algorithms))
+    chooser = Chooser(question, machine, settings, found)
+    name = chosen_name(settings, collective, algo)
+    counts = counts_of(sizes, collective, dtype, machine.world)
+    planned = [
+        (n, chooser.best(size_of(n, collective, dtype, machine.world)) if name == AUTO else chooser.named(name))
+        for n in counts
+    ]
+    return list(Sweep(question, setup, machine, found, jobs, limits=limits).rows(planned))

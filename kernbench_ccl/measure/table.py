@@ -1,0 +1,359 @@
+"""The table as nccl-tests prints it: header, a line for each row, footer; pure text, fitted to a width.
+
+Without a width (in a pipe, in a file) the columns have nccl-tests' own widths, so that what reads it reads this.
+In a narrow terminal columns move together; then root, redop and type go, which the header says, and the table says that
+they went; what still does not fit stands on a line below.
+
+Source: NVIDIA nccl-tests (columns, units, factors, footer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from kernbench_core.values.dtypes import itemsize
+
+if TYPE_CHECKING:
+    from kernbench_ccl.plan.configuration import Settings
+
+OUT_OF_PLACE = "out-of-place"
+IN_PLACE = "in-place"
+LINK = "scale_up wire"
+"""The kind of a scale-up link among resources."""
+
+
+@frozen
+class Busy:
+    """The resource that was busy the longest, and for how much of the time of the collective (0 to 1)."""
+
+    name: str
+    kind: str
+    utilisation: float
+
+    @property
+    def short(self) -> str:
+        """Its name as a reader knows it: a link by the packages that it joins."""
+        source, arrow, target = self.name.partition("->")
+        if self.kind != LINK or not arrow:
+            return self.name
+        return "->".join(end.partition(".")[2 if end.startswith("fabric.") else 0] for end in (source, target))
+
+
+@frozen
+class Used:
+    """What a run had where settings may leave it open: slots of a queue, bytes of one, their tier, PEs of a rank."""
+
+    slots: int | None
+    slot_bytes: int | None
+    tier: str | None
+    pes: int
+
+
+@frozen
+class Measured:
+    """One collective that ran: its time, bandwidths (GB/s), wrong elements (None: not checked), and why it took that.
+
+    `wall_s` is real time, `events` those of the simulator. `failures` say what is wrong with the data, `hazards` what
+    is unordered, in lines.
+    """
+
+    time_ns: float
+    algbw: float
+    busbw: float
+    wrong: int | None
+    binds: Busy | None = None
+    link: Busy | None = None
+    events: int = 0
+    wall_s: float = 0.0
+    failures: tuple[str, ...] = ()
+    hazards: tuple[str, ...] = ()
+    used: Used | None = None
+
+
+@frozen
+class Row:
+    """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns), and its name.
+
+    `settings` are those of the algorithm, `network` is the one that it is laid over.
+    """
+
+    size: int
+    count: int
+    dtype: str
+    redop: str
+    root: int
+    algorithm: str
+    out_of_place: Measured
+    in_place: Measured | None
+    bound_ns: float
+    bound_reason: str = ""
+    formula_ns: float | None = None
+    settings: Settings | None = None
+    network: str | None = None
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """What ran: out of place, and in place where the collective has that."""
+        return (self.out_of_place,) if self.in_place is None else (self.out_of_place, self.in_place)
+
+    @property
+    def called(self) -> str:
+        """The name of the entry of ccl.yaml, or of the algorithm where it has none."""
+        return self.algorithm if self.settings is None else self.settings.name
+
+    @property
+    def entry(self) -> str | None:
+        """The entry of ccl.yaml that it ran by; None where it ran by its own name."""
+        return None if self.called == self.algorithm else self.called
+
+    @property
+    def efficiency(self) -> float:
+        """The bound over the time out of place, from 0 to 1."""
+        return self.bound_ns / self.out_of_place.time_ns if self.out_of_place.time_ns else 0.0
+
+    @property
+    def wrong(self) -> int:
+        """Wrong elements in and out of place."""
+        return sum(m.wrong or 0 for m in self.measured)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types: times in ns, bandwidths in GB/s, utilisation from 0 to 1."""
+        return {
+            "size": self.size,
+            "count": self.count,
+            "type": self.dtype,
+            "redop": self.redop,
+            "root": self.root,
+            "algorithm": self.algorithm,
+            "out_of_place": _measured_json(self.out_of_place),
+            "in_place": None if self.in_place is None else _measured_json(self.in_place),
+            "bound_ns": self.bound_ns,
+            "bound_reason": self.bound_reason,
+            "formula_ns": self.formula_ns,
+            "efficiency": self.efficiency,
+            "settings": None if self.settings is None else self._settings_json(self.settings),
+        }
+
+    def _settings_json(self, settings: Settings) -> dict[str, Any]:
+        used = self.out_of_place.used
+        return {
+            "entry": self.entry,
+            "chunk_bytes": settings.chunk,
+            "message_bytes": message_bytes(settings, self.dtype),
+            "pipeline": settings.pipeline,
+            "slots": settings.slots if used is None else used.slots,
+            "slot_bytes": settings.slot_bytes if used is None else used.slot_bytes,
+            "tier": settings.tier if used is None else used.tier,
+            "pes": settings.pes if used is None else used.pes,
+            "topology": self.network,
+        }
+
+
+def message_bytes(settings: Settings, dtype: str) -> int:
+    """Return the bytes of a full message: whole elements, at least one."""
+    return settings.tile(itemsize(dtype)) * itemsize(dtype)
+
+
+def _measured_json(measured: Measured) -> dict[str, Any]:
+    def busy(use: Busy | None) -> dict[str, Any] | None:
+        return None if use is None else {"name": use.name, "kind": use.kind, "utilisation": use.utilisation}
+
+    return {
+        "time_ns": measured.time_ns,
+        "algbw": measured.algbw,
+        "busbw": measured.busbw,
+        "wrong": measured.wrong,
+        "binds": busy(measured.binds),
+        "link": busy(measured.link),
+        "events": measured.events,
+        "wall_s": measured.wall_s,
+        "failures": list(measured.failures),
+        "hazards": list(measured.hazards),
+    }
+
+
+def fitted(value: float, width: int) -> str:
+    """Write a number with two decimals, with fewer where they do not fit `width`, in powers of ten at last."""
+    for decimals in (2, 1, 0):
+        text = f"{value:.{decimals}f}"
+        if len(text) <= width:
+            return text
+    return f"{value:.0e}"
+
+
+@frozen
+class Column:
+    """One column: two lines of heading, the cells' width, the text of a cell; `left` is what it is aligned to."""
+
+    title: str
+    unit: str
+    width: int
+    cell: Callable[[Row], str]
+    group: str = ""
+    left: bool = False
+
+    def place(self, text: str) -> str:
+        """Align a text, cut where it is too long."""
+        if len(text) > self.width and self.left:
+            text = text[: self.width - 1] + "…"
+        return text.ljust(self.width) if self.left else text.rjust(self.width)
+
+
+def _of(group: str, text: Callable[[Measured], str]) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        measured = row.out_of_place if group == OUT_OF_PLACE else row.in_place
+        return "N/A" if measured is None else text(measured)
+
+    return cell
+
+
+def _group(name: str) -> tuple[Column, ...]:
+    return (
+        Column("time", "(us)", 7, _of(name, lambda m: fitted(m.time_ns / 1000, 7)), name),
+        Column("algbw", "(GB/s)", 6, _of(name, lambda m: fitted(m.algbw, 6)), name),
+        Column("busbw", "(GB/s)", 6, _of(name, lambda m: fitted(m.busbw, 6)), name),
+        Column("#wrong", "", 6, _of(name, lambda m: "N/A" if m.wrong is None else f"{m.wrong:g}"), name),
+    )
+
+
+def _binds(row: Row) -> str:
+    use = row.out_of_place.binds
+    return "-" if use is None else f"{use.utilisation:4.0%} {use.short}"
+
+
+_PLAIN = (
+    Column("size", "(B)", 12, lambda row: str(row.size)),
+    Column("count", "(elements)", 12, lambda row: str(row.count)),
+    Column("type", "", 8, lambda row: row.dtype),
+    Column("redop", "", 6, lambda row: row.redop),
+    Column("root", "", 6, lambda row: str(row.root)),
+    *_group(OUT_OF_PLACE),
+    *_group(IN_PLACE),
+)
+MORE = (
+    Column("bound", "(us)", 8, lambda row: fitted(row.bound_ns / 1000, 7)),
+    Column("formula", "(us)", 8, lambda row: "-" if row.formula_ns is None else fitted(row.formula_ns / 1000, 7)),
+    Column("eff", "(%)", 5, lambda row: f"{100 * row.efficiency:.1f}"),
+    Column("binds", "(out of place)", 28, _binds, left=True),
+    Column("events", "", 9, lambda row: str(sum(m.events for m in row.measured))),
+    Column("wall", "(s)", 6, lambda row: fitted(sum(m.wall_s for m in row.measured), 6)),
+)
+_LEAST_BINDS = 16
+_GOES = ("root", "redop", "type")
+"""Columns that a narrow terminal goes without, the first first: the lines above the table say what is in them."""
+
+
+@frozen
+class Layout:
+    """The columns that are shown, the blanks between them, and before them in a line below another.
+
+    `below` are the lines of the same row that follow; `missing` names columns that are not shown.
+    """
+
+    columns: tuple[Column, ...]
+    gap: int = 2
+    indent: int = 0
+    below: tuple[Layout, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Characters of the longest line."""
+        own = self.indent + sum(column.width for column in self.columns) + self.gap * (len(self.columns) - 1)
+        return max([own, *(line.width for line in self.below)])
+
+    def header(self) -> list[str]:
+        """Return the lines above the rows, each begins with '#': names of halves where there are any, titles, units."""
+        groups = self._join(self._group_cells()).rstrip()
+        titles = self._join([column.place(column.title) for column in self.columns])
+        units = self._join([column.place(column.unit) for column in self.columns])
+        own = [f"#{line[1:]}".rstrip() for line in (groups, titles, units) if line]
+        return [*own, *(line for below in self.below for line in below.header())]
+
+    def lines(self, row: Row) -> list[str]:
+        """Return the lines of a row."""
+        own = self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
+        return [own, *(line for below in self.below for line in below.lines(row))]
+
+    def _group_cells(self) -> list[str]:
+        """Write the name of each group in the middle of its columns."""
+        cells: list[str] = []
+        at = 0
+        while at < len(self.columns):
+            group = self.columns[at].group
+            run = [c for c in self.columns[at:] if c.group == group] if group else [self.columns[at]]
+            width = sum(c.width for c in run) + self.gap * (len(run) - 1)
+            cells.append(group.center(width))
+            at += len(run)
+        return cells
+
+    def _join(self, cells: Sequence[str]) -> str:
+        joined = (" " * self.gap).join(cells)
+        return f"{' ' * self.indent}{joined}" if joined.strip() else ""
+
+
+def layout(width: int | None, *, largest: int, wide: bool = False) -> Layout:
+    """Choose the columns for a terminal of `width` characters (None: no terminal), `largest` being the largest size.
+
+    `wide` adds bound, formula, efficiency, what binds, events and wall time.
+    """
+    more = MORE if wide else ()
+    found = Layout((*_PLAIN, *more))
+    if width is None or found.width <= width:
+        return found
+    plain = tightened(_PLAIN, largest)
+    more = tightened(more, largest)
+    halves = [[c for c in plain if c.group != IN_PLACE], [c for c in plain if c.group == IN_PLACE]]
+    for lines in ([[*plain, *more]], [plain, more], [*halves, more]):
+        for number in range(len(_GOES) + 1):
+            missing = _GOES[:number]
+            found = _folded([[c for c in line if c.title not in missing] for line in lines if line], width)
+            if found.width <= width:
+                return evolve(found, missing=missing[::-1])
+    return evolve(found, missing=missing[::-1])
+
+
+def tightened(columns: Sequence[Column], largest: int) -> list[Column]:
+    """Make columns as narrow as what is in them."""
+    digits = max(len(str(largest)), len("size"), 5)
+    tight = {"size": digits, "count": max(digits, 7), "type": 5, "redop": 5, "root": 4, "bound": 7, "formula": 7}
+    narrow = [evolve(c, width=tight.get(c.title, c.width)) for c in columns]
+    return [evolve(c, unit="(elem)") if c.title == "count" else c for c in narrow]
+
+
+def _folded(lines: Sequence[Sequence[Column]], width: int) -> Layout:
+    """Put lines of columns below each other: the second half below the first, the others behind the size."""
+    first, *others = lines
+    behind = first[0].width + 1
+    below = []
+    for columns in others:
+        shared = columns[0].group
+        indent = sum(c.width + 1 for c in first if not c.group) if shared else behind
+        below.append(squeezed(columns, width, indent))
+    return evolve(squeezed(first, width), below=tuple(below))
+
+
+def squeezed(columns: Sequence[Column], width: int, indent: int = 0) -> Layout:
+    """Set columns one blank apart, and let `binds` take what is left, from a least width to its own.
+
+    What is too wide even then is indented less.
+    """
+    spare = width - Layout(tuple(columns), 1, indent).width
+    shrunk = tuple(
+        evolve(c, width=max(_LEAST_BINDS, min(c.width, c.width + spare))) if c.title == "binds" else c for c in columns
+    )
+    found = Layout(shrunk, 1, indent)
+    return evolve(found, indent=max(min(indent, 1), indent - max(0, found.width - width)))
+
+
+def footer(rows: Sequence[Row]) -> list[str]:
+    """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths."""
+    measured = [m for row in rows for m in row.measured]
+    checked = any(m.wrong is not None for m in measured)
+    wrong = sum(m.wrong or 0 for m in measured)
+    verdict = f"{wrong} {'FAILED' if wrong else 'OK'}" if checked else "not checked"
+    mean = sum(m.busbw for m in measured) / len(measured) if measured else 0.0
+    return [f"# Out of bounds values : {verdict}", f"# Avg bus bandwidth    : {mean:g}", "#"]

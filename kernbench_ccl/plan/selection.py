@@ -1,0 +1,86 @@
+"""Which algorithm serves a call, and the collective that its kernels are told."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kernbench_ccl.contract import Algorithm, Collective, Network, load_algorithm
+from kernbench_ccl.plan.candidates import find_able
+from kernbench_ccl.plan.configuration import AUTO
+from kernbench_ccl.plan.tuning import choose
+from kernbench_core.errors import KernbenchWarning, UsageError
+from kernbench_core.topology.networks import find_extent
+from kernbench_core.values.dtypes import itemsize
+
+if TYPE_CHECKING:
+    from kernbench_ccl.plan.configuration import CclConfig, Settings
+    from kernbench_ccl.plan.groups import Group
+    from kernbench_core.graph import Design
+    from kernbench_core.registry import AlgorithmEntry, Registry
+
+__tracebackhide__ = True
+
+
+def machine_network(design: Design, name: str | None = None) -> Network:
+    """Return the scale-up network of a machine as algorithms see it, or another shape over the same SIPs."""
+    found = design.network
+    if found is None or (name is not None and name != found.topology):
+        shape = name or "ring"
+        extent = find_extent(shape, design.sips, None, None)
+        return Network(shape, design.sips, extent.width, extent.height)
+    return Network(found.topology, design.sips, found.extent.width, found.extent.height)
+
+
+def choose_algorithm(
+    registry: Registry[AlgorithmEntry], config: CclConfig, collective: str, design: Design, world: int, nbytes: int
+) -> tuple[Algorithm, Settings]:
+    """Return the algorithm that the configuration has for a collective of `world` ranks, with its settings.
+
+    `nbytes` is the size as nccl-tests counts it, by which `auto` chooses. UsageError when the algorithm will not do
+    this number of ranks, or when `auto` finds none that will; of those that cannot be loaded `auto` warns.
+    """
+    name, most = config.chosen(collective), design.cubes_per_sip * design.pes_per_cube
+    if name != AUTO:
+        settings = config.settings(name)
+        settings.check_pes(most)
+        algorithm = load_algorithm(registry, settings.algorithm, collective)
+        refusal = algorithm.refusal(machine_network(design, settings.topology), world)
+        if refusal is not None:
+            raise UsageError(refusal)
+        return algorithm, settings
+    able = find_able(registry, config, collective, partial(machine_network, design), world)
+    for sentence in able.warnings:
+        warnings.warn(sentence, KernbenchWarning, stacklevel=1)
+    chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able.chosen))
+    if chosen is None:
+        nobody = f"no registered algorithm does {collective} of {world} ranks; register one."
+        raise UsageError("\n".join([nobody, *able.refusals.values()]))
+    able.chosen[chosen][1].check_pes(most)
+    return able.chosen[chosen]
+
+
+def make_collective(
+    name: str,
+    group: Group,
+    algorithm: Algorithm,
+    settings: Settings,
+    design: Design,
+    dtype: str,
+    **details: Any,
+) -> Collective:
+    """Return what the kernels of a call find in `tl.collective`; `details` are its redop, root, counts and sequence."""
+    given: Mapping[str, Any] = {key: value for key, value in details.items() if value is not None}
+    return Collective(
+        name,
+        dtype,
+        machine_network(design, settings.topology),
+        group.sips,
+        tile=settings.tile(itemsize(dtype)),
+        pipeline=settings.pipeline,
+        algorithm=algorithm.name,
+        cubes=(design.mesh_width, design.cubes_per_sip // design.mesh_width),
+        **given,
+    )

@@ -1,0 +1,341 @@
+"""`kernbench ccl check`: prove an algorithm for many numbers of ranks, on every network that it supports.
+
+For each number of ranks it is run on counts that do not divide, that leave shares empty and that take several tiles,
+with one PE and with several, in place and out of place, with every reduction, with the first and the last rank as root,
+and step-synchronous. Queues have one slot: with more a network of named receives can only wait less.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from attrs import evolve, field, frozen
+
+from kernbench_ccl.collectives.collective import COLLECTIVES, REDOPS
+from kernbench_ccl.contract import Algorithm, Collective, Network
+from kernbench_ccl.prove.proof import DEADLOCK, ENDLESS, Case, Fault, Proof, prove
+from kernbench_ccl.prove.verdict import OR_RAISE_IT
+from kernbench_core.callsite import describe_site, site_of_traceback
+from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import Alarm, WallTimeExceeded
+from kernbench_core.topology.networks import NetworkFault, find_extent
+from kernbench_core.values.dtypes import itemsize
+
+RANKS = range(2, 18)
+"""The numbers of ranks that are proved by default."""
+
+TILE = 4
+"""Elements of a message. Nothing depends on how many they are, but how many tiles there are does."""
+
+SLOTS = 4
+"""The most slots of a queue that an algorithm may need: as many as pe_ipcq has by default."""
+
+ORDERS = (1, 7, 11)
+"""Further orders of running that are tried where `tl.recv_any` is used: see `Untimed`."""
+
+_HELD = (4, 32)
+"""Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and so many as usual."""
+
+IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
+"""The collectives whose output may be in their input, or their input in their output."""
+
+Report = Callable[[str], None]
+"""Is told the network of each case before it is proved."""
+
+_FEW = 4
+"""Ranks up to which three PEs each are tried; above it two."""
+
+_MANY = 8
+"""Ranks above which fewer cases are tried: what goes wrong with many goes wrong with these."""
+
+_MOST_FAULTS = 3
+"""Faults of one number of ranks that are told."""
+
+
+@frozen
+class Ranks:
+    """What was found for one number of ranks: proved where there are no faults and it was not refused.
+
+    `steps` is the deepest step, `slots` the fewest that a queue needs, `wall_s` seconds.
+    """
+
+    world: int
+    cases: int = 0
+    messages: int = 0
+    steps: int = 0
+    slots: int = 1
+    wall_s: float = 0.0
+    refusal: str | None = None
+    faults: tuple[Fault, ...] = ()
+    alike: str | None = None
+    """The network whose runs these are: there no kernel asked which network it was on."""
+    runs: int = 0
+    """How many of the cases were run on this network."""
+    tried: bool = True
+    """Whether it was tried where it was not refused: not, when it did not end with another number or elsewhere."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether a kernel did not end."""
+        return any(fault.kind == ENDLESS for fault in self.faults)
+
+    @property
+    def proved(self) -> bool:
+        """Whether every case was proved."""
+        return self.refusal is None and not self.faults
+
+
+@frozen
+class Checked:
+    """What was found on one network."""
+
+    algorithm: str
+    collective: str
+    network: str
+    ranks: tuple[Ranks, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Everything that is wrong."""
+        return tuple(fault for ranks in self.ranks for fault in ranks.faults)
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds that it took."""
+        return sum(ranks.wall_s for ranks in self.ranks)
+
+
+@frozen
+class Wanted:
+    """What is to be proved; None leaves the choice of PEs per rank and of element counts to the check.
+
+    `timeout_s` is the most wall time of a case, in s; None for no limit.
+    """
+
+    ranks: Sequence[int] = field(default=RANKS)
+    networks: Sequence[str] | None = None
+    pes: int | None = None
+    counts: Sequence[int] | None = None
+    timeout_s: float | None = None
+
+
+def check(algorithm: Algorithm, wanted: Wanted | None = None) -> Iterator[Checked]:
+    """Prove an algorithm, network by network; UsageError for a network that it does not support."""
+    wanted = wanted or Wanted()
+    names = networks_of(algorithm, wanted)
+    found = [prove_ranks(algorithm, names, world, wanted) for world in wanted.ranks]
+    yield from by_network(algorithm, names, found)
+
+
+def networks_of(algorithm: Algorithm, wanted: Wanted) -> tuple[str, ...]:
+    """Return the networks that are wanted; UsageError for one that the algorithm does not support."""
+    names = tuple(algorithm.topologies if wanted.networks is None else wanted.networks)
+    for name in names:
+        if name not in algorithm.topologies:
+            known = ", ".join(algorithm.topologies)
+            raise UsageError(f"topology of {algorithm.name} must be one of {known}, not {name!r}; choose one of these.")
+    return names
+
+
+def by_network(algorithm: Algorithm, names: Sequence[str], found: Iterable[Sequence[Ranks]]) -> list[Checked]:
+    """Return what was found for each number of ranks, on each network, network by network."""
+    rows = zip(*found, strict=True)
+    return [
+        Checked(algorithm.name, algorithm.collective, name, ranks) for name, ranks in zip(names, rows, strict=True)
+    ]
+
+
+def network_of(name: str, world: int) -> Network:
+    """Return the network of `world` SIPs, as square as it can be."""
+    extent = find_extent(name, world, None, None)
+    return Network(name, world, extent.width, extent.height)
+
+
+def network_or_refusal(algorithm: Algorithm, name: str, world: int) -> Network | str:
+    """Return the network of `world` SIPs, or the sentence why the algorithm does not run on it."""
+    try:
+        network = network_of(name, world)
+    except NetworkFault as fault:
+        return f"{fault.key} {fault}"
+    refusal = algorithm.own_refusal(world, network)
+    return network if refusal is None else refusal
+
+
+def prove_ranks(
+    algorithm: Algorithm, names: Iterable[str], world: int, wanted: Wanted, report: Report | None = None
+) -> tuple[Ranks, ...]:
+    """Prove an algorithm for one number of ranks on some networks; `report(name)` is told of each case before it.
+
+    A case in which no kernel asked for the network is run on the first only: on the others it would do the same.
+    """
+    known: dict[Case, tuple[str, Proof, int]] = {}
+    found: list[Ranks] = []
+    for name in names:
+        stuck = next((ranks.faults[0].case.network.name for ranks in found if ranks.endless), None)
+        if stuck is None:
+            found.append(_on_network(algorithm, name, world, wanted, known, report))
+        else:
+            found.append(Ranks(world, refusal=f"it did not end on {stuck}.", tried=False))
+    return tuple(found)
+
+
+def _on_network(
+    algorithm: Algorithm,
+    name: str,
+    world: int,
+    wanted: Wanted,
+    known: dict[Case, tuple[str, Proof, int]],
+    report: Report | None,
+) -> Ranks:
+    """Prove an algorithm on one network; `known` has the cases that are proved for every network."""
+    began = time.perf_counter()
+    network = network_or_refusal(algorithm, name, world)
+    if isinstance(network, str):
+        return Ranks(world, refusal=network)
+    messages = steps = number = 0
+    slots = 1
+    homes: list[str] = []
+    faults: tuple[Fault, ...] = ()
+    for case in cases(algorithm, network, wanted.pes, wanted.counts):
+        if report is not None:
+            report(name)
+        anywhere = evolve(case, network=Network("", world, world))
+        home, proof, needed = known.get(anywhere) or (name, *_in_time(algorithm, case, wanted.timeout_s))
+        if proof.any_network:
+            known[anywhere] = home, proof, needed
+        homes.append(home)
+        number += 1
+        messages += proof.messages
+        steps, slots = max(steps, proof.steps), max(slots, needed)
+        if proof.faults:
+            faults = tuple(_on(fault, network) for fault in proof.faults[:_MOST_FAULTS])
+            break
+    alike = homes[0] if name not in homes and len(set(homes)) == 1 else None
+    wall_s = time.perf_counter() - began
+    return Ranks(world, number, messages, steps, slots, wall_s, None, faults, alike, homes.count(name))
+
+
+def _on(fault: Fault, network: Network) -> Fault:
+    """Return a fault as it is on a network."""
+    return evolve(fault, case=evolve(fault.case, network=network))
+
+
+def _in_time(algorithm: Algorithm, case: Case, timeout_s: float | None) -> tuple[Proof, int]:
+    """Prove one case within a wall time, in s; a fault where that is over while no kernel runs."""
+    try:
+        with Alarm(timeout_s):
+            return prove_case(algorithm, case)
+    except WallTimeExceeded as stuck:
+        line = describe_site(site_of_traceback(stuck.__traceback__))
+        told = f"the case must end within the wall time of --timeout, and is still in {line}; {OR_RAISE_IT}"
+        return Proof(case, (Fault(ENDLESS, case, None, None, 0, None, None, (line,), told),), 0, 0), case.slots
+
+
+def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:
+    """Prove one case with as few slots as it needs, up to `SLOTS`, and return the proof with that number.
+
+    Where a kernel receives from whoever is first, further orders are tried, with few slots and with many.
+    """
+    collective = collective_of_case(algorithm, case)
+    slots = case.slots
+    proof = prove(algorithm, collective, case)
+    anywhere = proof.any_network
+    while slots < SLOTS and any(fault.kind == DEADLOCK for fault in proof.faults):
+        slots *= 2
+        proof = prove(algorithm, collective, evolve(case, slots=slots))
+        anywhere = anywhere and proof.any_network
+    if proof.chose:
+        for order in ORDERS:
+            for number in (slots, SLOTS):
+                if not proof.faults:
+                    proof = prove(algorithm, collective, evolve(case, slots=number, order=order))
+                    anywhere = anywhere and proof.any_network
+    return evolve(proof, any_network=anywhere), slots
+
+
+def collective_of_case(algorithm: Algorithm, case: Case) -> Collective:
+    """Return what the kernel finds in `tl.collective`."""
+    return Collective(
+        name=algorithm.collective,
+        dtype=case.dtype,
+        network=case.network,
+        group=tuple(range(case.world)),
+        redop=case.redop,
+        root=case.root,
+        counts=case.counts,
+        tile=case.tile,
+        pipeline=case.pipeline,
+        algorithm=algorithm.name,
+        contributors=case.contributors,
+        vectors=case.n_pe if case.contributors == "pe" else 1,
+        cubes=case.cubes,
+        held_bytes=case.held * case.tile * itemsize(case.dtype),
+    )
+
+
+def cases(
+    algorithm: Algorithm, network: Network, pes: int | None = None, counts: Sequence[int] | None = None
+) -> Iterator[Case]:
+    """Yield the cases of one number of ranks; `pes` and `counts` say how many PEs and elements, if they are given."""
+    kind, world = COLLECTIVES[algorithm.collective], network.world
+    redop = "sum" if kind.reduces else None
+    last = world - 1 if kind.rooted else 0
+    base = Case(network, pes or 1, 1, redop, tile=TILE)
+    if kind.name == "barrier":
+        yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3)))
+        return
+    several = 3 if world <= _FEW else 2
+    deep = _deep(algorithm, world)
+    if counts is not None:
+        chosen = [(n_pe, count) for count in counts for n_pe in _numbers(pes, (1, several))]
+    elif world <= _MANY:
+        chosen = [(1, 1), (several, world * several - 1), (1, deep + 1), (several, several * deep // 2 + 3)]
+    else:
+        chosen = [(1, 1), (several, world + 1), (1, deep // 3 * 2 + 1)]
+    if "pe" in algorithm.contributors:
+        yield from _of_pes(base, pes, several, [count for _, count in chosen])
+    if "sip" not in algorithm.contributors:
+        return
+    for number, (n_pe, count) in enumerate(chosen):
+        step_by_step = world > _MANY and number == 2 and world % 2 == 0
+        case = evolve(base, n_pe=pes or n_pe, count=count, root=last if number % 2 else 0, pipeline=not step_by_step)
+        yield evolve(case, held=_HELD[number % 2])
+        if kind.name in IN_PLACE and (world <= _MANY or number == 1):
+            yield evolve(case, in_place=True, root=last - case.root)
+        if world <= _MANY and (number in (1, 2) or len(chosen) < 3):
+            yield evolve(case, pipeline=False, root=last - case.root)
+    n_pe, count = pes or 1, chosen[0][1] if world > _MANY or counts else world + 1
+    if redop is not None:
+        yield from (evolve(base, n_pe=n_pe, count=count, redop=other) for other in REDOPS if other != redop)
+    if kind.takes_counts and counts is None:
+        yield from (evolve(base, n_pe=pes or n, counts=uneven(world), count=6, pipeline=n == 1) for n in (1, several))
+
+
+def _of_pes(base: Case, pes: int | None, several: int, counts: Sequence[int]) -> Iterator[Case]:
+    """Yield cases in which every PE brings a vector of its own, on SIPs of one cube and of several."""
+    every = evolve(base, contributors="pe")
+    for number, count in enumerate(counts):
+        yield evolve(every, n_pe=pes or (several, 1)[number % 2], count=count, in_place=number % 2 == 1)
+    yield evolve(every, n_pe=pes or several, count=several + 1, pipeline=False)
+    yield evolve(every, n_pe=pes or several, count=2, redop="avg")
+    if pes is None:
+        for number, cubes in enumerate(((2, 1), (2, 2), (1, 3))):
+            n_pe = (1 + number % 2) * cubes[0] * cubes[1]
+            yield evolve(every, n_pe=n_pe, cubes=cubes, count=2 * n_pe + 1, in_place=number == 1)
+
+
+def _deep(algorithm: Algorithm, world: int) -> int:
+    """Return a count of which every rank's share takes three tiles; for few ranks more tiles than a queue has slots."""
+    kind = COLLECTIVES[algorithm.collective]
+    share = TILE * (SLOTS + 2 if world <= _FEW else 3)
+    return share if kind.in_world or kind.out_world else share * world
+
+
+def _numbers(given: int | None, otherwise: Sequence[int]) -> Sequence[int]:
+    return otherwise if given is None else (given,)
+
+
+def uneven(world: int) -> tuple[tuple[int, ...], ...]:
+    """Return splits of an all_to_all of which none is like another: from none to several tiles of elements."""
+    return tuple(tuple((3 * i + 5 * j + i * j) % 7 for j in range(world)) for i in range(world))

@@ -1,0 +1,387 @@
+"""Phase 2: compute what the op log says, outside the simulation, and check the results.
+
+The executor follows the values: an op can be computed once the results it reads are there. It takes ready ops in
+windows of the log, computes them in groups (see `batches`), and drops each result after its last reader unless memory
+holds it. Nothing here knows the engine or a component.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from kernbench_core.compute.batches import Batch, Job
+from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
+from kernbench_core.compute.functions import function_of
+from kernbench_core.compute.op_verification import OpCheck, Where
+from kernbench_core.compute.substitution import Substitution
+from kernbench_core.compute.verification import Expected, Verification, verify_regions
+from kernbench_core.errors import ExecutionError, NoDataError
+from kernbench_core.moved import current
+from kernbench_core.oplog.log import OpLog, OpRecord
+from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
+
+__all__ = ["DataExecutor", "Expected", "Verification"]
+
+_WINDOW_OPS = 1024
+_WINDOW_BYTES = 64 << 20
+#: The PE that is written for what moves data and makes none.
+_COPIED = -2
+
+
+@define(eq=False)
+class _Op:
+    """An op to compute: where its record is, the values it reads, and the results that these are made of."""
+
+    row: int
+    t_start: float
+    result: ResultValue
+    inputs: tuple[Value, ...]
+    record: OpRecord | None = None
+    done: bool = False
+    needs: tuple[ResultValue, ...] | None = None
+
+    def reads(self) -> tuple[ResultValue, ...]:
+        """Return the results that the op reads, each once."""
+        if self.needs is None:
+            self.needs = tuple(dict.fromkeys(r for value in self.inputs for r in value.results()))
+        return self.needs
+
+
+@define(eq=False)
+class DataExecutor:
+    """Execute an op log on a memory store.
+
+    `op_log` is an `OpLog`, or any sequence of `OpRecord`s (of another program, say); `store` is phase 1's memory, which
+    is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
+    `keep_all` no result is dropped: that is the debug mode. With `inputs` the same ops are computed
+    on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
+    computed stays.
+    """
+
+    op_log: OpLog | Sequence[OpRecord]
+    memory: MemoryStore
+    functions: Mapping[str, str] | None = None
+    keep_all: bool = False
+    inputs: Mapping[ArrayValue, Array] | None = None
+    computed: int = field(default=0, init=False)
+    _other: Substitution | None = field(default=None, init=False)
+    _ops: dict[OpId, _Op] = field(factory=dict, init=False)
+    _readers: dict[ResultValue, int] = field(factory=dict, init=False)
+    _fork: MemoryStore | None = field(default=None, init=False)
+    _seen: int = field(default=0, init=False)
+    _imported: dict[str, Any] = field(factory=dict, init=False)
+    _loose: dict[ResultValue, None] = field(factory=dict, init=False)
+    _loose_bytes: int = field(default=0, init=False)
+
+    @property
+    def store(self) -> MemoryStore:
+        """Memory after the log: phase 1's own, or a fork of it where records that name only addresses wrote to it."""
+        self._sync()
+        return self.memory if self._fork is None else self._fork
+
+    def run(self) -> None:
+        """Compute every op of the log that has not been computed yet."""
+        self._need_data()
+        self._sync()
+        self._execute([op for op in self._ops.values() if not op.done], set(), self._sweep(set()))
+
+    def materialize(self, value: Value) -> Array:
+        """Return the data of a value, computing just the ops that it needs; what is computed stays computed."""
+        value = self._own(value)
+        if value.pending:
+            self._need_data()
+            self._sync()
+            wanted = value.results()
+            self._execute([self._maker(r) for r in wanted if r.pending], set(wanted), None)
+        return value.array()
+
+    def verify(self, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
+        """Compare regions of memory with arrays, after computing what they need; ExecutionError when that fails.
+
+        `expected` gives, by the name that failures are reported under, an `Expected` or a sequence (access, array,
+        rtol, atol) whose access is an `Access` or (space, where). Tolerances may be left out: the dtype has some.
+        """
+        return verify_regions(self, expected)
+
+    def verify_ops(
+        self, expected: Mapping[OpId, Array] | None = None, where: Where | None = None
+    ) -> Verification:
+        """Compare every op's result with `expected`, or else every op with itself computed anew (see `OpCheck`).
+
+        What was dropped is computed once more, and dropped again. `where` says where in a kernel an op was issued.
+        """
+        if self.inputs is not None:
+            raise ExecutionError("Comparing single ops must be done on the data of the run; leave inputs out.")
+        self._need_data()
+        self._sync()
+        check = OpCheck(self.function, expected, where or (lambda record: ""))
+        self._visit(check)
+        return check.verdict()
+
+    def _visit(self, check: OpCheck) -> None:
+        """Have every op of the log checked while all that it reads is there; compute what is not."""
+        ready = list(self._ready())
+        copies = list(self._copies()) if check.expected is None else []
+        for op in (*self._ops.values(), *ready, *copies):
+            if op.done:
+                op.done = False
+                for result in op.reads():
+                    self._readers[result] = self._readers.get(result, 0) + 1
+
+        def seen(op: _Op) -> None:
+            record = self._record(op)
+            if op.result.op_id[0] == _COPIED:
+                check.copy(op.row, record, op.inputs[0], op.inputs[-1])
+            else:
+                check.result(op.row, record, op.result, op.inputs)
+
+        self._execute([*self._ops.values(), *ready, *copies], set(), self._sweep(set()), seen)
+
+    def _ready(self) -> Iterable[_Op]:
+        """Yield the ops whose results kernels had while they ran."""
+        if isinstance(self.op_log, OpLog):
+            for row, t_start, made, inputs in self.op_log.columns.makers(0, ArrayValue):
+                assert made.writer is not None
+                result = ResultValue(made.writer, made.shape, made.dtype)
+                result.fill(made.array())
+                yield _Op(row, t_start, result, inputs, done=True)
+
+    def _copies(self) -> Iterable[_Op]:
+        """Yield what moved data as ops whose results are there and of no use; none where records name addresses."""
+        if not isinstance(self.op_log, OpLog) or self._fork is not None:
+            return
+        for row, t_start, inputs in self.op_log.columns.copies():
+            nothing = ResultValue((_COPIED, row), (0,), "int8")
+            nothing.fill(np.empty(0, np.int8))
+            yield _Op(row, t_start, nothing, inputs, done=True)
+
+    def record_of(self, result: ResultValue) -> OpRecord | None:
+        """Return the record that computes a result, if the log has it."""
+        self._sync()
+        op = self._ops.get(result.op_id)
+        return None if op is None else self._record(op, dependencies=True)
+
+    def results(self) -> Iterable[tuple[OpRecord, ResultValue]]:
+        """Yield every op with the value that it computes, in no particular order."""
+        self._sync()
+        for op in self._ops.values():
+            yield self._record(op, dependencies=True), op.result
+
+    def function(self, record: OpRecord) -> tuple[str, Any]:
+        """Return the name and the function that computes a record."""
+        name = record.function or function_of(record.op_name, self.functions)
+        if name is None:
+            raise ExecutionError(
+                f"{record} must be computed by some function, and none is registered for {record.op_name!r}; "
+                "let the plug-in register one."
+            )
+        name = current(name)
+        if name not in self._imported:
+            module, _, attribute = name.partition(":")
+            try:
+                self._imported[name] = getattr(import_module(module), attribute)
+            except (ImportError, AttributeError) as error:
+                raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {error}.") from error
+        return name, self._imported[name]
+
+    def _need_data(self) -> None:
+        if not self.memory.data:
+            raise NoDataError("Phase 2 must have data, and this run kept shapes only; run with data to compute.")
+
+    def _sync(self) -> None:
+        """Take in the records that the log got since the last time."""
+        if self._seen == len(self.op_log):
+            return
+        first, self._seen = self._seen, len(self.op_log)
+        if isinstance(self.op_log, OpLog):
+            columns = self.op_log.columns
+            if self._fork is None and not any(
+                names_only_addresses(self.op_log.at_row(row, dependencies=False)) for row in columns.example_rows(first)
+            ):
+                for row, t_start, result, inputs in columns.makers(first, ResultValue):
+                    self._add(self._op(row, t_start, result, inputs))
+                return
+            rows = [row for row in np.asarray(columns.order()).tolist() if row >= first]
+            records = [self.op_log.at_row(row) for row in rows]
+            order: Iterable[int] = range(len(rows))
+        else:
+            rows = list(range(first, len(self.op_log)))
+            records = list(self.op_log[first:])
+            order = in_execution_order(records)
+        self._bind(rows, records, order)
+
+    def _bind(self, rows: Sequence[int], records: Sequence[OpRecord], order: Iterable[int]) -> None:
+        """Replay records on a fork of memory, so that those that name only addresses get values."""
+        if self._fork is None:
+            self._fork = self.memory.snapshot()
+        for at in order:
+            row, record = rows[at], records[at]
+            if record.stage_of is not None:
+                continue
+            bound = bind(record, record.op_id or (-1, row), self._fork)
+            result = None if bound.writes is None else bound.writes.value
+            if isinstance(result, ResultValue) and result.op_id == bound.op_id:
+                inputs = tuple(a.value for a in bound.reads if a.value is not None)
+                self._add(self._op(row, bound.t_start, result, inputs, bound))
+
+    def _own(self, value: Value) -> Value:
+        """Return what stands for a value of the log here: itself, unless the inputs are others."""
+        if self.inputs is None:
+            return value
+        if self._other is None:
+            self._other = Substitution(self.inputs)
+        return self._other.of(value)
+
+    def _own_result(self, result: ResultValue) -> ResultValue:
+        own = self._own(result)
+        assert isinstance(own, ResultValue), "a result is made anew as a result"
+        return own
+
+    def _op(
+        self, row: int, t_start: float, result: ResultValue, inputs: tuple[Value, ...], record: OpRecord | None = None
+    ) -> _Op:
+        if self.inputs is not None:
+            result, inputs = self._own_result(result), tuple(map(self._own, inputs))
+        return _Op(row, t_start, result, inputs, record)
+
+    def _add(self, op: _Op) -> None:
+        op.done = op.result.computed
+        self._ops[op.result.op_id] = op
+        if not op.done:
+            for result in op.reads():
+                self._readers[result] = self._readers.get(result, 0) + 1
+
+    def _record(self, op: _Op, dependencies: bool = False) -> OpRecord:
+        if op.record is not None:
+            return op.record
+        assert isinstance(self.op_log, OpLog)
+        return self.op_log.at_row(op.row, dependencies)
+
+    def _maker(self, result: ResultValue) -> _Op:
+        op = self._ops.get(result.op_id)
+        if op is None or op.result is not result:
+            pe, issue = result.op_id
+            raise ExecutionError(
+                f"The result of op {issue} of PE {pe} must be made by a record of the log, and none makes it; "
+                "let the run end before computing."
+            )
+        return op
+
+    def _execute(
+        self,
+        targets: Sequence[_Op],
+        wanted: set[ResultValue],
+        kept: set[ResultValue] | None,
+        seen: Callable[[_Op], None] | None = None,
+    ) -> None:
+        """Compute `targets` and what they need; keep what memory or an op of the log to come still reads.
+
+        `kept` are the results that stay. When it is None, results that nobody reads are set aside until they are worth
+        a walk over all that memory holds. `seen` is called with each op before anything that it reads is dropped; then
+        only what is pending is computed.
+        """
+        waits, dependents = self._plan(targets)
+        ready = [(op.t_start, op.row, op) for op, count in waits.items() if not count]
+        heapq.heapify(ready)
+        left = len(waits)
+        while ready:
+            window = self._window(ready)
+            self._compute([op for op in window if op.result.pending] if seen is not None else window)
+            for op in window if seen is not None else ():
+                seen(op)  # type: ignore[misc]
+            left -= len(window)
+            if kept is None and self._loose_bytes > _WINDOW_BYTES:
+                kept = self._sweep(wanted)
+            for op in window:
+                self._finish(op, wanted, kept)
+                for later in dependents.pop(op.result, ()):
+                    waits[later] -= 1
+                    if not waits[later]:
+                        heapq.heappush(ready, (later.t_start, later.row, later))
+        if left:
+            stuck = self._record(next(op for op, count in waits.items() if count))
+            raise ExecutionError(f"{stuck} must not read its own result, through other ops or directly.")
+
+    def _plan(self, targets: Sequence[_Op]) -> tuple[dict[_Op, int], dict[ResultValue, list[_Op]]]:
+        """Return, for the ops to compute, how many pending results each waits for, and who waits for each result."""
+        waits: dict[_Op, int] = {}
+        dependents: dict[ResultValue, list[_Op]] = {}
+        stack = list(targets)
+        while stack:
+            op = stack.pop()
+            if op in waits:
+                continue
+            pending = [r for r in op.reads() if r.pending]
+            waits[op] = len(pending)
+            for result in pending:
+                dependents.setdefault(result, []).append(op)
+                stack.append(self._maker(result))
+        return waits, dependents
+
+    def _window(self, ready: list[tuple[float, int, _Op]]) -> list[_Op]:
+        """Take ready ops in log order, up to a number of them and of result bytes."""
+        window: list[_Op] = []
+        nbytes = 0
+        while ready and len(window) < _WINDOW_OPS and nbytes < _WINDOW_BYTES:
+            window.append(heapq.heappop(ready)[2])
+            nbytes += window[-1].result.nbytes
+        return window
+
+    def _compute(self, window: list[_Op]) -> None:
+        jobs = []
+        for op in window:
+            record = self._record(op)
+            name, function = self.function(record)
+            self._check_inputs(record, op.inputs)
+            jobs.append(Job(record, name, function, op.result, op.inputs))
+        Batch(jobs).run()
+        self.computed += len(jobs)
+
+    def _check_inputs(self, record: OpRecord, inputs: Iterable[Value]) -> None:
+        for value in inputs:
+            if isinstance(value, LoadedValue) and not value.bound:
+                raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
+            if isinstance(value, AssemblyValue) and any(
+                isinstance(p.source, LoadedValue) and not p.source.bound for p in value.parts()
+            ):
+                raise ExecutionError(f"{record} must read loads that have completed; let the run end before computing.")
+
+    def _sweep(self, wanted: set[ResultValue]) -> set[ResultValue]:
+        """Drop what was set aside and memory does not hold; return what memory holds, and `wanted`."""
+        if self.keep_all:
+            return wanted
+        self.memory.compact()
+        kept = wanted.union(map(self._own_result, self.store.results()))
+        for result in self._loose:
+            if result not in kept and result not in self._readers:
+                result.release()
+        self._loose.clear()
+        self._loose_bytes = 0
+        return kept
+
+    def _finish(self, op: _Op, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
+        """Drop what nobody reads any more, or set it aside."""
+        if not op.done:
+            op.done = True
+            for result in op.reads():
+                self._readers[result] -= 1
+                if not self._readers[result]:
+                    del self._readers[result]
+        if self.keep_all:
+            return
+        for result in (*op.reads(), op.result):
+            if result in self._readers or result in wanted:
+                continue
+            if kept is None:
+                if result not in self._loose:
+                    self._loose[result] = None
+                    self._loose_bytes += result.nbytes
+            elif result not in kept:
+                result.release()

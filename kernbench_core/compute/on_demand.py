@@ -1,0 +1,85 @@
+"""Compute values while a run goes on: what the host reads between launches, and kernels of what earlier ones wrote.
+
+What was read in this way may have been branched on, so it is kept, and phase 2 confirms it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from kernbench_core.callsite import CallSite, describe_site, site_of_frame
+from kernbench_core.errors import SanityError
+from kernbench_core.values.value import Array, AssemblyValue, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.compute.verification import Failure
+    from kernbench_core.oplog.log import OpLog
+    from kernbench_core.values.memory_store import MemoryStore
+
+#: How much of what was read is kept to be confirmed, in bytes: the first reads.
+_KEPT_BYTES: Final = 64 << 20
+
+
+@attrs.frozen(eq=False)
+class Read:
+    """What was read while a run went on: its data then, the call that read it, and the user's line."""
+
+    array: Array
+    why: str
+    site: CallSite | None
+
+
+class OnDemand:
+    """Phase 2 of just what is asked for, at no simulated time; nothing is made before something is."""
+
+    def __init__(self, log: OpLog, store: MemoryStore, functions: Mapping[str, str]) -> None:
+        self._log = log
+        self._store = store
+        self._functions = functions
+        self._executor: DataExecutor | None = None
+        self._reads: dict[Value, Read] = {}
+        self._room = _KEPT_BYTES
+
+    def array(self, value: Value, why: str) -> Array:
+        """Return the data of a value, computing the ops that it needs; ExecutionError where one has not ended yet.
+
+        `why` names the call that reads.
+        """
+        if self._executor is None:
+            from kernbench_core.compute.executor import DataExecutor
+
+            self._executor = DataExecutor(self._log, self._store, self._functions)
+        found = self._executor.materialize(value)
+        content = value.content()
+        if content not in self._reads and found.nbytes <= self._room and content.results():
+            self._room -= found.nbytes
+            self._reads[content] = Read(found, why, site_of_frame(sys._getframe()))
+        return found
+
+    def confirm(self, executor: DataExecutor, maker: Callable[[Failure], str]) -> None:
+        """Raise SanityError where phase 2 gives other data than was read: what a run did with it was timed wrongly.
+
+        `maker` says what made a wrong element.
+        """
+        from kernbench_core.compute.verification import Expected
+        from kernbench_core.oplog.description import Access
+
+        for value, read in self._reads.items():
+            now = _uncached(value)
+            if executor.materialize(now) is read.array:
+                continue
+            name = f"what {read.why} at {describe_site(read.site)} read while the run went on, computed again,"
+            for failure in executor.verify({name: Expected(Access("", ()), read.array, value=now)}).found:
+                raise SanityError(f"do not use this result: {failure.name} {failure.words}{maker(failure)}")
+
+
+def _uncached(value: Value) -> Value:
+    """Return the value such that its parts are put together again."""
+    if not isinstance(value, AssemblyValue):
+        return value
+    return AssemblyValue(value.shape, value.dtype, value.parts(), value.makers())

@@ -1,0 +1,131 @@
+"""A second way to the result of one op: plain numpy in f64 (integers: int64), from the op's record and its inputs.
+
+It shares no arithmetic with `compute`, `compute_math` and `batches`, which made the first result in f32 and in groups.
+What it gives comes with a slack: by how much sums and steps in f32 may differ from it. A function of a plug-in is the
+only way to its op: it is called by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from kernbench_core.compute import functions
+from kernbench_core.compute.math_recomputation import EPS, Anew, comparable, error_of_sum, math_anew, rounded
+from kernbench_core.compute.result_types import op_of
+from kernbench_core.values import dtypes
+from kernbench_core.values.value import Array, AssemblyValue, Value
+
+Params = Mapping[str, Any]
+
+
+def snapshot(value: Value) -> Array:
+    """Return the data of a value; one that is made of parts is put together byte by byte, in order."""
+    content = value.content()
+    if not isinstance(content, AssemblyValue):
+        return content.array()
+    out = np.zeros(content.nbytes, np.uint8)
+    for part in content.parts():
+        source = np.frombuffer(np.ascontiguousarray(part.source.array()).tobytes(), np.uint8)
+        out[_places(part.dst)] = source[_places(part.src)]
+    return out.view(dtypes.numpy_dtype(content.dtype)).reshape(content.shape)
+
+
+def _places(region: Any) -> Any:
+    if region.rows == 1:
+        return slice(region.base, region.base + region.row_bytes)
+    return np.add.outer(region.base + region.pitch * np.arange(region.rows), np.arange(region.row_bytes)).ravel()
+
+
+def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> Anew:
+    """Compute an op whose function is `function`, named `name`, on `inputs`."""
+    with np.errstate(all="ignore"):
+        if name == functions.MATH:
+            return math_anew(op_of(params["op"]), params, [Anew(x) for x in inputs])
+        if name == functions.COMPOSITE_MATH:
+            steps = params.get("epilogue") or ()
+            later = {number for _, _, numbers, *_ in steps for number in numbers}
+            own = [Anew(x) for number, x in enumerate(inputs) if number not in later]
+            return _stepped(math_anew(op_of(params["math_op"]), params, own), steps, inputs)
+        if name in (functions.GEMM, functions.COMPOSITE_GEMM):
+            return _gemm(params, inputs)
+    return Anew(comparable(np.asarray(function(params, inputs))))
+
+
+def differs(found: Array, wanted: Anew, dtype: str) -> tuple[Array, Array]:
+    """Return which elements of `found` cannot be `wanted` rounded to `dtype`, and what they should be.
+
+    A float, or an integer cut from one, must lie between the two ends of what is allowed, each rounded.
+    """
+    expected = rounded(wanted.value, dtype)
+    got, right = comparable(found), comparable(expected)
+    same = (got == right) | ((got != got) & (right != right))
+    if wanted.exact or wanted.whole:
+        return ~same, expected
+    with np.errstate(all="ignore"):
+        room = wanted.slack + (dtypes.tolerance(dtype) or dtypes.tolerance("f32")) * (1.0 + np.abs(wanted.value))
+        low, high = (comparable(rounded(wanted.value + way * room, dtype)) for way in (-1.0, 1.0))
+        inside = np.isfinite(wanted.value) & (low <= got) & (got <= high)
+    return ~(same | inside), expected
+
+
+# Products --------------------------------------------------------------------------------------------
+
+
+def _gemm(params: Params, inputs: Sequence[Array]) -> Anew:
+    a, b = (_matrix(params, which, x) for which, x in zip("ab", inputs, strict=False))
+    steps = params.get("epilogue") or ()
+    inner = [step for step in steps if step[1] == "k_tile"]
+    size = int(params["tile_k"]) if inner else max(1, a.shape[1])
+    total: Anew | None = None
+    for number, k in enumerate(range(0, max(1, a.shape[1]), size)):
+        part = _stepped(_product(a[:, k : k + size], b[k : k + size]), inner, inputs, tile=number)
+        total = part if total is None else _wrapped(math_anew("add", {}, [total, part]))
+    assert total is not None
+    if params.get("accumulate"):
+        total = _wrapped(math_anew("add", {}, [total, Anew(inputs[2])]))
+    found = _stepped(total, [step for step in steps if step[1] != "k_tile"], inputs)
+    if params.get("layout_out") == "col_major":
+        shape = found.value.shape
+        value, slack = (np.broadcast_to(x, shape).T.ravel().reshape(shape) for x in (found.value, found.slack))
+        return Anew(value, slack)
+    return found
+
+
+def _matrix(params: Params, which: str, x: Array) -> Array:
+    if params.get(f"layout_{which}") == "col_major":
+        x = x.ravel().reshape(x.shape, order="F")
+    return x.T if params.get(f"transpose_{which}") else x
+
+
+def _product(a: Array, b: Array) -> Anew:
+    """Multiply in f64, where f32 adds k products with an error each; integers exactly, cut to 32 bits."""
+    k = a.shape[1]
+    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+        wide = [x.astype(np.int64) for x in (a, b)]
+        most = [int(np.abs(x).max(initial=0)) for x in wide]
+        if k * most[0] * most[1] < 2**53:
+            return Anew(np.rint(wide[0].astype(float) @ wide[1].astype(float)).astype(np.int64).astype(np.int32))
+        return Anew((wide[0] @ wide[1]).astype(np.int32))
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return Anew(a @ b, error_of_sum(k) * (np.abs(a) @ np.abs(b)))
+
+
+def _stepped(x: Anew, steps: Sequence[Sequence[Any]], inputs: Sequence[Array], tile: int = 0) -> Anew:
+    """Apply the steps of an epilogue; one with `per_tile` reads its own part of each operand."""
+    for kind, _, numbers, *rest in steps:
+        operands = [inputs[number][tile] if rest and rest[0] else inputs[number] for number in numbers]
+        if kind == "dequant" or any(o.dtype.kind not in "iub" for o in operands):
+            x = Anew(x.value.astype(np.float64), x.slack + EPS * np.abs(x.value))
+        x = _wrapped(math_anew(op_of(_STEPS.get(kind, kind)), {}, [x, *map(Anew, operands)]))
+    return x
+
+
+_STEPS: Final = {"bias": "add", "scale": "mul", "dequant": "mul"}
+
+
+def _wrapped(x: Anew) -> Anew:
+    """Keep 32 bits of the integers of an accumulator."""
+    return Anew(x.value.astype(np.int32)) if x.whole else x

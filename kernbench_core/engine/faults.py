@@ -1,0 +1,121 @@
+"""Turn what a component or its user's code raised into one sentence that names the component and the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback, user_traceback
+from kernbench_core.component import ComponentBase
+from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
+from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+    from kernbench_core.registry import Provider
+
+
+def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
+    """Build the error for an exception that left a host program at `now` ns: what, where and when.
+
+    `program` is what messages call it, as "bench 'gemm'".
+
+    A sentence that the program itself raised is left as it is; one of the host API is given the program's line.
+    """
+    when = f"at simulated time {format_time(now)}"
+    if not isinstance(error, KernbenchError):
+        return blamed(error, KernelError)(
+            f"{program} raised {in_words(error)} {when}.\n{user_traceback(error)}".rstrip()
+        )
+    if site_of_raise(error.__traceback__) is not None:
+        return error
+    site = site_of_traceback(error.__traceback__)
+    line = "" if site is None else f" at {describe_site(site)}"
+    return type(error)(f"{error}\n  in {program}{line}, {when}")
+
+
+@contextmanager
+def models_blamed(ctx: RunContext) -> Iterator[None]:
+    """Name the component whose method raised when it was asked about itself, after the run."""
+    try:
+        yield
+    except (KernbenchError, *INTERRUPTS):
+        raise
+    except BaseException as error:
+        if _component_in(error.__traceback__) is None:
+            raise
+        raise component_error(ctx, error) from error
+
+
+def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
+    """Build the error for an exception that left the event loop: which component raised what, when and where."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
+    component = _component_in(error.__traceback__)
+    if component is None and ctx.env.active_process is not None:
+        component = _owner(ctx, ctx.env.active_process)
+    if component is None:
+        return blamed(error, ComponentError)(
+            f"the simulation raised {in_words(error)} at simulated time {format_time(ctx.env.now)}."
+        )
+    return of_provider(_model_error(component, error, ctx.env.now), ctx.providers.get(component.node.impl))
+
+
+def of_provider(error: KernbenchError, provider: Provider | None) -> KernbenchError:
+    """Return an error of a model with the distribution that the model is of, where that is known."""
+    if provider is not None:
+        error.add_note(f"The model is of {provider}.")
+    return error
+
+
+def _model_error(component: ComponentBase, error: BaseException, now: float) -> KernbenchError:
+    model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
+    if "Invalid yield value" in in_words(error):
+        return ComponentError(
+            f"{model}.run must yield SimPy events, not {_yielded(error.__traceback__)!r}; "
+            "write `yield env.timeout(ns)` to wait."
+        )
+    if "is not iterable" in in_words(error) and _last_module(error.__traceback__) == ComponentBase.__module__:
+        return ComponentError(
+            f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
+            "write `yield env.timeout(ns)` to wait."
+        )
+    return blamed(error, ComponentError)(
+        f"{model} raised {in_words(error)} at simulated time {format_time(now)}.\n"
+        f"{user_traceback(error)}".rstrip()
+    )
+
+
+def _last_module(traceback: TracebackType | None) -> str | None:
+    name = None
+    while traceback is not None:
+        name = traceback.tb_frame.f_globals.get("__name__")
+        traceback = traceback.tb_next
+    return name
+
+
+def _owner(ctx: RunContext, process: object) -> ComponentBase | None:
+    return next((c for c in ctx.components.values() if process in c.processes), None)
+
+
+def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
+    """Return the component whose method is innermost in `traceback`."""
+    found = None
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if isinstance(owner, ComponentBase):
+            found = owner
+        traceback = traceback.tb_next
+    return found
+
+
+def _yielded(traceback: TracebackType | None) -> object:
+    """Return what a process yielded that is no event: SimPy only puts its text into the message."""
+    value = None
+    while traceback is not None:
+        value = traceback.tb_frame.f_locals.get("event", value)
+        traceback = traceback.tb_next
+    return value

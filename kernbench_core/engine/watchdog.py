@@ -1,0 +1,163 @@
+"""Limits on a run, and the loop that keeps to them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from kernbench_core.environment import Environment
+from kernbench_core.errors import LimitError, UsageError
+from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded, innermost_user_line
+from kernbench_core.process.whole_files import same_recursion_limit
+from kernbench_core.units import EXACT_NS, format_time
+
+#: Wall time between two looks at the limits and two progress reports, in s.
+_LOOK_S = 0.2
+_FEWEST_EVENTS, _MOST_EVENTS = 64, 65536
+#: Events between two collections of cyclic garbage.
+_COLLECT_EVERY = 1 << 20
+
+
+@attrs.frozen
+class Limits:
+    """Say when a run is to be stopped; None is no limit.
+
+    `max_events` counts SimPy events, `max_sim_ns` is simulated ns, `timeout_s` wall-clock seconds.
+    """
+
+    max_events: int | None = None
+    max_sim_ns: float | None = None
+    timeout_s: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in attrs.asdict(self).items():
+            kind, must_be = (int, "integer") if name == "max_events" else (int | float, "finite number")
+            if value is not None and not (isinstance(value, kind) and 0 < value < math.inf):
+                raise UsageError(f"{name} must be a positive {must_be} or None, not {value!r}.")
+
+
+@attrs.frozen
+class Progress:
+    """Tell how far a run is: simulated ns, SimPy events, wall seconds, and the fraction done if known."""
+
+    sim_ns: float
+    events: int
+    wall_s: float
+    fraction: float | None = None
+
+
+@contextlib.contextmanager
+def _no_automatic_collection() -> Iterator[None]:
+    """Collect cyclic garbage at counted events only, and then put things back as they were.
+
+    Scratchpad space is given back with the last reference to a handle. Where that lies in a reference cycle, the
+    moment of automatic collection, which depends on everything else in the process, would show in the op log.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class Watchdog:
+    """Advance an environment until nothing is left or `finished()`, within `limits`.
+
+    `wall` is the wall time that is left of a run of which this is a part; by default that of the limits.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        limits: Limits,
+        on_progress: Callable[[Progress], None] | None,
+        wall: WallTime | None = None,
+    ) -> None:
+        self._env = env
+        self._limits = limits
+        self._on_progress = on_progress
+        self._wall = wall or WallTime(limits.timeout_s)
+        self._began = time.perf_counter()
+        self.wall_s = 0.0
+
+    def run(self, finished: Callable[[], bool]) -> None:
+        """Process events; raise LimitError when a limit is reached, naming where a stuck program is.
+
+        KernelError in a process that the program forked.
+        """
+        self._began = time.perf_counter()
+        try:
+            with _no_automatic_collection(), same_recursion_limit(), Alarm(self._wall.left_s) as alarm:
+                self._loop(finished, alarm)
+        except WallTimeExceeded as stuck:
+            if self._wall.timeout_s is None:  # the limit is of something that this is a part of
+                raise
+            raise LimitError(self._too_long(innermost_user_line(stuck.__traceback__))) from None
+        finally:
+            self.wall_s = time.perf_counter() - self._began
+            self._wall.spent_s += self.wall_s
+            self._wall.require_own()
+            self._report()
+
+    def _loop(self, finished: Callable[[], bool], alarm: Alarm) -> None:
+        env, limits, timeout_s = self._env, self._limits, self._wall.left_s
+        most = _FEWEST_EVENTS
+        looked = time.perf_counter()
+        until = EXACT_NS if limits.max_sim_ns is None else min(EXACT_NS, limits.max_sim_ns)
+        while not finished():
+            left = env.advance(self._next_slice(most), until)
+            if alarm.interrupted:
+                raise alarm.interrupted
+            if alarm.stuck is not None:
+                raise LimitError(self._too_long(alarm.stuck))
+            if not left or not self._wall.own:
+                return
+            if env.peek() > until:
+                if until == EXACT_NS:
+                    raise LimitError(
+                        f"the run reached {format_time(until)} of simulated time after {env.events} events, and later "
+                        f"times are not exact on the grid of 2^-16 ns; simulate less at once."
+                    )
+                raise LimitError(
+                    f"the run reached its limit of {format_time(until)} of simulated time after {env.events} events; "
+                    "raise --max-sim-time if it is only long."
+                )
+            if limits.max_events is not None and env.events >= limits.max_events and not finished():
+                raise LimitError(
+                    f"the run reached its limit of {limits.max_events} events at simulated time "
+                    f"{format_time(env.now)}; raise --max-events if it is only long."
+                )
+            now = time.perf_counter()
+            if timeout_s is not None and now - self._began > timeout_s:
+                raise LimitError(self._too_long(None))
+            took, looked = now - looked, now
+            most = max(_FEWEST_EVENTS, min(_MOST_EVENTS, int(most * _LOOK_S / max(took, 1e-6) / 2), most * 2))
+            self._report()
+
+    def _next_slice(self, most: int) -> int:
+        """Return how many events to process: up to a limit, or to where garbage is collected, if they are nearer."""
+        to_collection = _COLLECT_EVERY - self._env.events % _COLLECT_EVERY
+        if to_collection == _COLLECT_EVERY and self._env.events:
+            gc.collect()
+        most = min(most, to_collection)
+        if self._limits.max_events is None:
+            return most
+        return max(1, min(most, self._limits.max_events - self._env.events))
+
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._env.now, self._env.events, time.perf_counter() - self._began))
+
+    def _too_long(self, line: str | None) -> str:
+        where = f" in {line}, which never returned to the simulator" if line else ""
+        return (
+            f"the run reached its limit of {self._wall.timeout_s:g} s of wall time at simulated time "
+            f"{format_time(self._env.now)}, after {self._env.events} events{where}; raise --timeout if it is only long."
+        )

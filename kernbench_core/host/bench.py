@@ -1,0 +1,270 @@
+"""A bench: a function `bench(rt, …)`, found by name or in a file, whose signature is its parameter schema.
+
+The first line of its docstring is its sentence. Each parameter after `rt` is annotated `int`, `float`,
+`str`, `bool`, `Literal[…]` of strings, or `np.ndarray` (given as the path of a `.npy` file), or one of these
+`| None`. Values typed on a command line and values given in Python go through the same checks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from kernbench_core.errors import UsageError
+from kernbench_core.host.sources import Sources, read_sources
+
+if TYPE_CHECKING:
+    from kernbench_core.registry import BenchEntry, Registry
+
+_KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool"}
+_WORDS = {"int": "an integer", "float": "a finite number", "str": "text", "bool": "true or false", "npy": "a .npy file"}
+
+
+@attrs.frozen
+class BenchParam:
+    """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy"."""
+
+    name: str
+    kind: str
+    optional: bool
+    required: bool
+    default: Any
+    choices: tuple[str, ...] = ()
+
+    @property
+    def must_be(self) -> str:
+        """What a value must be, in words."""
+        if self.kind == "choice":
+            return "one of " + ", ".join(repr(choice) for choice in self.choices)
+        return _WORDS[self.kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain form that `kernbench list --json` prints."""
+        shown = {"name": self.name, "type": self.kind, "required": self.required}
+        if not self.required:
+            shown["default"] = self.default
+        if self.choices:
+            shown["choices"] = list(self.choices)
+        return shown
+
+
+@attrs.frozen
+class Bench:
+    """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function."""
+
+    name: str
+    function: Callable[..., Any]
+    sentence: str
+    params: tuple[BenchParam, ...]
+    sources: Sources | None = None
+    registered: bool = False
+
+    def importable(self) -> AbstractContextManager[None]:
+        """Let the modules beside a bench file be imported while a block runs."""
+        return nullcontext() if self.sources is None else self.sources.importable()
+
+    def values(self, given: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
+        """Check `given` (texts, or Python values) and return the value of every parameter, defaults included.
+
+        A `.npy` parameter becomes a read-only numpy array; its path starts from `folder`, or from the current one.
+        Raise UsageError for an unknown or missing parameter and for a value of the wrong type.
+        """
+        known = {param.name: param for param in self.params}
+        for name in given:
+            if name not in known:
+                raise UsageError(self._unknown(name))
+        values: dict[str, Any] = {}
+        for param in self.params:
+            if param.name in given:
+                values[param.name] = self._value(param, given[param.name], folder or Path())
+            elif param.required:
+                raise UsageError(
+                    f"bench {self.name!r} needs a value for {param.name!r}; give it with -p {param.name}=VALUE."
+                )
+            else:
+                values[param.name] = param.default
+        return values
+
+    def _unknown(self, name: str) -> str:
+        names = [param.name for param in self.params]
+        close = difflib.get_close_matches(name, names, n=1) or [n for n in names if n.lower() == name.lower()]
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        has = ", ".join(names) if names else "none"
+        return f"bench {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
+
+    def _value(self, param: BenchParam, given: Any, folder: Path) -> Any:
+        where = f"parameter {param.name!r} of bench {self.name!r}"
+        if given is None and param.optional:
+            return None
+        try:
+            if param.kind == "npy":
+                return _array(given, folder)
+            return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
+        except ValueError as error:
+            reason = f" ({error})" if str(error) else ""
+            raise UsageError(f"{where} must be {param.must_be}, not {given!r}{reason}.") from None
+
+
+def open_bench(bench: str | Path | Sources | Callable[..., Any], registry: Registry[BenchEntry]) -> Bench:
+    """Find a bench by registered name, by the path of a `.py` file or what was read of it, or take a function as it is.
+
+    Raise UsageError when there is no such bench, and KernelError when its file cannot be executed.
+    """
+    if callable(bench):
+        return describe_bench(bench.__name__, bench)
+    if isinstance(bench, Path) or (isinstance(bench, str) and bench.endswith(".py")):
+        bench = read_sources(Path(bench))
+    if isinstance(bench, Sources):
+        return describe_bench(bench.given.stem, _from_sources(bench), bench)
+    text = str(bench)
+    function = registry.load(text)
+    if not callable(function):
+        raise registry.fault(text, f"must be a function bench(rt, …), not {function!r}")
+    return attrs.evolve(describe_bench(text, function), registered=True)
+
+
+def describe_bench(name: str, function: Callable[..., Any], sources: Sources | None = None) -> Bench:
+    """Read a bench's sentence and parameters off its docstring and signature; raise UsageError if it cannot be one."""
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise UsageError(f"bench {name!r} must be a plain function, with neither yield nor async: it would never run.")
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters:
+        raise UsageError(
+            f"bench {name!r} must take the runtime as its first parameter: def {function.__name__}(rt, …)."
+        )
+    params = tuple(_declared(name, parameter, _hint(function, parameter)) for parameter in parameters[1:])
+    doc = (inspect.getdoc(function) or "").strip().splitlines()
+    return Bench(name, function, doc[0] if doc else "", params, sources)
+
+
+def _from_sources(sources: Sources) -> Callable[..., Any]:
+    module = sources.execute()
+    function = getattr(module, "bench", None)
+    if not callable(function):
+        raise UsageError(f"bench file {str(sources.given)!r} must define a function bench(rt, …).")
+    found: Callable[..., Any] = function
+    return found
+
+
+def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Evaluate one annotation; that of `rt` may name what only a type checker imports, so it is left alone."""
+    if not isinstance(parameter.annotation, str):
+        return None if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+    try:
+        return eval(parameter.annotation, function.__globals__)
+    except NameError:
+        return parameter.annotation
+
+
+def _declared(bench: str, parameter: inspect.Parameter, hint: Any) -> BenchParam:
+    required = parameter.default is inspect.Parameter.empty
+    default = None if required else parameter.default
+    if hint is None:
+        hint = type(default)
+    hint, optional = _without_none(hint)
+    choices: tuple[str, ...] = ()
+    if typing.get_origin(hint) is Literal:
+        choices = typing.get_args(hint)
+        kind: str | None = "choice"
+    else:
+        array = getattr(typing.get_origin(hint) or hint, "__name__", "") == "ndarray"
+        kind = "npy" if array else _KINDS.get(hint)
+    if kind is None or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        bare = parameter.annotation is inspect.Parameter.empty
+        found = "left bare" if bare else repr(parameter.annotation)
+        raise UsageError(
+            f"parameter {parameter.name!r} of bench {bench!r} must be annotated int, float, str, bool, "
+            f"Literal[…] or np.ndarray, or one of these | None, not {found}."
+        )
+    return BenchParam(parameter.name, kind, optional, required, default, choices)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        rest = [part for part in typing.get_args(hint) if part is not type(None)]
+        if len(rest) == 1 and len(rest) < len(typing.get_args(hint)):
+            return rest[0], True
+    return hint, False
+
+
+def _parsed(param: BenchParam, text: str) -> Any:
+    if param.kind in ("int", "float"):
+        try:
+            return _checked(param, int(text) if param.kind == "int" else float(text))
+        except ValueError:
+            raise ValueError from None
+    if param.kind == "bool":
+        if text not in ("true", "false"):
+            raise ValueError
+        return text == "true"
+    return _checked(param, text)
+
+
+def _checked(param: BenchParam, value: Any) -> Any:
+    """Return a Python value of the right type (numpy scalars become Python's); raise ValueError otherwise."""
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if param.kind == "float" and is_number and math.isfinite(value):
+        return float(value)
+    right = {
+        "int": is_number and isinstance(value, int),
+        "bool": isinstance(value, bool),
+        "str": isinstance(value, str),
+        "choice": value in param.choices,
+    }
+    if not right.get(param.kind, False):
+        raise ValueError
+    return value
+
+
+def _array(given: Any, folder: Path) -> Any:
+    """Load a `.npy` file, or take an array as it is; raise ValueError saying what is wrong with it."""
+    import numpy as np
+
+    if isinstance(given, np.ndarray):
+        return given
+    if not isinstance(given, str | Path):
+        raise ValueError
+    path = folder / given
+    if not path.is_file():
+        raise ValueError("there is no such file")
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(_why_not_npy(path, str(error))) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError("it holds several arrays")
+    array.flags.writeable = False
+    return array
+
+
+def _why_not_npy(path: Path, told: str) -> str:
+    """Say why numpy did not read a file; what it says itself misleads, as it takes all else for a pickle."""
+    with path.open("rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            return "it does not begin like one; save the array with numpy.save"
+    return "it holds Python objects; save numbers" if "Object arrays" in told else "it is cut short or damaged"
+
+
+def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Split `NAME=VALUE` texts of a command-line option; raise UsageError for one without `=` or given twice."""
+    assigned: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"option {option} must be followed by NAME=VALUE, not {text!r}.")
+        if name in assigned:
+            raise UsageError(f"option {option} must give {name!r} once, not as {assigned[name]!r} and as {value!r}.")
+        assigned[name] = value
+    return assigned

@@ -1,0 +1,269 @@
+"""A host program: a plain function with a stack of its own beside the simulation, and what those of one run share.
+
+The bench is one; it may have others run side by side, each with a part of the device (`Runtime.side_by_side`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kernbench_core.callsite import CallSite, site_of_frame
+from kernbench_core.environment import Event, Signal
+from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.kernel.bridge import Bridge, in_kernel
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.graph import Design, Graph, PeSite
+    from kernbench_core.host.device_tensor import DeviceTensor
+    from kernbench_core.host.host_tensors import Expectation
+    from kernbench_core.host.inputs import Inputs
+    from kernbench_core.host.rows import Cell
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.kernel.queues import Queues
+    from kernbench_core.plugins import Plugins
+
+#: The host program that runs on the present stack. Each stack has a context of its own, so none sees another's.
+CURRENT: ContextVar[HostProgram | None] = ContextVar("kernbench_host_program", default=None)
+
+#: How long a host program that asks whether a launch is over waits for it, in ns. [chosen] A host asks by reading a
+#: flag in its own memory, which takes about 100 ns where the device has just written it.
+POLL_NS: Final = 100.0
+#: Polls in a row by one program, with nothing but polls left to happen, after which it waits instead: 1 ms.
+_MOST_IDLE_POLLS: Final = 10_000
+
+
+@attrs.define(eq=False)
+class LaunchHandle:
+    """Refer to a launch that may still be running.
+
+    `program` submitted it, at the line `site`; `label` is what reports call it.
+    """
+
+    request: KernelLaunchMsg
+    tensors: tuple[DeviceTensor, ...]
+    program: HostProgram
+    site: CallSite | None = None
+    label: str = ""
+
+    @property
+    def launch(self) -> Launch:
+        """The launch, with each PE's start and end in ns."""
+        return self.request.launch
+
+    @property
+    def done(self) -> bool:
+        """Whether the host has been told that it is over; where it is not, asking waits for it, but only POLL_NS.
+
+        So `while not handle.done: pass` takes the time of a wait. After the run, and in a kernel, asking takes none.
+        """
+        caller = CURRENT.get()
+        if caller is None or caller.shared is not self.program.shared or not caller.bridge.inside:
+            return self.request.response is not None
+        return caller.poll(self)
+
+
+@attrs.define(eq=False)
+class Shared:
+    """What all host programs of one run share."""
+
+    programs: list[HostProgram] = attrs.field(factory=list)
+    requests: list[HostRequest] = attrs.field(factory=list)
+    launches: list[LaunchHandle] = attrs.field(factory=list)
+    #: Launches that no program has waited for yet.
+    running: list[LaunchHandle] = attrs.field(factory=list)
+    expectations: list[Expectation] = attrs.field(factory=list)
+    rows: list[dict[str, Cell]] = attrs.field(factory=list)
+    #: Programs that sleep between two polls.
+    polling: int = 0
+    #: What each package keeps for the run, under a name of its own.
+    kept: dict[str, Any] = attrs.field(factory=dict)
+    #: The plug-ins of the run, None where the installed ones are meant.
+    plugins: Plugins | None = None
+    #: Where files are kept that programs read, None where nobody wants them.
+    inputs: Inputs | None = None
+
+
+class HostProgram:
+    """One host program: its stack, its PEs, and what it waits for. `name` is what messages call it."""
+
+    bridge: Bridge
+
+    def __init__(
+        self, engine: GraphEngine, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
+    ) -> None:
+        import numpy as np
+
+        self._engine = engine
+        self.shared = shared
+        #: Place among the host programs of the run, in the order in which they were started.
+        self.number = len(shared.programs)
+        self.name = name
+        self.pes = pes
+        self.rng = np.random.default_rng(seed)
+        self.requests: list[HostRequest] = []
+        self.value: Any = None
+        #: By PE how many of its ops are over, as far as the program knows: those of launches that it has waited for.
+        self.known: Mapping[int, int] = {}
+        #: What the program is suspended for, None while it is not; a text is what reports say.
+        self.waits_for: HostRequest | LaunchHandle | str | None = None
+        self.waits_since_ns = 0.0
+        #: Why what it waits for never comes, where that is known.
+        self.waits_because = ""
+        self._idle_polls = 0
+        self._idle_since_ns = 0.0
+        shared.programs.append(self)
+
+    @property
+    def now(self) -> float:
+        """Simulated time in ns."""
+        return self._engine.env.now
+
+    @property
+    def design(self) -> Design:
+        """The machine that the run is on."""
+        return self._engine.ctx.design
+
+    @property
+    def graph(self) -> Graph:
+        """The nodes and wires of that machine."""
+        return self._engine.ctx.graph
+
+    @property
+    def components(self) -> Mapping[str, ComponentBase]:
+        """The models that stand at its nodes, by node id."""
+        return self._engine.ctx.components
+
+    @property
+    def queues(self) -> Queues:
+        """The queues between PEs that exist now; `queues.close` gives up those of a channel."""
+        return self._engine.ctx.queues
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plug-ins of the run."""
+        if self.shared.plugins is None:
+            from kernbench_core.plugins import load_plugins
+
+            self.shared.plugins = load_plugins()
+        return self.shared.plugins
+
+    @property
+    def site(self) -> CallSite | None:
+        """The line at which the program is suspended; None when it is not."""
+        return site_of_frame(self.bridge.frame)
+
+    def require_host(self, call: str) -> None:
+        """Raise a sentence when `call` is made by anything but this program, while it runs."""
+        if self.bridge.inside:
+            return
+        if in_kernel():
+            raise KernelError(f"{call} must be called by the host program, not in a kernel; call it around the launch.")
+        other = CURRENT.get()
+        if other is not None and other.shared is self.shared:
+            raise UsageError(
+                f"{call} must be called through the rt of {other.name}, which calls it, not through that of "
+                f"{self.name}; use the rt that the program was given."
+            )
+        raise UsageError(f"{call} must be called by the host program while it runs; call it in the bench.")
+
+    def request(self, request: HostRequest) -> None:
+        """Submit a request and wait, in simulated time, for its answer."""
+        self.bridge.suspend(request)
+
+    def pause(self, event: Any, sentence: str) -> Any:
+        """Wait, in simulated time, for an event or a signal; `sentence` says in a report what for. Gives its value."""
+        self.waits_for, self.waits_since_ns = sentence, self.now
+        value = self.bridge.suspend(event)
+        self.waits_for = None
+        return value
+
+    def stall(self, what: str, why: str) -> None:
+        """Wait for ever for `what`, so that the run ends with a report, which says `why`, once nothing else happens."""
+        self.waits_because = why
+        self.pause(Signal(), what)
+
+    def join(self, handle: LaunchHandle) -> None:
+        """Wait, in simulated time, for a launch, whichever program submitted it."""
+        if not handle.request.done.fired:
+            self.waits_for, self.waits_since_ns = handle, self.now
+            self.bridge.suspend(handle.request.done)
+            self.waits_for = None
+        if handle in self.shared.running:
+            self.shared.running.remove(handle)
+        self._engine.ctx.hazards.joined(handle.launch, self.number)
+        self.learn(handle.launch)
+
+    def learn(self, launch: Launch) -> None:
+        """Note that the program has waited for a launch: what that did and knew, launches to come may read."""
+        self.known = latest(self.known, launch.known, launch.issued)
+
+    def poll(self, handle: LaunchHandle) -> bool:
+        """Return whether a launch is over; where it is not, wait for it first, in simulated time, but only POLL_NS.
+
+        Where nothing but polls has been left to happen for very long, wait for ever: as with `join`, the run ends with
+        a report if the launch never ends.
+        """
+        done = handle.request.done
+        if not done.fired:
+            env = self._engine.env
+            if not self._idle_polls:
+                self._idle_since_ns = self.now
+            self._idle_polls = 0 if env.scheduled > self.shared.polling else self._idle_polls + 1
+            patient = self._idle_polls > _MOST_IDLE_POLLS
+            self.waits_for, self.waits_since_ns = handle, self._idle_since_ns if patient else self.now
+            if patient:
+                self.bridge.suspend(done)
+            else:
+                self.shared.polling += 1
+                self.bridge.suspend(_first(done, env.timeout(POLL_NS)))
+                self.shared.polling -= 1
+            self.waits_for = None
+        if not done.fired:
+            return False
+        self.join(handle)
+        return True
+
+    def settle(self, tensor: DeviceTensor) -> None:
+        """Wait for every running launch that was given `tensor`, in the program that calls; elsewhere for none."""
+        caller = CURRENT.get()
+        if caller is not None and caller.shared is self.shared and caller.bridge.inside:
+            for handle in [handle for handle in self.shared.running if tensor in handle.tensors]:
+                caller.join(handle)
+
+
+def latest(*known: Mapping[int, int]) -> dict[int, int]:
+    """Return by PE the greatest number that any of these has."""
+    found = dict(known[0])
+    for other in known[1:]:
+        for pe, number in other.items():
+            if found.get(pe, 0) < number:
+                found[pe] = number
+    return found
+
+
+def current_program() -> HostProgram | None:
+    """Return the host program that calls, or None outside one, also in a kernel."""
+    return CURRENT.get()
+
+
+def _first(signal: Signal, timer: Event) -> Signal:
+    """Return a signal that is fired with the first of these, and leaves nothing behind at the other."""
+    either = Signal()
+    waiting = signal.callbacks
+    assert waiting is not None and timer.callbacks is not None
+
+    def over(_: object) -> None:
+        if not either.fired:
+            if not signal.fired:
+                waiting.remove(over)
+            either.fire()
+
+    waiting.append(over)
+    timer.callbacks.append(over)
+    return either

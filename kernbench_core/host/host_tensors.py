@@ -1,0 +1,273 @@
+"""Device memory as a host program uses it: make tensors, copy, free, check.
+
+Copies take the time of the copy, allocations that of telling the MMUs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernbench_core.callsite import CallSite, describe_site, site_of_frame
+from kernbench_core.errors import ShapeError, StoreError, UsageError
+from kernbench_core.host.device_tensor import Array, DeviceTensor, cell_of
+from kernbench_core.host.host_program import HostProgram, Shared
+from kernbench_core.host.launch_arguments import choose_pes
+from kernbench_core.memory.placement import Placements
+from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
+from kernbench_core.values.dtypes import cast, dtype_name, numpy_dtype
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import ArrayValue, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.graph import PeSite
+    from kernbench_core.host.session import GraphEngine
+
+
+@attrs.frozen
+class Expectation:
+    """Keep what a tensor must be: the value it held when checked, and the array or its maker.
+
+    `rtol` and `atol` None mean the dtype's own tolerance. `program` checked it, at the line `site`.
+    """
+
+    name: str
+    value: Value
+    expected: Array | Callable[[], Array]
+    rtol: float | None
+    atol: float | None
+    program: HostProgram | None = None
+    site: CallSite | None = None
+
+    def array(self) -> Array:
+        """Return the expected array, computing it when it was given as a function.
+
+        ShapeError when the function gives something that the tensor cannot be compared with.
+        """
+        if not callable(self.expected):
+            return self.expected
+        at = "" if self.site is None else f", checked at {describe_site(self.site)},"
+        made = np.asarray(self.expected())
+        require_like(f"the reference of tensor {self.name!r}{at}", made, self.value.shape)
+        return made
+
+
+def require_like(which: str, expected: Array, shape: tuple[int, ...]) -> None:
+    """Raise ShapeError when an array cannot be what a tensor of `shape` must be; `which` begins the sentence."""
+    if expected.shape != shape:
+        raise ShapeError(f"{which} must have the tensor's shape {shape}, not {expected.shape}.")
+    _require_numbers(which, expected)
+
+
+def _require_numbers(which: str, array: Array) -> None:
+    if array.dtype.kind in "cOSUMm" or array.dtype.type is np.void:  # bf16 and the like are of kind V, too
+        raise ShapeError(f"{which} must be of real numbers, not of dtype {array.dtype}; cast it first.")
+
+
+def _tolerance(name: str, which: str, given: float | None) -> float | None:
+    if given is None or (isinstance(given, int | float | np.number) and given >= 0):
+        return given
+    raise UsageError(
+        f"rt.check({name!r}): {which} must be a number from 0 up, not {given!r}; leave it out for that of the dtype."
+    )
+
+
+class HostTensors(HostProgram):
+    """The part of `rt` that makes tensors and looks at them."""
+
+    def __init__(
+        self, engine: GraphEngine, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
+    ) -> None:
+        super().__init__(engine, shared, pes, name, seed)
+        self.data = engine.ctx.data
+        self.store = engine.ctx.store
+        self._pe_indices = tuple(site.index for site in pes)
+        self._named = 0
+
+    def tensor(
+        self,
+        source: npt.ArrayLike | tuple[int, ...],
+        dtype: str | None = None,
+        *,
+        name: str | None = None,
+        placement: Placements | None = None,
+        device: int | str | Iterable[int] | None = None,
+        preloaded: bool = False,
+    ) -> DeviceTensor:
+        """Place an array, or random numbers of a shape, in device memory, and take the time of the copy.
+
+        `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
+        (normal floats, ints from -8 to 7, unsigned ones from 0 to 15). `dtype` is a name like "f16"; default the
+        array's own, f32 for a shape or a list of Python floats. A float64 array without one is a StoreError.
+        Every copy of a replicated tensor is written, and takes its time. With `preloaded` the data is there already:
+        nothing is copied, and only the MMUs are told. For `placement` and `device` see `empty`.
+        """
+        self.require_host("rt.tensor")
+        shape = _as_shape(source)
+        if shape is not None:
+            kind = dtype or "f32"
+            _check_shape(shape, name)
+            array = _random(self.rng, shape, kind) if self.data else None
+        else:
+            array = np.asarray(source)
+            kind = dtype or _own_dtype(source, array, name)
+            if dtype is not None:
+                _require_numbers(f"the array of {_named(name)}", array)
+            array = cast(array, kind)
+            shape = array.shape
+        tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
+        self._put(tensor, array)
+        if not preloaded:
+            self.request(MemoryWriteMsg(tensor.allocation.all_regions))
+        return tensor
+
+    def zeros(
+        self,
+        shape: Sequence[int],
+        dtype: str = "f32",
+        *,
+        name: str | None = None,
+        placement: Placements | None = None,
+        device: int | str | Iterable[int] | None = None,
+    ) -> DeviceTensor:
+        """Place zeros in device memory, and take the time of the copy. For the rest see `empty`."""
+        self.require_host("rt.zeros")
+        _check_shape(shape, name)
+        source = np.zeros(tuple(shape), numpy_dtype(dtype)) if self.data else tuple(shape)
+        return self.tensor(source, dtype, name=name, placement=placement, device=device)
+
+    def empty(
+        self,
+        shape: Sequence[int],
+        dtype: str = "f32",
+        *,
+        name: str | None = None,
+        placement: Placements | None = None,
+        device: int | str | Iterable[int] | None = None,
+    ) -> DeviceTensor:
+        """Allocate device memory without writing it, and take the time of telling the MMUs of all PEs.
+
+        `placement` is `Shard(dim)`, `Replicate()` or `Interleave(nbytes)` over all PEs, a tuple of one for each of the
+        mesh dimensions sip, cube and pe, or a mapping from these names, where those that are not named replicate.
+        Without one the first dimension is dealt in equal blocks over the memory slices of the device's PEs. `device`
+        restricts the PEs to those of one SIP (a number, or "sip:N") or of several (numbers).
+        """
+        self.require_host("rt.empty")
+        _check_shape(shape, name)
+        self._named += 1
+        label = name or f"tensor{self._named}"
+        pes = choose_pes(self.pes, device, "rt.empty")
+        extents = tuple(int(n) for n in shape)
+        allocation = self._engine.ctx.memory.allocate(extents, dtype, label, pes, placement)
+        self.request(MmuMapMsg(self._pe_indices, MapUpdate(allocation.all_regions)))
+        return DeviceTensor(self, allocation)
+
+    def free(self, tensor: DeviceTensor) -> None:
+        """Give a tensor's device memory back, content and all, and take the time of telling the MMUs of all PEs.
+
+        The tensor is dead then: every use of it raises KernelError.
+        """
+        self.require_host("rt.free")
+        self.require_live(tensor)
+        self.settle(tensor)
+        self.request(MmuMapMsg(self._pe_indices, MapUpdate(tensor.allocation.all_regions, unmap=True)))
+        self._engine.ctx.memory.free(tensor.allocation)
+        self.store.forget("hbm", tensor.allocation.all_regions)
+
+    def copy_to_host(self, tensor: DeviceTensor) -> None:
+        """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time."""
+        self.require_host("rt.copy_to_host")
+        self.require_live(tensor)
+        self.settle(tensor)
+        self.request(MemoryReadMsg(tensor.regions))
+
+    def check(
+        self,
+        tensor: DeviceTensor,
+        expected: npt.ArrayLike | Callable[[], Array],
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> None:
+        """Ask that `tensor`, as it is now, be compared with `expected` when data is verified.
+
+        `expected` is an array of the tensor's shape, or a function that makes one and is called only then. Every copy
+        of a replicated tensor is compared, those that hold the very same values once.
+        """
+        self.require_host("rt.check")
+        self.require_live(tensor)
+        self.settle(tensor)
+        rtol, atol = _tolerance(tensor.name, "rtol", rtol), _tolerance(tensor.name, "atol", atol)
+        made = expected if callable(expected) else np.array(expected)
+        if not callable(made):
+            require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)
+        site = site_of_frame(sys._getframe())
+        for replica, value in tensor.distinct().items():
+            name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
+            self.shared.expectations.append(Expectation(name, value, made, rtol, atol, self, site))
+
+    # Inside -----------------------------------------------------------------------------------------
+
+    def require_live(self, tensor: DeviceTensor) -> None:
+        """Raise KernelError when `tensor` was freed, or is of another run."""
+        self._engine.ctx.memory.require_live(tensor.allocation)
+
+    def _put(self, tensor: DeviceTensor, array: Array | None) -> None:
+        if array is None:
+            return
+        whole = np.array(array, order="C")
+        whole.flags.writeable = False
+        layout = tensor.allocation.layout
+        assert layout is not None
+        cells: dict[int, ArrayValue] = {}
+        for segment in tensor.allocation.segments:
+            if segment.cell not in cells:
+                cells[segment.cell] = ArrayValue(cell_of(whole, layout, segment.cell))
+            self.store.write("hbm", Region(segment.pa, segment.nbytes), cells[segment.cell])
+
+    def materialize(self, value: Value) -> Array:
+        """Compute what `value` needs, and return it."""
+        return self._engine.ctx.on_demand.array(value, "the host")
+
+
+def _check_shape(shape: Sequence[object], name: str | None) -> None:
+    if any(not isinstance(extent, int | np.integer) or extent < 1 for extent in shape):
+        which = "a tensor" if name is None else f"tensor {name!r}"
+        raise ShapeError(f"the shape of {which} must be positive integers, not {tuple(shape)!r}; correct its extents.")
+
+
+def _own_dtype(source: object, array: Array, name: str | None) -> str:
+    """Return the dtype of an array, or f32 for Python floats; StoreError for a float64 array, which no unit has."""
+    if array.dtype == np.float64:
+        if not isinstance(source, np.ndarray | np.generic):
+            return "f32"
+        raise StoreError(
+            f"the array of {_named(name)} must have a dtype that the units have, not float64; pass dtype=\"f32\", or "
+            "another, to round it."
+        )
+    return dtype_name(array.dtype)
+
+
+def _named(name: str | None) -> str:
+    return "a tensor" if name is None else f"tensor {name!r}"
+
+
+def _as_shape(source: object) -> tuple[int, ...] | None:
+    """Return `source` where it is a shape: a tuple of ints."""
+    return tuple(map(int, source)) if isinstance(source, tuple) and all(map(_is_int, source)) else None
+
+
+def _is_int(thing: object) -> bool:
+    return isinstance(thing, int | np.integer) and not isinstance(thing, bool)
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    kind = numpy_dtype(dtype)
+    if kind.kind in "iub":
+        least = 0 if kind.kind == "u" else -8
+        return rng.integers(least, least + 16, shape).astype(kind)
+    return rng.standard_normal(shape, np.float32).astype(kind)

@@ -1,0 +1,242 @@
+"""What phase 1 found out: total time, its phases, the busiest resources, and what was not modelled."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kernbench_core.host.ceilings import above_ceilings
+from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.context import RunContext
+    from kernbench_core.wire import Wire
+
+#: The phases of a run; an instant belongs to the first that applies, the last also takes idle time.
+PHASES = ("kernel", "launch", "device_to_host", "host_to_device")
+_SECTION = re.compile(r"^(\w+):", re.MULTILINE)
+
+Interval = tuple[float, float]
+
+
+@attrs.frozen
+class ResourceUse:
+    """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes.
+
+    `alike` is how many resources of this kind were used, and `mean_utilisation` the mean over them.
+    """
+
+    name: str
+    kind: str
+    utilisation: float
+    busy_ns: float
+    nbytes: int
+    alike: int = 1
+    mean_utilisation: float = 0.0
+
+
+@attrs.frozen
+class NotModelled:
+    """Quote one thing that a model of this run ignores, with how many messages crossed that model."""
+
+    sentence: str
+    component: str
+    count: int
+
+
+@attrs.frozen
+class LateStart:
+    """Say how many ns after the common start stamp a PE began."""
+
+    pe: str
+    late_ns: float
+
+
+@attrs.frozen
+class TimingResult:
+    """Hold the timing of a run; times in ns, `phases` sum to `total_ns` exactly.
+
+    `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
+    of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
+    `warnings` are those of the compiler, and name what of the machine is beyond the hardware of today (`ceilings`).
+    """
+
+    total_ns: float
+    phases: dict[str, float]
+    events: int
+    hops: int
+    ops: int
+    wall_s: float
+    late_starts: tuple[LateStart, ...]
+    busiest: tuple[ResourceUse, ...]
+    not_modelled: tuple[NotModelled, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wall_s: float) -> TimingResult:
+    """Gather the timing of what has run so far."""
+    total = ctx.env.now
+    return TimingResult(
+        total_ns=total,
+        phases=phases(total, requests),
+        events=ctx.env.events,
+        hops=sum(wire.deliveries for wire in ctx.wires),
+        ops=ops,
+        wall_s=wall_s,
+        late_starts=tuple(_late_starts(ctx)),
+        busiest=busiest(resource_uses(ctx, total)),
+        not_modelled=not_modelled(ctx.components.values()),
+        warnings=(*ctx.graph.warnings, *above_ceilings(ctx)),
+    )
+
+
+def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
+    """Split the time from 0 to `total` ns into `PHASES`, by what the host had asked for at each instant."""
+    spans = _asked(total, requests)
+    split: dict[str, float] = {}
+    seen: list[Interval] = []
+    covered = 0.0
+    for phase in PHASES[:-1]:
+        seen += spans[phase]
+        now_covered = _length(seen)
+        split[phase] = now_covered - covered
+        covered = now_covered
+    split[PHASES[-1]] = total - covered
+    return split
+
+
+def phase_spans(total: float, requests: Iterable[HostRequest]) -> list[tuple[float, float, str]]:
+    """Return (begin, end, phase) in ns: the spans, in order, that tile the time from 0 to `total`; see `phases`."""
+    changes: dict[float, dict[str, int]] = {0.0: {}}
+    for phase, intervals in _asked(total, requests).items():
+        for begin, end in intervals:
+            for time, step in ((begin, 1), (end, -1)):
+                at = changes.setdefault(time, {})
+                at[phase] = at.get(phase, 0) + step
+    open_now = dict.fromkeys(PHASES[:-1], 0)
+    spans: list[tuple[float, float, str]] = []
+    if not total:
+        return spans
+    edges = sorted(time for time in changes if time < total)
+    for begin, end in zip(edges, [*edges[1:], total], strict=True):
+        for phase, step in changes[begin].items():
+            open_now[phase] += step
+        owner = next((phase for phase, number in open_now.items() if number), PHASES[-1])
+        if spans and spans[-1][2] == owner:
+            begin = spans.pop()[0]
+        spans.append((begin, end, owner))
+    return spans
+
+
+def _asked(total: float, requests: Iterable[HostRequest]) -> dict[str, list[Interval]]:
+    """Return when, in ns, requests of each phase were under way; idle time and copies to the device are the rest."""
+    spans: dict[str, list[Interval]] = {"kernel": [], "launch": [], "device_to_host": []}
+    for request in requests:
+        end = request.response.completed_ns if request.response else total
+        if isinstance(request, KernelLaunchMsg):
+            launch = request.launch
+            spans["launch"].append((request.born, end))
+            if launch.started_ns:
+                done = len(launch.ended_ns) == len(launch.programs)
+                last = max(launch.ended_ns.values()) if done else total
+                spans["kernel"].append((min(launch.started_ns.values()), last))
+        elif isinstance(request, MemoryReadMsg):
+            spans["device_to_host"].append((request.born, end))
+    return spans
+
+
+def busiest(uses: Iterable[ResourceUse]) -> tuple[ResourceUse, ...]:
+    """Return the busiest resource of each kind, the busiest kind first."""
+    kinds: dict[str, list[ResourceUse]] = {}
+    for use in uses:
+        kinds.setdefault(use.kind, []).append(use)
+    return tuple(
+        attrs.evolve(group[0], alike=len(group), mean_utilisation=sum(use.utilisation for use in group) / len(group))
+        for group in sorted((sorted(group, key=_busiest_first) for group in kinds.values()), key=_group_order)
+    )
+
+
+def _busiest_first(use: ResourceUse) -> tuple[float, str]:
+    return (-use.utilisation, use.name)
+
+
+def _group_order(group: list[ResourceUse]) -> tuple[float, str]:
+    return _busiest_first(group[0])
+
+
+def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
+    """Yield the use, until `total` ns, of every wire, channel and server pool that was used at all."""
+    if not total:
+        return
+    for wire in ctx.wires:
+        if wire.busy_ns:
+            busy = wire.busy_by(total)
+            yield ResourceUse(wire.name, wire_kind(ctx, wire), busy / total, busy, wire.bytes_carried)
+    for component in ctx.components.values():
+        if component.keeps_busy and component.node.kind != "pe_cpu":
+            busy = component.busy_by(total)
+            if busy:
+                share = busy / (total * component.servers)
+                yield ResourceUse(component.id, component.node.kind, share, busy, 0)
+
+
+def wire_kind(ctx: RunContext, wire: Wire) -> str:
+    """Name a wire by its kind of edge, and a channel by the kind of its component."""
+    source, arrow, destination = wire.name.partition("->")
+    if arrow:
+        return f"{ctx.graph.edges[source, destination].kind.value} wire"
+    return f"{ctx.components[source.partition('#')[0]].node.kind} channel"
+
+
+def not_modelled(components: Iterable[ComponentBase]) -> tuple[NotModelled, ...]:
+    """Quote the `Ignores` of every model that served anything, with how many messages it served."""
+    served: dict[tuple[str, type], int] = {}
+    for component in components:
+        if component.served:
+            key = (component.node.impl, type(component))
+            served[key] = served.get(key, 0) + component.served
+    return tuple(
+        NotModelled(sentence, impl, count)
+        for (impl, cls), count in sorted(served.items(), key=lambda item: item[0][0])
+        for sentence in ignored_by(cls)
+    )
+
+
+def ignored_by(cls: type) -> tuple[str, ...]:
+    """Return the sentences of the `Ignores:` section of a model's docstring."""
+    section = docstring_section(cls, "Ignores")
+    return tuple(part for part in re.split(r"(?<=\.)\s+", section) if part)
+
+
+def docstring_section(cls: type, name: str) -> str:
+    """Return the text of one section (Models, Ignores, Timing, Source) of a docstring on one line."""
+    text = inspect.getdoc(cls) or ""
+    heads = list(_SECTION.finditer(text))
+    for head, following in zip(heads, [*heads[1:], None], strict=False):
+        if head.group(1) == name:
+            return " ".join(text[head.end() : following.start() if following else len(text)].split())
+    return ""
+
+
+def _late_starts(ctx: RunContext) -> Iterable[LateStart]:
+    if ctx.graph.design is None:
+        return
+    for launch in ctx.launches:
+        for pe, started in sorted(launch.started_ns.items()):
+            if launch.start_ns is not None and started > launch.start_ns:
+                yield LateStart(ctx.graph.design.pes[pe].prefix, started - launch.start_ns)
+
+
+def _length(intervals: Iterable[Interval]) -> float:
+    """Return the length of a union of intervals."""
+    covered, reached = 0.0, 0.0
+    for start, end in sorted(intervals):
+        if end > reached:
+            covered += end - max(start, reached)
+            reached = end
+    return covered

@@ -1,0 +1,130 @@
+"""The only door to greenlets: runs a plain function that can stop in the middle and ask for something.
+
+Kernels and host programs are plain Python functions; what they call may suspend them until the
+simulator has an answer. Nothing here touches standard streams, `sys` hooks or signal handlers, so
+`print` and `breakpoint()` work inside the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, cast
+
+from attrs import frozen
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from kernbench_core.errors import KernelError
+from kernbench_core.process.interrupt import INTERRUPTS
+
+
+@frozen
+class Finished:
+    """What `Bridge.resume` gives when the function has returned; `value` is what it returned."""
+
+    value: Any
+
+
+class Escaped(Exception):
+    """A function raised what no `except Exception` catches, as SystemExit, CancelledError or GeneratorExit is.
+
+    It leaves the stack in this form, as generators above would take a GeneratorExit for the end of their own.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def escaped(error: BaseException) -> BaseException:
+    """Return what a function really raised."""
+    return error.error if isinstance(error, Escaped) else error
+
+
+class _KernelStack(greenlet):  # type: ignore[misc]  # greenlet is untyped
+    """The stack of a kernel, told from a host program's by its type."""
+
+
+def in_kernel() -> bool:
+    """Tell whether the caller runs in a kernel, of whichever run."""
+    return isinstance(getcurrent(), _KernelStack)
+
+
+class Bridge:
+    """Run `fn(*args, **kwargs)` in its own stack, one step at a time.
+
+    `resume` runs it until it calls `suspend(request)` and gives that request; the next `resume(value)` makes
+    `suspend` return `value`. An exception that the function raises leaves through `resume`. `kernel` says that
+    the function is a kernel, for `in_kernel`.
+    """
+
+    __slots__ = ("_greenlet",)
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        kernel: bool = False,
+    ) -> None:
+        named = dict(kwargs or {})
+
+        def run(_: Any) -> Finished:
+            try:
+                return Finished(fn(*args, **named))
+            except (Exception, GreenletExit, *INTERRUPTS):
+                raise
+            except BaseException as error:
+                raise Escaped(error) from None
+
+        self._greenlet: Any = _KernelStack(run) if kernel else greenlet(run)
+
+    def resume(self, value: Any = None) -> Any:
+        """Continue the function; gives its next request, or `Finished`. Called by whoever owns the simulation."""
+        child = self._greenlet
+        current = getcurrent()
+        if child.parent is not current:
+            child.parent = current
+        return child.switch(value)
+
+    def suspend(self, request: Any) -> Any:
+        """Stop the function and hand `request` out; gives what the next `resume` brings.
+
+        Raise KernelError for a call from anywhere else than inside the function.
+        """
+        own = self._greenlet
+        if getcurrent() is not own:
+            raise KernelError(
+                "a call that takes simulated time must be made by the kernel or host program that was given the tl or "
+                "rt, while it runs, not from elsewhere; call it there."
+            )
+        return own.parent.switch(request)
+
+    def throw(self, error: BaseException) -> Any:
+        """Continue the function with `error` raised at the place where it is suspended."""
+        child = self._greenlet
+        child.parent = getcurrent()
+        return child.throw(error)
+
+    def close(self) -> None:
+        """Unwind a function that will not be resumed: its `finally` blocks run, its references go."""
+        child = self._greenlet
+        if not child.dead and bool(child):
+            child.parent = getcurrent()
+            child.throw()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the function has returned or raised."""
+        return bool(self._greenlet.dead)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the caller runs inside this function."""
+        return getcurrent() is self._greenlet
+
+    @property
+    def frame(self) -> FrameType | None:
+        """The innermost frame of the function while it is suspended, else None."""
+        return cast("FrameType | None", self._greenlet.gr_frame)

@@ -1,0 +1,306 @@
+"""How a call of the kernel language becomes a command of a unit, and its result a handle.
+
+`PeState` is what one PE keeps over a run; `Dispatcher` is the part of `tl` that issues and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.compute import functions
+from kernbench_core.errors import ExecutionError, KernelError, ShapeError
+from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
+from kernbench_core.kernel.tl.index import IndexTensor, number_as
+from kernbench_core.kernel.tl.pointers import Pointer
+from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
+from kernbench_core.memory.device_memory import DeviceMemory
+from kernbench_core.memory.scratchpad import TcmBlock, TcmTable
+from kernbench_core.oplog.parameters import OF_READS
+from kernbench_core.values.dtypes import cast, is_float, numpy_dtype
+from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.value import AbstractValue, Array, ArrayValue, ResultValue, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.compute.on_demand import OnDemand
+    from kernbench_core.context import RunContext
+    from kernbench_core.graph import PeSite
+    from kernbench_core.kernel.bridge import Bridge
+    from kernbench_core.kernel.queues import Queues
+    from kernbench_core.kernel.tl.math import MathLanguage
+    from kernbench_core.messages import Launch
+
+
+_PRUNE_AT = 64
+"""How many commands may be in flight before complete ones are looked for."""
+
+
+class PeState:
+    """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.
+
+    `launch` is the one under way, which `began` with that issue number. Without `on_demand` nothing is computed while
+    kernels run.
+    """
+
+    __slots__ = ("began", "data", "issued", "launch", "memory", "on_demand", "pe", "queues", "site", "store", "tcm")
+
+    def __init__(
+        self,
+        site: PeSite,
+        memory: DeviceMemory,
+        store: MemoryStore,
+        data: bool,
+        queues: Queues | None = None,
+        on_demand: OnDemand | None = None,
+    ) -> None:
+        self.site = site
+        self.pe = site.index
+        self.memory = memory
+        self.store = store
+        self.data = data
+        self.queues = queues
+        self.tcm = TcmTable(site.prefix, *memory.tcm_range(site))
+        if store.hazards is not None:
+            self.tcm.watch(partial(store.hazards.handed_out, self.pe))
+        self.issued = self.began = 0
+        self.launch: Launch | None = None
+        self.on_demand = on_demand
+
+
+def state_of(ctx: RunContext, site: PeSite) -> PeState:
+    """Return what a PE's kernels share over the run; the first call makes it."""
+    kept = ctx.memory.kept
+    state = kept.get(site.index)
+    if state is None:
+        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data, ctx.queues, ctx.on_demand)
+        if ctx.tcm_recorder is not None:
+            ctx.tcm_recorder.attach(state.tcm)
+    found: PeState = state
+    return found
+
+
+class Dispatcher:
+    """Issue commands for one program and keep those that nobody has waited for."""
+
+    def __init__(self, state: PeState, bridge: Bridge) -> None:
+        self._state = state
+        self._bridge = bridge
+        self._in_flight: dict[KernelCommand, None] = {}
+        self._prune_at = _PRUNE_AT
+        self._immediates: dict[tuple[type, str, str], ArrayValue] = {}
+
+    # Issue and wait ---------------------------------------------------------------------------------
+
+    def op_id(self) -> tuple[int, int]:
+        """Give the identity of the next command: (PE index, issue number)."""
+        number = self._state.issued
+        self._state.issued = number + 1
+        return self._state.pe, number
+
+    def issue(self, command: KernelCommand, wait: bool = True) -> None:
+        """Send a command to the unit that serves it; with `wait`, come back when it is complete.
+
+        Plug-ins call this with commands of their own. What went wrong when the command landed is raised here, or
+        where an un-waited command is waited on.
+        """
+        command.blocking = wait
+        if not wait:
+            if len(self._in_flight) >= self._prune_at:
+                self._prune()
+            self._in_flight[command] = None
+        self._bridge.suspend(command)
+
+    def wait_for(self, commands: Sequence[KernelCommand]) -> None:
+        """Come back, in simulated time, when all of `commands` are complete."""
+        for command in commands:
+            self._in_flight.pop(command, None)
+        self._bridge.suspend(tuple(commands))
+
+    def wait_for_any(self, commands: Sequence[KernelCommand]) -> None:
+        """Come back, in simulated time, when one of `commands` is complete; at once where one is.
+
+        A kernel then waits for those that are `complete`, which takes no more time, and deals with them.
+        """
+        if not any(command.complete for command in commands):
+            self._bridge.suspend((AnyOf(commands),))
+
+    def wait(self, *handles: Handle) -> None:
+        """Wait, in simulated time, for the given handles, or without any for everything in flight.
+
+        This synchronises time only: a pending result stays pending.
+        """
+        if not handles:
+            if self._in_flight:
+                self.wait_for(tuple(self._in_flight))
+            if self._state.store.hazards is not None:
+                self._state.store.hazards.waited_for_all(self._state.pe)
+            return
+        for handle in handles:
+            if not isinstance(handle, Handle):
+                raise KernelError(
+                    f"tl.wait at {describe_site(call_site())} must be given handles of this kernel, not "
+                    f"{type(handle).__name__}; pass what tl.load(…, wait=False) or tl.composite returned."
+                )
+            handle.settle()
+
+    def _prune(self) -> None:
+        """Forget commands that nobody waited for and that are complete, but not what a wait would raise or order."""
+        self._in_flight = {
+            c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
+        }
+        self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
+
+    # Data -------------------------------------------------------------------------------------------
+
+    def known(self, value: Value) -> bool:
+        """Tell whether the data of a value that has landed is determined: loaded, or made by an op that is over.
+
+        Over are the ops of launches that the host had waited for when it submitted this one, and those of earlier
+        launches on this PE. Whether somebody has computed a result yet does not matter.
+        """
+        return all(result.on_demand or self._is_over(*result.op_id) for result in value.results())
+
+    def made_before(self, value: Value) -> bool:
+        """Tell whether all of a value was made by launches before this one, known to be over or not."""
+        kept, launch = self._state.memory.kept, self._state.launch
+        made = [(kept.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
+        return all(state is not None and (state.launch is not launch or issue < state.began) for state, issue in made)
+
+    def _is_over(self, pe: int, issue: int) -> bool:
+        state = self._state
+        if pe == state.pe:
+            return issue < state.began
+        return state.launch is not None and issue < state.launch.known.get(pe, 0)
+
+    def data_of(self, value: Value, why: str) -> Array:
+        """Give the data of a known value, computing what it needs; `why` names the call that reads."""
+        on_demand = self._state.on_demand
+        if on_demand is None or not value.results():
+            return value.array()
+        try:
+            return on_demand.array(value, why)
+        except ExecutionError as error:
+            here = f"{why} at {describe_site(call_site())}"
+            raise KernelError(f"{here} must have data that can be computed: {error}") from error
+
+    # Operands ---------------------------------------------------------------------------------------
+
+    def operand(self, thing: Any, dtype: str, op: str) -> Operand:
+        """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
+        kind = type(thing)
+        if kind is Tensor:
+            use = f"tl.{op}"
+            thing.check_own(self, use)
+            if thing.command is not None:
+                thing.settle()
+            thing.check_live(use)
+            return Operand(thing.value, thing.block.region)
+        if kind is IndexTensor:
+            return Operand(ArrayValue(cast(thing.numpy(), thing.dtype)), None)
+        return Operand(self._immediate(thing, dtype), None)
+
+    def _immediate(self, number: Any, dtype: str) -> ArrayValue:
+        """Make a 0-d value of a number, once per number; ShapeError for an int that the dtype does not hold."""
+        key = (type(number), repr(number), dtype)  # equal numbers are not always the same: -0.0 and 0.0
+        found = self._immediates.get(key)
+        if found is None:
+            found = self._immediates[key] = ArrayValue(number_as(number, dtype))
+        return found
+
+    def check_operand(self, thing: Any, op: str) -> None:
+        """Raise a sentence when `thing` cannot be an operand of `op`."""
+        if isinstance(thing, Tensor | IndexTensor | int | float | np.number | np.bool_):
+            return
+        if isinstance(thing, Pointer):
+            hint = "a pointer; load it first"
+        elif isinstance(thing, CompositeHandle):
+            hint = "the result of a composite, which is in HBM; tl.load it first"
+        else:
+            hint = f"{type(thing).__name__} {thing!r}; load it, or make it with tl.arange or tl.full"
+        raise ShapeError(f"tl.{op} at {describe_site(call_site())} must be given tensors and numbers, not {hint}.")
+
+    @property
+    def in_flight(self) -> tuple[KernelCommand, ...]:
+        """The commands that were issued without waiting and have not been waited for since, nor dropped as complete."""
+        return tuple(self._in_flight)
+
+    # Unit commands ----------------------------------------------------------------------------------
+
+    def math(
+        self,
+        op: str,
+        things: Sequence[Any],
+        shape: tuple[int, ...],
+        dtype: str,
+        *,
+        operand_dtype: str | None = None,
+        extra: Mapping[str, object] | None = None,
+        reduce: bool = False,
+    ) -> Tensor:
+        """Run one math command and give its result: ready if every operand is a ready integer, else pending.
+
+        `operand_dtype` is what numbers among `things` become, the result's dtype by default.
+        """
+        reads = tuple(self.operand(thing, operand_dtype or dtype, op) for thing in things)
+        site = call_site()
+        block = self._allocate(op, shape, dtype, site)
+        op_id = self.op_id()
+        params = dict(extra or ())
+        for position, thing in enumerate(things):
+            if not isinstance(thing, Handle | IndexTensor):
+                params[f"immediate{position}"] = OF_READS
+        value = self._result(op, reads, op_id, shape, dtype, params)
+        self.issue(MathCmd(op_id, op, site, _blocks(things, block), reads, value, params, reduce))
+        return Tensor(self._self, value, block, f"tl.{op}", site)
+
+    def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str) -> Tensor:
+        """Run one GEMM command on (a, b[, accumulator]); its result is pending."""
+        reads = tuple(self.operand(thing, dtype, "dot") for thing in things)
+        site = call_site()
+        block = self._allocate("dot", shape, dtype, site)
+        op_id = self.op_id()
+        value = ResultValue(op_id, shape, dtype)
+        self.issue(GemmCmd(op_id, site, _blocks(things, block), reads, value))
+        return Tensor(self._self, value, block, "tl.dot", site)
+
+    def _allocate(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
+        nbytes = numpy_dtype(dtype).itemsize
+        for extent in shape:
+            nbytes *= extent
+        return self._state.tcm.allocate(f"tl.{op}", shape, dtype, nbytes, site)
+
+    def _result(
+        self,
+        op: str,
+        reads: Sequence[Operand],
+        op_id: tuple[int, int],
+        shape: tuple[int, ...],
+        dtype: str,
+        params: Mapping[str, object],
+    ) -> Value:
+        """Compute integer results at once, so that they can index and branch; leave all others to phase 2.
+
+        Those of integers that are known but not computed are computed when they are asked for.
+        """
+        if is_float(dtype) or any(is_float(read.value.dtype) or not self.known(read.value) for read in reads):
+            return ResultValue(op_id, shape, dtype)
+        if any(read.value.pending for read in reads):
+            return ResultValue(op_id, shape, dtype, on_demand=True)
+        if not self._state.data:
+            return AbstractValue(shape, dtype)
+        known = {"shape_out": shape, "dtype": dtype, **params}
+        return ArrayValue(functions.evaluate(op, known, [read.value.array() for read in reads]), writer=op_id)
+
+    @property
+    def _self(self) -> MathLanguage:
+        """This object as the type that handles need; the language is the only subclass."""
+        return self  # type: ignore[return-value]
+
+
+def _blocks(things: Sequence[Any], out: TcmBlock) -> tuple[TcmBlock, ...]:
+    """Give the scratchpad blocks that a command uses, the one that it writes last."""
+    return (*[thing.block for thing in things if type(thing) is Tensor], out)

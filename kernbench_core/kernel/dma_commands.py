@@ -1,0 +1,278 @@
+"""The commands that move tiles between HBM and the scratchpad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import ClassVar
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.errors import PageFaultError, UninitializedReadError
+from kernbench_core.kernel.commands import (
+    COMMAND_BYTES,
+    NO_ADDRESS,
+    KernelCommand,
+    MemoryUse,
+    Operand,
+    OpId,
+    math_inputs,
+)
+from kernbench_core.kernel.tl.pointers import Transfer
+from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
+from kernbench_core.memory.elements import missing_element, unmapped_element
+from kernbench_core.memory.scratchpad import TcmBlock
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.parameters import handle_of
+from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.loads_in_flight import LoadInFlight
+from kernbench_core.values.memory_store import MemoryStore, WriteTicket
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, Value, ground
+
+_DESCRIPTOR_BYTES = 16
+
+
+class DmaCommand(KernelCommand):
+    """Move bytes between HBM and the scratchpad.
+
+    `tensor` is what is accessed in HBM, `regions` are the physical ranges, in order, `total` their bytes, `local` is
+    the scratchpad side.
+    `dma_op` is "read" or "write", seen from HBM.
+    """
+
+    __slots__ = ("_virtual", "local", "regions", "tensor", "total", "value")
+
+    serves: ClassVar[str] = "pe_dma"
+    dma_op: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        tensor: TensorAllocation,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        value: Value,
+    ) -> None:
+        try:
+            regions = memory.translate(transfer.regions, op_id[0])
+        except PageFaultError as error:
+            here = f"{call} at {describe_site(site)}"
+            raise PageFaultError(unmapped_element(here, tensor, transfer.regions[0].base, error)) from None
+        super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
+        self.tensor = tensor
+        self._virtual = transfer.regions
+        self.regions = regions
+        self.total = transfer.nbytes
+        self.local = block.region
+        self.value = value
+
+    def memory_uses(self) -> Iterable[MemoryUse]:
+        """The side in HBM."""
+        return ((self.tensor, self._virtual, self.regions, self.dma_op == "write"),) if self.total else ()
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """The side in the scratchpad."""
+        return (self.local,)
+
+    def _hbm_address(self) -> int:
+        return self.regions[0].base if self.regions else NO_ADDRESS
+
+
+class DmaReadCmd(DmaCommand):
+    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes, without later own stores.
+
+    `fill` is what the elements hold that a mask turns off; a transfer that leaves some out needs it.
+    """
+
+    __slots__ = ("_beside", "_fill", "_source", "_transfer")
+
+    dma_op: ClassVar[str] = "read"
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        tensor: TensorAllocation,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        fill: FillValue | None = None,
+    ) -> None:
+        value = LoadedValue(transfer.shape, transfer.dtype, op_id=op_id)
+        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
+        self._transfer = transfer
+        self._fill = fill
+        #: What the store keeps of the load where its program goes on beside it.
+        self._beside: LoadInFlight | None = None
+        self._source = value
+        if transfer.inside is not None:
+            self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Keep apart from the load what its PE writes from now on, where the program does not wait for it."""
+        super().at_issue(store, now)
+        if not self.blocking:
+            self._beside = store.begin_load("hbm", self.regions, self.op_id[0])
+
+    def land(self, now: float) -> None:
+        """Bind the load to what memory holds now."""
+        assert isinstance(self.value, LoadedValue)
+        source = self._source
+        where = "hbm", self.regions, source.shape, source.dtype
+        try:
+            beside = self._beside
+            source.bind(*self.store.sample(*where) if beside is None else self.store.end_load(beside, *where))
+        except UninitializedReadError as error:
+            which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
+            raise UninitializedReadError(
+                f"{self.call} at {describe_site(self.site)} must read memory that was written, and {which} was not; "
+                "store to it first, or make the tensor with rt.zeros."
+            ) from None
+        if source is self.value:
+            return
+        if self.store.data:
+            assert self._fill is not None
+            self.value.bind(scatter(source.content(), self._transfer, self._fill))
+        else:
+            self.value.bind(self.store.value("hbm", self.regions, self.value.shape, self.value.dtype))
+
+    def describe(self) -> OpDescription:
+        """Describe the copy for the op log."""
+        params: dict[str, object] = {
+            "src_addr": self._hbm_address(),
+            "src_space": "hbm",
+            "dst_addr": self.local.base,
+            "dst_space": "tcm",
+            "nbytes": self.total,
+            "shape": self.value.shape,
+            "dtype": self.value.dtype,
+            "handle_id": handle_of(self.op_id),
+        }
+        reads = (Access("hbm", self.regions, self._source),)
+        writes = Access("tcm", (self.local,), self.value)
+        return OpDescription("memory", "dma_read", params, reads, writes, op_id=self.op_id)
+
+
+class DmaWriteCmd(DmaCommand):
+    """Bring a tile from the scratchpad to HBM. It is visible at issue; its time is simulated after."""
+
+    __slots__ = ("_ticket", "stored")
+
+    dma_op: ClassVar[str] = "write"
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        tensor: TensorAllocation,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        value: Value,
+    ) -> None:
+        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
+        self.stored = value if transfer.inside is None else compress(value, transfer)
+        self._ticket: WriteTicket | None = None
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Let the destination hold the value from now on."""
+        super().at_issue(store, now)
+        if self.total:
+            self._ticket = store.write("hbm", self.regions, self.stored, writer=self.op_id)
+
+    def land(self, now: float) -> None:
+        """Note when the bytes were really there."""
+        if self._ticket is not None:
+            self._ticket.lands_at = now
+
+    def describe(self) -> OpDescription:
+        """Describe the copy for the op log."""
+        params: dict[str, object] = {
+            "src_addr": self.local.base,
+            "src_space": "tcm",
+            "dst_addr": self._hbm_address(),
+            "dst_space": "hbm",
+            "nbytes": self.total,
+            "shape": self.value.shape,
+            "dtype": self.value.dtype,
+            "handle_id": handle_of(self.op_id),
+        }
+        reads = (Access("tcm", (self.local,), self.value),)
+        writes = Access("hbm", self.regions, self.stored)
+        return OpDescription("memory", "dma_write", params, reads, writes, op_id=self.op_id)
+
+
+class MaskedStoreCmd(DmaWriteCmd):
+    """Store where a mask that only phase 2 knows is true: the old content is read, merged and written back."""
+
+    __slots__ = ("_mask", "_old")
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        transfer: Transfer,
+        tensor: TensorAllocation,
+        memory: DeviceMemory,
+        block: TcmBlock,
+        value: Value,
+        mask: Operand,
+        mask_block: TcmBlock,
+    ) -> None:
+        super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
+        self.stored = ResultValue(op_id, transfer.shape, transfer.dtype)
+        self._mask = mask
+        self._old: Value | None = None
+        self.blocks = (block, mask_block)
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Take the old content and let the destination hold the merged result, in one instant."""
+        shape, dtype = self.stored.shape, self.stored.dtype
+        content, sources = store.sample("hbm", self.regions, shape, dtype)
+        self._old = LoadedValue(shape, dtype, content, self.op_id, sources)
+        super().at_issue(store, now)
+
+    def describe(self) -> OpDescription:
+        """Describe the merge for the op log: inputs are the old content, the new one, and the mask."""
+        new = Operand(self.value, self.local)
+        reads = (Access("hbm", self.regions, self._old), new.access, self._mask.access)
+        params: dict[str, object] = {
+            "op": "masked_store",
+            **math_inputs(reads),
+            "dst_addr": self._hbm_address(),
+            "dst_space": "hbm",
+            "shape_out": self.stored.shape,
+            "dtype": self.stored.dtype,
+            "axis": None,
+            "keepdims": False,
+            "mask": True,
+            "nbytes": self.total,
+        }
+        writes = Access("hbm", self.regions, self.stored)
+        return OpDescription("math", "masked_store", params, reads, writes, op_id=self.op_id)
+
+
+def scatter(source: Value, moved: Transfer, fill: FillValue) -> Value:
+    """Put the moved elements where they belong in the tensor; `fill` is everywhere else."""
+    parts = [ground(fill, prod(moved.shape) * fill.nbytes)]
+    offset = 0
+    for region in moved.inside or ():
+        parts.append(Part(region, source, Region(offset, region.nbytes)))
+        offset += region.nbytes
+    return AssemblyValue(moved.shape, moved.dtype, tuple(parts))
+
+
+def compress(value: Value, moved: Transfer) -> Value:
+    """Take the elements that a masked store moves out of its tensor, in order, as one flat value."""
+    parts = []
+    offset = 0
+    for region in moved.inside or ():
+        parts.append(Part(Region(offset, region.nbytes), value, region))
+        offset += region.nbytes
+    return AssemblyValue((moved.nbytes // itemsize(moved.dtype),), moved.dtype, tuple(parts))

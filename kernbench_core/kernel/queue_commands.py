@@ -1,0 +1,182 @@
+"""The commands that move tiles from one PE's scratchpad to another's, through queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.errors import KernelError
+from kernbench_core.kernel.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, OpId
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.parameters import handle_of
+from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import AbstractValue, AssemblyValue, LoadedValue, Part, Value
+
+if TYPE_CHECKING:
+    from kernbench_core.kernel.queues import SlotBlock
+    from kernbench_core.memory.scratchpad import TcmBlock
+    from kernbench_core.peers import Channel, Peers
+
+
+class QueueCommand(KernelCommand):
+    """Move `total` bytes through a queue of `channel`; `local` is this PE's side in its scratchpad, if it has one."""
+
+    __slots__ = ("channel", "local", "total", "value")
+
+    serves: ClassVar[str] = "pe_ipcq"
+
+    def __init__(
+        self, op_id: OpId, call: str, site: CallSite, channel: Channel, value: Value, block: TcmBlock | None
+    ) -> None:
+        super().__init__(op_id, call, site, () if block is None else (block,), COMMAND_BYTES)
+        self.channel = channel
+        self.value = value
+        self.local: Region | None = None if block is None else block.region
+        self.total = value.nbytes
+
+    @property
+    def pe(self) -> int:
+        """The machine's index of the PE that issued it."""
+        return self.op_id[0]
+
+    def scratch_uses(self) -> Iterable[Region]:
+        """The side in this PE's scratchpad."""
+        return () if self.local is None else (self.local,)
+
+    def _describe(
+        self, name: str, source: Access, to: Access | None, peer: int, *, copied: bool = True
+    ) -> OpDescription:
+        params: dict[str, object] = {
+            "src_addr": source.regions[0].base if source.regions else NO_ADDRESS,
+            "src_space": source.space,
+            "dst_addr": to.regions[0].base if to is not None and to.regions else NO_ADDRESS,
+            "dst_space": "" if to is None else to.space,
+            "nbytes": self.total,
+            "shape": self.value.shape,
+            "dtype": self.value.dtype,
+            "peer": peer,
+            "channel": self.channel.name,
+            "copied": copied,
+            "handle_id": handle_of(self.op_id),
+        }
+        return OpDescription("memory", name, params, (source,), to, op_id=self.op_id)
+
+
+class SendCmd(QueueCommand):
+    """Send a tile to the PE `to`; complete when its last byte has left the scratchpad, which may then change."""
+
+    __slots__ = ("to",)
+
+    def __init__(
+        self, op_id: OpId, site: CallSite, channel: Channel, value: Value, block: TcmBlock, to: int
+    ) -> None:
+        super().__init__(op_id, "tl.send", site, channel, value, block)
+        self.to = to
+
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """The receiver, which must make room where the queue is full."""
+        return (self.to,)
+
+    def at_issue(self, store: MemoryStore, now: float) -> None:
+        """Let the message carry what the kernel has waited for so far."""
+        super().at_issue(store, now)
+        if store.hazards is not None:
+            store.hazards.publish(self.op_id)
+
+    def describe(self) -> OpDescription:
+        """Describe the message for the op log."""
+        assert self.local is not None
+        return self._describe("ipcq_send", Access("tcm", (self.local,), self.value), None, self.to)
+
+
+class RecvCmd(QueueCommand):
+    """Take the next message of the PE that it comes from: one of `sources`, which may be several.
+
+    It goes to a tile of its own, or (`block` None) stays where it is, in the slot, which is `slot` from then on.
+    `sent` is the message that it got. `peers` are those of a collective, by which errors name the sender.
+    """
+
+    __slots__ = ("peers", "sent", "slot", "source", "sources")
+
+    def __init__(
+        self,
+        op_id: OpId,
+        call: str,
+        site: CallSite,
+        channel: Channel,
+        shape: tuple[int, ...],
+        dtype: str,
+        block: TcmBlock | None,
+        sources: tuple[int, ...],
+    ) -> None:
+        super().__init__(op_id, call, site, channel, LoadedValue(shape, dtype, op_id=op_id), block)
+        self.sources = sources
+        self.peers: Peers | None = None
+        self.sent: SendCmd | None = None
+        self.slot: SlotBlock | None = None
+        #: Where the message lay when it was taken, for the op log.
+        self.source: Access | None = None
+
+    @property
+    def awaits(self) -> tuple[int, ...]:
+        """Those that the message may come from."""
+        return self.sources
+
+    def receive(self, sent: SendCmd, source: Access) -> None:
+        """Take the message `sent`, which lies at `source`; called once by pe_ipcq, when it has arrived."""
+        self.sent = sent
+        self.source = source
+
+    def fits(self, sent: SendCmd) -> KernelError | None:
+        """Say, as an error, what is wrong with getting `sent`; None when nothing is."""
+        if sent.total == self.total:
+            return None
+        sender = self._name(sent.pe)
+        return KernelError(
+            f"{self.call} at {describe_site(self.site)} must receive as many bytes as {sender} sent at "
+            f"{describe_site(sent.site)}, {_size(sent)}, not {_size(self)}; give a shape and dtype of that many bytes: "
+            "messages of a queue are received whole and in order, and their bits are taken as they are."
+        )
+
+    def _name(self, pe: int) -> str:
+        """Spell a PE as its kernels know it: by its rank in a collective."""
+        if self.peers is None:
+            return f"PE {pe}"
+        rank, place = self.peers.place_of(pe)
+        return f"rank {rank}" if self.peers.single else f"PE {place} of rank {rank}"
+
+    def land(self, now: float) -> None:
+        """Bind the tile to what was sent, which comes before all that this kernel issues from now on."""
+        sent = self.sent
+        if sent is None or self.error is not None:
+            return
+        assert isinstance(self.value, LoadedValue)
+        self.value.bind(received(sent.value, self.value), (sent.op_id,))
+        if not self.blocking:
+            self.after = sent.op_id
+        elif self.store.hazards is not None:
+            self.store.hazards.order(sent.op_id, self.pe)
+
+    def describe(self) -> OpDescription:
+        """Describe the receipt for the op log."""
+        assert self.source is not None and self.sent is not None
+        to = None if self.local is None else Access("tcm", (self.local,), self.value)
+        return self._describe("ipcq_recv", self.source, to, self.sent.pe, copied=self.local is not None)
+
+
+def received(sent: Value, tile: Value) -> Value:
+    """Give the bytes of `sent` as a tensor of the shape and dtype of `tile`."""
+    if sent.shape == tile.shape and sent.dtype == tile.dtype:
+        return sent
+    if isinstance(sent.content(), AbstractValue):
+        return AbstractValue(tile.shape, tile.dtype)
+    whole = Region(0, sent.nbytes)
+    return AssemblyValue(tile.shape, tile.dtype, (Part(whole, sent, whole),))
+
+
+def _size(command: QueueCommand) -> str:
+    """Say how large a message is, and of what."""
+    return f"{command.total} B of {command.value.dtype} {command.value.shape}"

@@ -1,0 +1,212 @@
+"""Run a launch's programs on one PE: the bridge between a kernel's calls and simulated time.
+
+The runner dispatches commands to the PE's units and resumes the kernel when they are complete. It never
+writes the op log; components do, through their hooks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
+from kernbench_core.component import Waiting
+from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
+from kernbench_core.kernel.arguments import call_form, replace_nested
+from kernbench_core.kernel.bridge import Bridge, Finished, escaped
+from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.dispatch import PeState, state_of
+from kernbench_core.kernel.tl.language import TLContext
+from kernbench_core.kernel.tl.pointers import PerPe, Pointer
+from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.messages import Command, Launch
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.context import RunContext
+    from kernbench_core.environment import Environment
+    from kernbench_core.graph import Node
+
+Steps = Generator[Any, Any, None]
+
+
+class KernelHost(Protocol):
+    """What the runner needs of the component that calls it, a pe_cpu."""
+
+    ctx: RunContext
+    node: Node
+    dispatch_overhead_ns: float
+
+    def send_command(self, cmd: Command) -> None:
+        """Put `cmd` on the wire to the unit of this PE that serves it; called once per command, at its issue."""
+
+
+class KernelRunner:
+    """Run launches on the PE of `component`; what it keeps over a run (scratchpad, issue numbers) outlives it."""
+
+    def __init__(self, component: KernelHost) -> None:
+        self._component = component
+        self._bridge: Bridge | None = None
+        self._waiting_for: tuple[Command, ...] = ()
+        self._since = 0.0
+        self._kernel = ""
+
+    def run(self, env: Environment, launch: Launch) -> Steps:
+        """Run this PE's programs one after another; a SimPy generator, for `yield from` in the component's `run`.
+
+        Notes the start and end in ns in `launch`. A kernel that raises ends the run with a KernelError.
+        """
+        state = self._state()
+        self._kernel = getattr(launch.kernel, "__name__", repr(launch.kernel))
+        if inspect.isgeneratorfunction(launch.kernel) or inspect.iscoroutinefunction(launch.kernel):
+            place = describe_site((launch.kernel.__code__, 0))
+            raise KernelError(
+                f"{place}: kernel {self._kernel!r} must be a plain function, not one "
+                "with yield or async, which would never run; call tl.load and the rest directly."
+            )
+        signature = inspect.signature(launch.kernel)
+        launch.started_ns[state.pe] = env.now
+        state.launch, state.began = launch, state.issued
+        hazards = state.store.hazards
+        if hazards is not None:
+            hazards.begun(launch, state.pe)
+        for turn, program in enumerate(launch.programs.get(state.pe, ())):
+            if hazards is not None:
+                hazards.turned(state.pe, turn)
+            yield from self._run_program(env, launch, state, program, signature)
+        if hazards is not None:
+            hazards.ended(launch, state.pe)
+        launch.ended_ns[state.pe] = env.now
+        launch.issued[state.pe] = state.issued
+
+    def where(self) -> str | None:
+        """Give `file.py:LINE` of the kernel line that is suspended, or None when no kernel is."""
+        site = None if self._bridge is None else site_of_frame(self._bridge.frame)
+        return None if site is None else describe_site(site)
+
+    def waits_in_words(self) -> Waiting | None:
+        """Say what the kernel waits for, for the deadlock report; None when it does not wait."""
+        open_commands = [command for command in self._waiting_for if not command.done.fired]
+        if not open_commands:
+            return None
+        units = ", ".join(sorted({command.serves for command in open_commands}))
+        calls = ", ".join(dict.fromkeys(getattr(c, "call", type(c).__name__) for c in open_commands))
+        line = self.where()
+        if line is None:  # the kernel has returned: name the lines of what it left in flight
+            sites = (getattr(command, "site", None) for command in open_commands)
+            lines = dict.fromkeys(describe_site(site) for site in sites if site is not None)
+            line = "its end" if not lines else f"its end, after {' and '.join([*lines][:2])},"
+        told = f"kernel {self._kernel!r} at {line} waits for {calls} from its {units}"
+        return Waiting(told, self._since, tuple(open_commands))
+
+    def _state(self) -> PeState:
+        ctx, cpu = self._component.ctx, self._component.node.id
+        site = ctx.memory.site_of(cpu)
+        if site is None:
+            raise ComponentError(f"{cpu}: a kernel must run on the pe_cpu of a PE, and the design has none of this id.")
+        return state_of(ctx, site)
+
+    def _run_program(
+        self,
+        env: Environment,
+        launch: Launch,
+        state: PeState,
+        program: tuple[int, int, int],
+        signature: inspect.Signature,
+    ) -> Steps:
+        arguments: dict[str, Any] = {
+            name: _as_argument(value, state.pe) for name, value in launch.arguments.items()
+        }
+
+        def body() -> None:
+            args, kwargs = call_form(signature, arguments)
+            launch.kernel(*args, **kwargs)
+
+        bridge = self._bridge = Bridge(body, kernel=True)
+        tl = arguments["tl"] = TLContext(state, bridge, program, launch)
+        try:
+            yield from self._serve(env, state, bridge, bridge.resume)
+            yield from self._await(env, tl.in_flight)
+            if state.store.hazards is not None:
+                state.store.hazards.waited(tl.in_flight)
+                state.store.hazards.waited_for_all(state.pe)
+            for command in tl.in_flight:
+                if command.error is not None:
+                    raise command.error
+        except Exception as raised:
+            error = escaped(raised)
+            if isinstance(error, KernbenchError) and not isinstance(error, KernelError):
+                raise
+            own = _own(error)
+            raise self._spell(own, state, env.now, program) from own
+        finally:
+            arguments.clear()
+            self._bridge = None
+            bridge.close()
+
+    def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> Steps:
+        """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for."""
+        overhead = self._component.dispatch_overhead_ns
+        send, store = self._component.send_command, state.store
+        request = step()
+        while type(request) is not Finished:
+            try:
+                if type(request) is tuple:
+                    yield from self._await(env, request)
+                    if store.hazards is not None:
+                        store.hazards.waited(request)
+                    waited: Iterable[KernelCommand] = request
+                else:
+                    if overhead:
+                        yield env.timeout(overhead)
+                    request.at_issue(store, env.now)
+                    send(request)
+                    waited = ()
+                    if request.blocking:
+                        self._waiting_for, self._since = (request,), env.now
+                        yield request.done
+                        waited = (request,)
+                for command in waited:
+                    if command.error is not None:
+                        raise command.error
+            except KernelError as error:
+                request = bridge.throw(error)
+            else:
+                request = bridge.resume()
+
+    def _await(self, env: Environment, commands: Iterable[KernelCommand]) -> Steps:
+        self._waiting_for, self._since = tuple(commands), env.now
+        for command in self._waiting_for:
+            if not command.done.fired:
+                yield command.done
+
+    def _spell(self, error: BaseException, state: PeState, now: float, program: tuple[int, int, int]) -> KernbenchError:
+        """Say what the kernel raised, where, on which PE and when, with the kernel's own part of the traceback."""
+        line = describe_site(site_of_traceback(error.__traceback__))
+        place = f"kernel {self._kernel!r}, program {program}, on {state.site.prefix} at {format_time(now)}"
+        if isinstance(error, KernelError):
+            at = "" if line in str(error) or ".py:" in str(error) else f"at {line}, "
+            return type(error)(f"{error}\n  {at}in {place}")
+        told = "".join(traceback.format_exception_only(error)).strip()
+        frames = traceback.walk_tb(error.__traceback__)
+        own = [here for here in frames if not here[0].f_globals.get("__name__", "").startswith("kernbench_core.")]
+        stack = traceback.StackSummary.extract(iter(own))
+        lines = "".join(stack.format()).rstrip()
+        made = blamed(error, KernelError)
+        return made(f"{line}: {told}\n  in {place}; the kernel's own traceback, innermost call last:\n{lines}")
+
+
+def _own(error: BaseException) -> BaseException:
+    """Give what the kernel raised: a StopIteration becomes a RuntimeError on its way out of the runner's generator."""
+    stopped = isinstance(error.__cause__, StopIteration) and site_of_traceback(error.__traceback__) is None
+    return error.__cause__ if stopped and error.__cause__ is not None else error
+
+
+def _as_argument(value: object, pe: int) -> object:
+    """Give what one program gets: a pointer for a tensor, own copies of what holds pointers, anything else as it is."""
+    if isinstance(value, TensorAllocation):
+        return Pointer(value, 0, value.dtype)
+    value = replace_nested(value, PerPe, lambda found: found.of(pe))
+    return replace_nested(value, Pointer, lambda found: Pointer(found.tensor, found.offset, found.element))

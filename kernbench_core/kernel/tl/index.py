@@ -1,0 +1,328 @@
+"""Index tensors: what `arange`, `program_id` and Python numbers become. Eager, free, never in memory.
+
+The common ones are affine (`base + Σ index·stride`), and stay symbolic until somebody needs elements; all
+others are numpy arrays. They meet other operands as loaded tensors do (`promotion`), but int32 is computed in 64 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.compute.functions import evaluate
+from kernbench_core.compute.math_functions import LOGICAL, MOVES
+from kernbench_core.compute.promotion import WeakType, meet_all
+from kernbench_core.compute.result_types import operand_type, result_type
+from kernbench_core.errors import ShapeError
+from kernbench_core.kernel.tl.dtype_names import dtype_of
+from kernbench_core.values.dtypes import cast, dtype_name, is_int, numpy_dtype
+
+Number: TypeAlias = int | float | bool
+
+
+def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], op: str) -> tuple[int, ...]:
+    """Give the numpy broadcast of two shapes; ShapeError naming `op` and the kernel line."""
+    if left == right or not right:
+        return left
+    rank = max(len(left), len(right))
+    wide_left, wide_right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
+    found = []
+    for a, b in zip(wide_left, wide_right, strict=True):
+        if a != b and a != 1 and b != 1:
+            raise ShapeError(
+                f"{op} at {describe_site(call_site())} must have operands that broadcast, not {left} and {right}; "
+                "reshape one of them."
+            )
+        found.append(b if a == 1 else a)
+    return tuple(found)
+
+
+def number_as(number: Any, dtype: str) -> NDArray[Any]:
+    """Give a number as a 0-d array of a dtype; ShapeError with the kernel line for one that an integer lacks.
+
+    A float is cut towards zero first; NaN and infinity are in no integer dtype.
+    """
+    if is_int(dtype) and dtype != "bool":
+        limits = np.iinfo(numpy_dtype(dtype))
+        if not limits.min <= (int(number) if math.isfinite(number) else math.inf) <= limits.max:
+            raise ShapeError(
+                f"a number at {describe_site(call_site())} must be one that {dtype} holds, from {limits.min} "
+                f"to {limits.max}, not {number}; cast the tensor first."
+            )
+    return cast(np.asarray(number), dtype)
+
+
+class IndexTensor:
+    """A tensor of numbers that the kernel computed itself; its elements may be read and branched on at any time.
+
+    `kind` is its dtype as operands meet. Elements of kind int32 are held in 64 bits.
+    """
+
+    __slots__ = ("_array", "_base", "_strides", "kind", "shape")
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        base: int = 0,
+        strides: tuple[int, ...] | None = None,
+        array: Any = None,
+        kind: str = "int32",
+    ) -> None:
+        self.shape = shape
+        self.kind = kind
+        self._base = base
+        self._strides = strides
+        self._array: NDArray[Any] | None = array
+
+    @classmethod
+    def of(cls, array: Any, kind: str | None = None) -> IndexTensor:
+        """Wrap a numpy array of one of kernbench's dtypes; integers of 32 and 64 bits are of kind int32 unless told."""
+        found = np.asarray(array)
+        own = kind or dtype_name(found.dtype)
+        own = "int32" if kind is None and own == "int64" else own
+        return cls(found.shape, array=found.astype(np.int64) if own == "int32" else found, kind=own)
+
+    @property
+    def affine(self) -> tuple[int, tuple[int, ...]] | None:
+        """`(base, strides)` when element i is `base + Σ i·strides`, else None."""
+        return None if self._strides is None else (self._base, self._strides)
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the elements as an operand of a unit: `kind`, but int64 where int32 does not hold them."""
+        return "int64" if self.kind == "int32" and not self.bounds_fit("int32") else self.kind
+
+    def bounds(self) -> tuple[int, int]:
+        """Give the least and the greatest element of an integer tensor; (0, -1) when it is empty."""
+        if 0 in self.shape:
+            return 0, -1
+        if self._strides is None:
+            array = self.numpy()
+            return int(array.min()), int(array.max())
+        low = high = self._base
+        for extent, stride in zip(self.shape, self._strides, strict=True):
+            reach = (extent - 1) * stride
+            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+        return low, high
+
+    def numpy(self) -> NDArray[Any]:
+        """Give the elements; those of kind int32 are int64."""
+        if self._array is None:
+            assert self._strides is not None
+            total: Any = np.int64(self._base)
+            for axis, (extent, stride) in enumerate(zip(self.shape, self._strides, strict=True)):
+                line = np.arange(extent, dtype=np.int64) * stride
+                total = total + line.reshape((extent,) + (1,) * (len(self.shape) - axis - 1))
+            self._array = np.asarray(total)
+        return self._array
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    def reshape(self, *shape: int | Sequence[int]) -> IndexTensor:
+        """Give the same elements in row-major order under another shape."""
+        return IndexTensor.of(self.numpy().reshape(*shape), self.kind)
+
+    def broadcast_to(self, shape: Sequence[int]) -> IndexTensor:
+        """Repeat along dimensions of extent 1, or new leading ones."""
+        wanted = tuple(shape)
+        broadcast_shapes(self.shape, wanted, "broadcast_to")
+        if self._strides is None:
+            return IndexTensor.of(np.broadcast_to(self.numpy(), wanted), self.kind)
+        return IndexTensor(wanted, self._base, _spread(self.shape, self._strides, len(wanted)), kind=self.kind)
+
+    def permute(self, order: Sequence[int]) -> IndexTensor:
+        """Reorder the dimensions."""
+        if self._strides is None:
+            return IndexTensor.of(self.numpy().transpose(order), self.kind)
+        shape, strides = self.shape, self._strides
+        turned = tuple(shape[i] for i in order), self._base, tuple(strides[i] for i in order)
+        return IndexTensor(*turned, kind=self.kind)
+
+    def expand_dims(self, axis: int) -> IndexTensor:
+        """Insert a dimension of extent 1."""
+        at = axis if axis >= 0 else axis + len(self.shape) + 1
+        found: IndexTensor = self[(*[slice(None)] * at, None)]
+        return found
+
+    @property
+    def T(self) -> IndexTensor:  # noqa: N802 - Triton's spelling
+        """The same elements, dimensions reversed."""
+        return self.permute(tuple(reversed(range(len(self.shape)))))
+
+    def to(self, dtype: Any) -> Any:
+        """Convert the elements; what is in kind int32 and fits stays as it is."""
+        name = dtype_of(dtype)
+        if name == self.kind and (name != "int32" or self.bounds_fit(name)):
+            return self
+        if name == "int64" and self._strides is not None:
+            return IndexTensor(self.shape, self._base, self._strides, kind=name)
+        return IndexTensor.of(cast(self.numpy(), name), name)
+
+    def bounds_fit(self, dtype: str) -> bool:
+        """Tell whether every element is an integer that `dtype` holds."""
+        if self._strides is None and self.numpy().dtype.kind not in "iu":
+            return False
+        low, high = self.bounds()
+        limit = 2**31 if dtype == "int32" else 2**63
+        return -limit <= low and high < limit
+
+    def __getitem__(self, key: Any) -> Any:
+        """`[:, None]` inserts dimensions; integers and slices select, down to a Python number."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if self._strides is None or any(part is not None and part != slice(None) for part in parts):
+            found = self.numpy()[tuple(int(p) if isinstance(p, IndexTensor) else p for p in parts)]
+            return found.item() if np.ndim(found) == 0 else IndexTensor.of(found, self.kind)
+        shape, strides = [], []
+        old = iter(zip(self.shape, self._strides, strict=True))
+        for part in parts:
+            extent, stride = (1, 0) if part is None else next(old)
+            shape.append(extent)
+            strides.append(stride)
+        for extent, stride in old:
+            shape.append(extent)
+            strides.append(stride)
+        return IndexTensor(tuple(shape), self._base, tuple(strides), kind=self.kind)
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """Give the one element as a Python number; ShapeError when there are more."""
+        array = self.numpy()
+        if array.size != 1:
+            raise ShapeError(f"a tensor of shape {self.shape} must have one element to be read as a scalar; index it.")
+        return array.item()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    __index__ = __int__
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"IndexTensor(shape={self.shape}, {self.numpy()!r})"
+
+    # Arithmetic -------------------------------------------------------------------------------------
+
+    def _add(self, other: Any, sign: int) -> Any:
+        if isinstance(other, int | np.integer) and self._strides is not None:
+            return IndexTensor(self.shape, self._base + sign * int(other), self._strides, kind=self.kind)
+        if isinstance(other, IndexTensor) and self._strides is not None and other._strides is not None:
+            shape = broadcast_shapes(self.shape, other.shape, "index arithmetic")
+            left = _spread(self.shape, self._strides, len(shape))
+            right = _spread(other.shape, other._strides, len(shape))
+            strides = tuple(a + sign * b for a, b in zip(left, right, strict=True))
+            kind = self.kind if self.kind == other.kind else "int64"
+            return IndexTensor(shape, self._base + sign * other._base, strides, kind=kind)
+        return self._dense("add" if sign == 1 else "sub", other)
+
+    def __add__(self, other: Any) -> Any:
+        return self._add(other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._add(other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._dense("sub", other, True) if self._strides is None else (-self)._add(other, 1)
+
+    def __neg__(self) -> Any:
+        return compute_index("neg", (self,)) if self._strides is None else self.__mul__(-1)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int | np.integer) and self._strides is not None:
+            factor = int(other)
+            strides = tuple(factor * stride for stride in self._strides)
+            return IndexTensor(self.shape, self._base * factor, strides, kind=self.kind)
+        return self._dense("mul", other)
+
+    __rmul__ = __mul__
+
+    def _dense(self, op: str, other: Any, swap: bool = False) -> Any:
+        if isinstance(other, IndexTensor):
+            broadcast_shapes(self.shape, other.shape, "index arithmetic")
+        elif not isinstance(other, int | float | np.number | np.bool_):
+            return NotImplemented
+        return compute_index(op, (other, self) if swap else (self, other))
+
+    def __invert__(self) -> Any:
+        return compute_index("invert", (self,))
+
+    def __abs__(self) -> Any:
+        return compute_index("abs", (self,))
+
+
+def kind_of_number(number: Any) -> WeakType:
+    """Give the Python type that stands for a number where operands meet."""
+    return bool if isinstance(number, bool | np.bool_) else int if isinstance(number, int | np.integer) else float
+
+
+def compute_index(op: str, things: Sequence[Any], call: str = "index arithmetic", **params: object) -> Any:
+    """Compute an op on index tensors and numbers at once, in 64 bits what Triton computes in int32.
+
+    ShapeError that names `call` and the kernel line where the op does not exist for the operands.
+    """
+    kinds = [thing.kind if isinstance(thing, IndexTensor) else kind_of_number(thing) for thing in things]
+    try:
+        out = result_type(op, kinds, params)
+        first = 1 if op == "where" else 0
+        met = None if op in _APART else operand_type(op, kinds[first:])
+    except ShapeError as error:
+        raise ShapeError(f"{call} at {describe_site(call_site())}: {error}") from None
+    arrays = [_array(thing, met if number >= first else None) for number, thing in enumerate(things)]
+    found = np.asarray(evaluate(op, {**params, "dtype": _held(out)}, arrays))
+    return IndexTensor.of(found, out) if found.ndim else found.item()
+
+
+_APART = ({*MOVES, *LOGICAL, "gather", "histogram"}) - {"cat", "join"}
+"""Ops whose operands do not meet."""
+
+
+def _array(thing: Any, met: str | None) -> NDArray[Any]:
+    """Give an index tensor or number as an array that meets others in the dtype `met`, with int32 held in 64 bits."""
+    if not isinstance(thing, IndexTensor):
+        return number_as(thing, _held(met or meet_all((kind_of_number(thing),))))
+    narrow = met is not None and is_int(met) and met != "int32" and thing.kind == "int32"
+    return cast(thing.numpy(), _held(met)) if narrow and met is not None else thing.numpy()
+
+
+def _held(dtype: str) -> str:
+    return "int64" if dtype == "int32" else dtype
+
+
+def _spread(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """Give strides for a broadcast: 0 where the extent is 1, and for new leading dimensions."""
+    kept = tuple(0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True))
+    return (0,) * (rank - len(kept)) + kept
+
+
+
+def _install() -> None:
+    """Give IndexTensor the operators that have no affine form."""
+    def plain(op: str, swap: bool) -> Callable[[IndexTensor, Any], Any]:
+        return lambda self, other: self._dense(op, other, swap)
+
+    names = {name: name for name in ("floordiv", "mod", "pow", "and", "or", "xor")}
+    for name, op in (names | {"truediv": "div", "lshift": "shl", "rshift": "shr"}).items():
+        setattr(IndexTensor, f"__{name}__", plain(op, False))
+        setattr(IndexTensor, f"__r{name}__", plain(op, True))
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(IndexTensor, f"__{name}__", plain(name, False))
+
+
+_install()

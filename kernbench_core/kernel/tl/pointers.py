@@ -1,0 +1,296 @@
+"""Pointers into tensors, pointer tensors, and what an access through them transfers.
+
+Pointer arithmetic counts elements, as in Triton. An access knows the tensor that its pointer came from
+and must stay inside it; elements that a mask turns off are neither checked nor transferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
+from kernbench_core.kernel.tl.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
+from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
+from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.memory.elements import index_at
+from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
+from kernbench_core.values.region import Region
+
+
+class PointerType(str):
+    """The type of a pointer: equal to its element dtype's name, and, as in Triton, with an `element_ty`."""
+
+    __slots__ = ()
+
+    @property
+    def element_ty(self) -> str:
+        """The dtype of what the pointer points to."""
+        return str(self)
+
+
+class Pointer:
+    """Point to one element of a tensor, or (with a tensor of offsets) to many. Offsets count elements."""
+
+    __slots__ = ("element", "offset", "tensor")
+    __array_ufunc__ = None
+
+    def __init__(self, tensor: TensorAllocation, offset: int | IndexTensor, element: str) -> None:
+        self.tensor = tensor
+        self.offset = offset
+        self.element = element
+
+    @property
+    def dtype(self) -> PointerType:
+        """The pointer's type: the element dtype, and its `element_ty`."""
+        return PointerType(self.element)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor of addresses; () for a single pointer."""
+        return () if isinstance(self.offset, int) else self.offset.shape
+
+    def __add__(self, other: Any) -> Pointer:
+        if type(other) is int:
+            return Pointer(self.tensor, self.offset + other, self.element)
+        return Pointer(self.tensor, self.offset + _as_offset(other), self.element)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Pointer:
+        return Pointer(self.tensor, self.offset - _as_offset(other), self.element)
+
+    def __getitem__(self, key: Any) -> Pointer:
+        """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if isinstance(self.offset, int) or any(part is not None and part != slice(None) for part in parts):
+            raise UnsupportedError(
+                f"a pointer at {describe_site(call_site())} must be read with tl.load(ptr + index), not by indexing "
+                "it; an index may only insert dimensions, as in ptrs[:, None]."
+            )
+        return Pointer(self.tensor, self.offset[key], self.element)
+
+    def __repr__(self) -> str:
+        where = self.offset if isinstance(self.offset, int) else f"{self.offset.shape} offsets"
+        return f"Pointer({self.tensor.name} {self.element}{list(self.tensor.shape)} + {where})"
+
+
+class PerPe:
+    """Stand for an argument of a launch that differs from PE to PE; a program gets the value of its PE (its index)."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[int, object]) -> None:
+        self.values = values
+
+    def of(self, pe: int) -> object:
+        """Give the value for a program of this PE."""
+        return self.values[pe]
+
+
+def _as_offset(other: Any) -> int | IndexTensor:
+    """Give pointer arithmetic's right side as an int or index tensor: loaded integers are read; others a ShapeError."""
+    if isinstance(other, IndexTensor):
+        return other if is_int(other.kind) else _integers(other)
+    if isinstance(other, int | np.integer):
+        return int(other)
+    read = getattr(other, "as_offsets", None)
+    if read is None:
+        given = "another pointer" if isinstance(other, Pointer) else f"{type(other).__name__} {other!r}"
+        raise ShapeError(
+            f"pointer arithmetic at {describe_site(call_site())} must use integers, not {given}; offsets count "
+            "elements."
+        )
+    found: IndexTensor = read()
+    return found
+
+
+def _integers(offset: IndexTensor) -> IndexTensor:
+    """Give bools as 0 and 1; ShapeError for fractions."""
+    if is_float(offset.kind):
+        raise ShapeError(
+            f"pointer arithmetic at {describe_site(call_site())} must use integers, not {offset.kind}; cast first."
+        )
+    found: IndexTensor = offset.to("int32")
+    return found
+
+
+_ITEMSIZE = {name: itemsize(name) for name in NAMES}
+
+
+@frozen
+class Ref:
+    """A tensor, or a tile of one, that stays where it is in HBM: a pointer, a shape, strides in elements, a dtype."""
+
+    pointer: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @property
+    def base(self) -> int:
+        """Virtual address of the first element."""
+        return _base(self.pointer)
+
+    def rows(self, first: int, count: int) -> Ref:
+        """Give `count` rows from number `first` on, as a tile of its own with the same strides."""
+        tensor = self.pointer.tensor
+        start = (self.base - tensor.va) // _ITEMSIZE[self.dtype] + first * self.strides[0]
+        return Ref(Pointer(tensor, start, self.dtype), (count, *self.shape[1:]), self.strides, self.dtype)
+
+
+@frozen
+class Transfer:
+    """What an access moves: virtual `regions` in order, as a tensor of `shape` and `dtype`, `nbytes` in all.
+
+    `inside` is None when every element is moved, else where the moved bytes lie in the row-major tensor.
+    """
+
+    regions: tuple[Region, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    inside: tuple[Region, ...] | None = None
+
+
+def _base(pointer: Pointer) -> int:
+    assert isinstance(pointer.offset, int)
+    return pointer.tensor.va + pointer.offset * _ITEMSIZE[pointer.element]
+
+
+def make_ref(
+    pointer: Pointer, shape: Sequence[int], strides: Sequence[int] | None, dtype: str | None, op: str
+) -> Ref:
+    """Describe a tile that starts at a single pointer; strides default to row-major. Bounds are checked."""
+    if not isinstance(pointer, Pointer) or not isinstance(pointer.offset, int):
+        given = f"a tensor of {pointer.shape} pointers" if isinstance(pointer, Pointer) else repr(pointer)
+        raise ShapeError(
+            f"{op} at {describe_site(call_site())} must start at one pointer when a shape is given, not at {given}; "
+            "pass the pointer of the first element."
+        )
+    extents = tuple(shape)
+    steps = contiguous_strides(extents) if strides is None else tuple(strides)
+    if not _sound(extents, steps):
+        extents, steps = tuple(map(int, extents)), tuple(map(int, steps))
+        if not _sound(extents, steps):
+            raise ShapeError(
+                f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
+                f"{extents} with strides {steps}; correct them."
+            )
+    found = Ref(pointer, extents, steps, dtype or pointer.element)
+    if dtype is not None and found.base % _ITEMSIZE[dtype]:
+        item = _ITEMSIZE[dtype]
+        raise ShapeError(
+            f"{op} at {describe_site(call_site())} must start at a multiple of {item} B in tensor "
+            f"{pointer.tensor.name!r} to read {dtype}, not {found.base % item} B after one; align the pointer."
+        )
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _sound(extents: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Tell whether a tile's extents are positive ints, with an int stride for each."""
+    whole = all(type(number) is int for number in extents + strides)
+    return whole and len(extents) == len(strides) and all(extent > 0 for extent in extents)
+
+
+@lru_cache(maxsize=4096)
+def _tile(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> tuple[int, int, int, tuple[Region, ...]]:
+    """Give what tiles of one shape share: lowest and highest element offset (bytes), size, regions from 0 on."""
+    low = high = 0
+    nbytes = item
+    for extent, stride in zip(shape, strides, strict=True):
+        nbytes *= extent
+        reach = (extent - 1) * stride * item
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    return low, high, nbytes, affine_regions(0, shape, [stride * item for stride in strides], item)
+
+
+def _affine_transfer(
+    tensor: TensorAllocation, base: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, op: str
+) -> Transfer:
+    """Give what an access to a tile at virtual address `base` moves; OutOfBoundsError outside its tensor."""
+    item = _ITEMSIZE[dtype]
+    low, high, nbytes, regions = _tile(shape, strides, item)
+    if base + low < tensor.va or base + high + item > tensor.va + tensor.nbytes:
+        raise _out_of_bounds(tensor, base + (low if base + low < tensor.va else high), op)
+    if len(regions) == 1:
+        only = regions[0]
+        return Transfer((Region(base + only.base, only.row_bytes, only.rows, only.pitch),), shape, dtype, nbytes)
+    return Transfer(tuple(region.shifted(base) for region in regions), shape, dtype, nbytes)
+
+
+def direct_transfer(ref: Ref, op: str) -> Transfer:
+    """Give what an access to the whole of `ref` moves; OutOfBoundsError outside its tensor."""
+    return _affine_transfer(ref.pointer.tensor, ref.base, ref.shape, ref.strides, ref.dtype, op)
+
+
+def pointer_transfer(pointer: Pointer, mask: NDArray[np.bool_] | None, op: str) -> Transfer:
+    """Give what an access through a tensor of pointers moves, where `mask` (its shape, or broadcast to it) is true.
+
+    ShapeError for a single pointer and a mask of many, as in Triton.
+    """
+    offset = IndexTensor((), pointer.offset, ()) if isinstance(pointer.offset, int) else pointer.offset
+    if mask is not None:
+        if mask.ndim and not offset.shape:
+            raise ShapeError(
+                f"the mask of {op} at {describe_site(call_site())} must be a single bool for a single pointer, not of "
+                f"shape {mask.shape}; add a block of offsets to the pointer."
+            )
+        shape = broadcast_shapes(offset.shape, mask.shape, f"the pointers and mask of {op}")
+        offset = offset if offset.shape == shape else offset.broadcast_to(shape)
+        mask = np.broadcast_to(mask, shape)
+        if not mask.all():
+            return _masked(pointer, offset, mask, op)
+    return _whole(pointer, offset, op)
+
+
+def _whole(pointer: Pointer, offset: IndexTensor, op: str) -> Transfer:
+    """Give what an access to all of some offsets moves."""
+    item, tensor = itemsize(pointer.element), pointer.tensor
+    if offset.affine is not None:
+        base, strides = offset.affine
+        return _affine_transfer(tensor, tensor.va + base * item, offset.shape, strides, pointer.element, op)
+    low, high = offset.bounds()
+    if low < 0 or (high + 1) * item > tensor.nbytes:
+        raise _out_of_bounds(tensor, tensor.va + (low if low < 0 else high) * item, op)
+    regions = gather_regions(offset.numpy() * item + tensor.va, item)
+    return Transfer(regions, offset.shape, pointer.element, offset.numpy().size * item)
+
+
+def _masked(pointer: Pointer, offset: IndexTensor, mask: NDArray[np.bool_], op: str) -> Transfer:
+    item = itemsize(pointer.element)
+    strides = contiguous_strides(offset.shape, item)
+    box = mask_box(mask) if offset.affine else None
+    if box is None:
+        chosen = IndexTensor.of(np.broadcast_to(offset.numpy(), offset.shape)[mask])
+        inside = gather_regions(np.flatnonzero(mask) * item, item)
+    else:
+        assert offset.affine is not None
+        base, steps = offset.affine
+        extents = tuple(high - low for low, high in box)
+        skipped = [low for low, _ in box]
+        chosen = IndexTensor(extents, base + sum(a * b for a, b in zip(skipped, steps, strict=True)), steps)
+        start = sum(a * b for a, b in zip(skipped, strides, strict=True))
+        inside = affine_regions(start, extents, strides, item) if 0 not in extents else ()
+    if 0 in chosen.shape:
+        return Transfer((), offset.shape, pointer.element, 0, ())
+    moved = _whole(pointer, chosen, op)
+    return Transfer(moved.regions, offset.shape, pointer.element, moved.nbytes, inside)
+
+
+def _out_of_bounds(tensor: TensorAllocation, address: int, op: str) -> OutOfBoundsError:
+    """Spell the error with the element's index in the tensor, its first coordinate unbounded."""
+    return OutOfBoundsError(
+        f"{op} at {describe_site(call_site())} must stay inside tensor {tensor.name!r} of shape {tensor.shape}, and "
+        f"reaches element {list(index_at(tensor, address))}; correct the index arithmetic, or mask it off."
+    )

@@ -1,0 +1,177 @@
+"""`tl.send` and `tl.recv`: tiles that go from PE to PE through queues, without a detour through HBM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.errors import KernelError, ShapeError
+from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
+from kernbench_core.kernel.queues import SlotBlock
+from kernbench_core.kernel.tl.dtype_names import dtype_of
+from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.kernel.tl.pointers import Pointer
+from kernbench_core.kernel.tl.tensor import Handle, Tensor
+from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
+from kernbench_core.memory.scratchpad import TcmBlock
+from kernbench_core.peers import Peer
+from kernbench_core.values.dtypes import itemsize
+
+if TYPE_CHECKING:
+    from kernbench_core.kernel.bridge import Bridge
+    from kernbench_core.kernel.dispatch import PeState
+    from kernbench_core.messages import Launch
+
+
+class SendHandle(Handle):
+    """A message on its way out; wait for it with tl.wait before its tile's space is written by anything else."""
+
+    __slots__ = ()
+
+
+class QueueLanguage(UnitOpLanguage):
+    """Add sending and receiving to the language."""
+
+    def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
+        super().__init__(state, bridge)
+        self._launch = launch
+
+    @property
+    def collective(self) -> Any:
+        """What the kernel of a collective knows of the call, frozen; KernelError in any other kernel."""
+        found = self._launch.collective
+        if found is None:
+            raise KernelError(
+                f"tl.collective at {describe_site(call_site())} must be read in the kernel of a collective, and this "
+                "launch is none; pass what the kernel needs as arguments."
+            )
+        return found
+
+    def send(self, value: Any, to: Peer, *, wait: bool = True) -> SendHandle:
+        """Send a tile to another PE, which receives it with `tl.recv`; messages of one queue arrive in order.
+
+        In a collective `to` is a rank, and the PE of the same place there is meant, or (rank, place). Elsewhere it is
+        the position of the PE among those of the launch. A text is a direction ("n", "e", "s", "w"). The call comes
+        back when the tile's last byte has left the scratchpad, with `wait=False` at once. While the queue is full it
+        waits for the receiver.
+        """
+        site = call_site()
+        if isinstance(value, IndexTensor):
+            value = self.math("copy", (value,), value.shape, value.dtype)
+        if not isinstance(value, Tensor):
+            hint = "load it first" if isinstance(value, Pointer) else "make a tile of it with tl.full"
+            raise KernelError(
+                f"tl.send at {describe_site(site)} must be given a tile, not {type(value).__name__} {value!r}; {hint}."
+            )
+        read = self.operand(value, value.dtype, "send")
+        peer = self._peer(to, "tl.send", site)
+        channel = self._launch.peers.channel
+        command = SendCmd(self.op_id(), site, channel, read.value, value.block, peer)
+        handle = SendHandle(self._self, read.value, "tl.send", site, None if wait else command)
+        self.issue(command, wait)
+        return handle
+
+    def recv(
+        self, shape: Sequence[int] | int, dtype: Any, source: Peer, *, copy: bool = True, wait: bool = True
+    ) -> Tensor:
+        """Receive the next tile that `source` sent here: its bytes, as a tensor of `shape` and `dtype`.
+
+        `source` is spelled as for `tl.send`. The tile is copied out of the queue; with `copy=False` it is the slot
+        itself, which goes back to the sender with `tl.free` or with the last name of it: that takes a message of one
+        slot in the scratchpad. The call comes back when the tile is there, with `wait=False` at once, and the tile is
+        waited for when it is used.
+        """
+        peer = self._peer(source, "tl.recv", call_site())
+        return self._receive("tl.recv", shape, dtype, (peer,), copy, wait)[0]
+
+    def recv_any(
+        self, shape: Sequence[int] | int, dtype: Any, sources: Sequence[Peer] | None = None, *, copy: bool = True
+    ) -> tuple[Tensor, Any]:
+        """Receive the next tile of any of `sources` and give it with its source, spelled as it was in `sources`.
+
+        Sources that have one waiting take turns: none is served twice before another that has one is served. Without
+        `sources` they are all PEs of the launch but this one, or in a collective those of the same place.
+        """
+        site = call_site()
+        asked = self._everybody() if sources is None else sources
+        if isinstance(asked, int | str):
+            raise KernelError(
+                f"tl.recv_any at {describe_site(site)} must be given a list of sources, not {asked!r}; receive from "
+                "one with tl.recv."
+            )
+        named: dict[int, Any] = {self._peer(source, "tl.recv_any", site): source for source in asked}
+        if not named:
+            raise KernelError(f"tl.recv_any at {describe_site(site)} must be given at least one source, not none.")
+        tensor, sender = self._receive("tl.recv_any", shape, dtype, tuple(named), copy, True)
+        return tensor, named[sender]
+
+    def _give_back(self, block: TcmBlock, site: CallSite) -> None:
+        """Note the commands that still use a slot which `tl.free` at the line `site` gives back to its sender."""
+        if isinstance(block, SlotBlock) and block.users:
+            for command in self.in_flight:
+                if not command.complete and any(used is block for used in command.blocks):
+                    block.in_flight(command, site)
+
+    def _everybody(self) -> Sequence[Peer]:
+        """Name the other PEs of the launch, those of the same place where ranks have several."""
+        peers = self._launch.peers
+        rank, place = peers.place_of(self._state.pe)
+        return [other for other, pes in enumerate(peers.ranks) if other != rank and place < len(pes)]
+
+    def _peer(self, to: Peer, call: str, site: CallSite) -> int:
+        own, queues = self._state.pe, self._state.queues
+        try:
+            peer = self._launch.peers.resolve(own, to, None if queues is None else queues.neighbour)
+        except KernelError as error:
+            raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
+        if peer == own:
+            raise KernelError(f"{call} at {describe_site(site)} must name another PE, not {to!r}, which is this one.")
+        return peer
+
+    def _receive(
+        self, call: str, shape: Sequence[int] | int, dtype: Any, sources: tuple[int, ...], copy: bool, wait: bool
+    ) -> tuple[Tensor, int]:
+        site, state = call_site(), self._state
+        extents = _extents(shape, call, site)
+        name = dtype_of(dtype)
+        if not copy and not wait:
+            raise KernelError(
+                f"{call} at {describe_site(site)} must wait for a slot: only then is it known which one it is; leave "
+                "wait=False out, or receive a copy."
+            )
+        block: TcmBlock | None = None
+        if copy:
+            nbytes = itemsize(name)
+            for extent in extents:
+                nbytes *= extent
+            block = state.tcm.allocate(call, extents, name, nbytes, site)
+        channel = self._launch.peers.channel
+        command = RecvCmd(self.op_id(), call, site, channel, extents, name, block, sources)
+        if self._launch.collective is not None:
+            command.peers = self._launch.peers
+        if wait:
+            self.issue(command, True)
+            space = command.slot if block is None else block
+            command.slot = None  # the clock holds the command until its next event, and a slot must go back at once
+            assert space is not None and command.sent is not None
+            return Tensor(self._self, command.value, space, call, site), command.sent.pe
+        assert block is not None
+        tensor = Tensor(self._self, command.value, block, call, site, command)
+        self.issue(command, False)
+        return tensor, sources[0]
+
+
+def _extents(shape: Any, call: str, site: CallSite) -> tuple[int, ...]:
+    """Give the extents of what is to be received; ShapeError for what is no shape. An extent may be 0."""
+    try:
+        found = tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
+    except TypeError:
+        found = (-1,)
+    if min(found, default=0) < 0:
+        raise ShapeError(
+            f"{call} at {describe_site(site)} must be given a shape of whole numbers from 0 on, not {shape!r}; give "
+            "that of the tile that is sent."
+        )
+    return found

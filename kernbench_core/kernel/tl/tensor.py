@@ -1,0 +1,336 @@
+"""The tensor handle of a kernel: a value in the PE's scratchpad, ready or pending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
+from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.values.dtypes import is_float
+from kernbench_core.values.value import Value
+
+if TYPE_CHECKING:
+    from kernbench_core.kernel.commands import KernelCommand
+    from kernbench_core.kernel.tl.math import MathLanguage
+    from kernbench_core.kernel.tl.pointers import Ref
+    from kernbench_core.memory.scratchpad import TcmBlock
+
+
+class Handle:
+    """Something that a command of the kernel makes; `command` is in flight until it is waited on, then None."""
+
+    __slots__ = ("_tl", "command", "op", "site", "value")
+
+    def __init__(
+        self, tl: MathLanguage, value: Value, op: str, site: CallSite, command: KernelCommand | None = None
+    ) -> None:
+        self._tl = tl
+        self.value = value
+        self.op = op
+        self.site = site
+        self.command = command
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent of each dimension."""
+        return self.value.shape
+
+    @property
+    def dtype(self) -> str:
+        """Name of the element type, such as "f16"."""
+        return self.value.dtype
+
+    def settle(self) -> None:
+        """Wait, in simulated time, until the command that makes this is complete."""
+        command = self.command
+        if command is not None:
+            self._tl.wait_for((command,))
+            self.command = None
+
+    def check_own(self, tl: object, use: str) -> None:
+        """Raise KernelError unless the program of `tl` made this; `use` names the call that needs it.
+
+        A variable of the file, or a list that a kernel closes over, hands Python objects from PE to PE; the machine
+        does not.
+        """
+        if self._tl is not tl:
+            raise KernelError(
+                f"{use} at {describe_site(call_site())} must be given what its own program made, and the result of "
+                f"{self.op} made at {describe_site(self.site)} is of another one; send it with tl.send, or store and "
+                "load it."
+            )
+
+    def _refuse_data(self, why: str) -> NoReturn:
+        if self._tl.made_before(self.value):
+            raise PendingDataError(
+                f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the "
+                f"result of {self.op} made at {describe_site(self.site)} is of a launch that the host had not waited "
+                "for when it submitted this one; wait for that launch first."
+            )
+        raise PendingDataError(
+            f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the result "
+            f"of {self.op} made at {describe_site(self.site)} exists only after it; branch on loaded data or on "
+            "integers computed from it, or store the result and read it in the next launch."
+        )
+
+
+class CompositeHandle(Handle):
+    """The result of a composite: in HBM at `place`, pending.
+
+    Wait for it with tl.wait, tl.load what it wrote, or tl.store it to copy that. Its data is known only after phase 2:
+    whatever reads it is refused.
+    """
+
+    __slots__ = ("place",)
+
+    def __init__(
+        self, tl: MathLanguage, value: Value, site: CallSite, command: KernelCommand | None, place: Ref
+    ) -> None:
+        super().__init__(tl, value, "tl.composite", site, command)
+        self.place = place
+
+    def numpy(self) -> NoReturn:
+        """Refuse."""
+        self._refuse_data("numpy()")
+
+    def item(self) -> NoReturn:
+        """Refuse."""
+        self._refuse_data("item()")
+
+    @property
+    def data(self) -> NoReturn:
+        """Refuse."""
+        self._refuse_data("data")
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        self._refuse_data("an element")
+
+    def __float__(self) -> NoReturn:
+        self._refuse_data("float()")
+
+    def __int__(self) -> NoReturn:
+        self._refuse_data("int()")
+
+    def __index__(self) -> NoReturn:
+        self._refuse_data("an index")
+
+    def __bool__(self) -> NoReturn:
+        self._refuse_data("a condition")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._refuse_data("an array")
+
+    def _refuse_arithmetic(self, *_: object) -> NoReturn:
+        raise ShapeError(
+            f"arithmetic at {describe_site(call_site())} must be given tensors and numbers, not the result of "
+            f"tl.composite made at {describe_site(self.site)}, which is in HBM; tl.load it first."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_arithmetic
+    __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
+
+    def __repr__(self) -> str:
+        return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"
+
+
+class Tensor(Handle):
+    """A tile in the PE's scratchpad.
+
+    Loaded data, and integers computed from it, are *ready*: elements (`x[i, j]`), `float()`, `int()`, `bool()`,
+    `item()` and `numpy()` give them, so a kernel may branch on them. Every other result is *pending*: reading it is
+    a PendingDataError. The space is given back when the last handle is gone and the last reader is complete.
+    """
+
+    __slots__ = ("block",)
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        tl: MathLanguage,
+        value: Value,
+        block: TcmBlock,
+        op: str,
+        site: CallSite,
+        command: KernelCommand | None = None,
+    ) -> None:
+        super().__init__(tl, value, op, site, command)
+        self.block = block
+
+    @property
+    def known(self) -> bool:
+        """Whether its data may be read, once its command is complete."""
+        return self._tl.known(self.value)
+
+    def check_live(self, use: str) -> None:
+        """Raise KernelError when the tensor was freed; `use` names the call that needs it.
+
+        A slot of a queue that was given back is a hazard instead.
+        """
+        if self.block.freed_at is not None:
+            self.block.refuse(use, call_site())
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    def numpy(self, why: str = "numpy()") -> NDArray[Any]:
+        """Give the data as a read-only array; PendingDataError when it is known only after phase 2."""
+        self.check_live(why)
+        self.settle()
+        if not self.known:
+            self._refuse_data(why)
+        try:
+            return self._tl.data_of(self.value, why)
+        except NoDataError:
+            raise NoDataError(
+                f"{why} at {describe_site(call_site())} must have data, and this run keeps shapes only; leave out "
+                "--no-data to run kernels that read or branch on data."
+            ) from None
+
+    @property
+    def data(self) -> NDArray[Any]:
+        """The data, as `numpy()` gives it."""
+        return self.numpy("data")
+
+    def item(self, why: str = "item()") -> Any:
+        """Give the one element as a Python number; ShapeError when there are more."""
+        if self.value.shape and any(extent != 1 for extent in self.value.shape):
+            raise ShapeError(
+                f"{why} at {describe_site(call_site())} must have a tensor of one element, not of shape {self.shape}; "
+                "index the element."
+            )
+        return self.numpy(why).item()
+
+    def __float__(self) -> float:
+        return float(self.item("float()"))
+
+    def __int__(self) -> int:
+        return int(self.item("int()"))
+
+    def __index__(self) -> int:
+        if is_float(self.dtype):
+            raise TypeError(f"an index must be an integer, not a {self.dtype} tensor; use int().")
+        return int(self.item("an index"))
+
+    def __bool__(self) -> bool:
+        return bool(self.item("a condition"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() needs a tensor of at least one dimension, not a scalar.")
+        return self.shape[0]
+
+    def as_offsets(self) -> int | IndexTensor:
+        """Give loaded integers as pointer offsets, free; PendingDataError when they are pending."""
+        if is_float(self.dtype):
+            raise ShapeError(
+                f"pointer arithmetic at {describe_site(call_site())} must use integers, not {self.dtype}; cast first."
+            )
+        found = self.numpy("an address").astype(np.int64)
+        return int(found) if not found.ndim else IndexTensor.of(found)
+
+    # Shape ------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        """`x[i, j]` gives an element as a Python number; `x[:, None]` inserts dimensions, free."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if all(part is None or (isinstance(part, slice) and part == slice(None)) for part in parts):
+            extents = iter(self.shape)
+            shape = [1 if part is None else next(extents) for part in parts]
+            return self.view((*shape, *extents))
+        if len(parts) != len(self.shape) or any(part is None or isinstance(part, slice) for part in parts):
+            raise UnsupportedError(
+                f"an index at {describe_site(call_site())} must name one element of shape {self.shape} or insert "
+                "dimensions with None, not cut a tile; load the part that you need."
+            )
+        return self.numpy("an element")[tuple(int(part) for part in parts)].item()
+
+    def view(self, shape: tuple[int, ...]) -> Tensor:
+        """Give the same bytes under another shape of the same size: free, sharing the space."""
+        self.check_live("a view")
+        return Tensor(self._tl, self.value.reshape(shape), self.block, self.op, self.site, self.command)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Any:
+        """Give the elements in row-major order under another shape; free. ShapeError when sizes differ."""
+        return self._tl.reshape(self, *shape)
+
+    def expand_dims(self, axis: int) -> Any:
+        """Insert a dimension of extent 1; free."""
+        return self._tl.expand_dims(self, axis)
+
+    def broadcast_to(self, *shape: int | Sequence[int]) -> Any:
+        """Repeat along dimensions of extent 1; a timed math command."""
+        return self._tl.broadcast_to(self, *shape)
+
+    def trans(self, *order: int) -> Any:
+        """Reorder dimensions (the last two swap by default); a timed math command."""
+        return self._tl.trans(self, *order)
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - Triton's spelling
+        """The transpose; a timed math command."""
+        return self._tl.trans(self)
+
+    def to(self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
+        """Cast, rounding once; a timed math command unless the dtype is the same."""
+        return self._tl.cast(self, dtype, fp_downcast_rounding, bitcast)
+
+    def __neg__(self) -> Any:
+        return self._tl.unary("neg", self)
+
+    def __abs__(self) -> Any:
+        return self._tl.unary("abs", self)
+
+    def __invert__(self) -> Any:
+        return self._tl.unary("invert", self)
+
+    def __repr__(self) -> str:
+        state = "in flight" if self.command is not None else "ready" if self.known else "pending"
+        return f"Tensor({self.dtype}{list(self.shape)}, {state}, of {self.op} at {describe_site(self.site)})"
+
+
+BINARY_OPERATORS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "mod", "and": "and",
+    "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr",
+}  # fmt: skip
+"""Python's operator names, and the op that each becomes."""
+
+METHODS = (
+    "abs", "argmax", "argmin", "cast", "ceil", "cos", "cumprod", "cumsum", "erf", "exp", "exp2", "flip", "floor",
+    "gather", "histogram", "log", "log2", "max", "min", "permute", "ravel", "reduce_or", "rsqrt", "sigmoid", "sin",
+    "softmax", "split", "sqrt", "sqrt_rn", "sum", "xor_sum",
+)  # fmt: skip
+"""Functions of `tl` that are also methods of a tensor, with the tensor as their first argument."""
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def _install() -> None:
+    """Give Tensor its operators; each is one timed math command."""
+    def forward(op: str) -> Callable[[Tensor, Any], Any]:
+        return lambda self, other: self._tl.operator(op, self, other)
+
+    def backward(op: str) -> Callable[[Tensor, Any], Any]:
+        return lambda self, other: self._tl.operator(op, other, self)
+
+    for name, op in BINARY_OPERATORS.items():
+        setattr(Tensor, f"__{name}__", forward(op))
+        setattr(Tensor, f"__r{name}__", backward(op))
+    def method(name: str) -> Callable[..., Any]:
+        def call(self: Tensor, *args: Any, **named: Any) -> Any:
+            return getattr(self._tl, name)(self, *args, **named)
+
+        call.__name__, call.__qualname__, call.__doc__ = name, f"Tensor.{name}", f"Give `tl.{name}` of this tensor."
+        return call
+
+    for name in COMPARISONS:
+        setattr(Tensor, f"__{name}__", forward(name))
+    for name in METHODS:
+        setattr(Tensor, name, method(name))
+
+
+_install()

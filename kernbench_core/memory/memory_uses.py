@@ -1,0 +1,221 @@
+"""The uses of one tensor that what comes may be unordered with: which lines and threads used which bytes last.
+
+Uses of the same bytes by one line are kept together, and of each thread the last one alone: a thread is in program
+order, so whoever comes after its last use comes after them all. Bytes that lie together are joined where the same
+threads used them in the same epochs, so what is kept grows with the places that are used, and not with how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kernbench_core.callsite import CallSite
+from kernbench_core.memory.clocks import Clock
+from kernbench_core.values.region import Region, ascending_pieces, normal, overlaps
+from kernbench_core.values.region_pages import RegionPages
+from kernbench_core.values.value import OpId
+
+if TYPE_CHECKING:
+    from kernbench_core.memory.device_memory import TensorAllocation
+
+Key = tuple[tuple[Region, ...], int, int]
+"""Physical bytes, and the code and the instruction that use them."""
+
+
+class LastUse:
+    """The last use of some bytes by one line in one thread.
+
+    `epoch` is the last one in which such a use was over; `pending` are those that the kernel has not waited for.
+    """
+
+    __slots__ = ("epoch", "group", "issued", "landed", "op_id", "pending")
+
+    def __init__(self, group: UseGroup, op_id: OpId, now: float) -> None:
+        self.group = group
+        self.op_id = op_id
+        self.issued = now
+        self.landed: float | None = None
+        self.epoch = 0
+        self.pending = 0
+
+
+class UseGroup:
+    """The uses of the same bytes by one line: the last of each thread.
+
+    `meets` are the groups that share a byte with it and conflict with it.
+    """
+
+    __slots__ = ("call", "last", "meets", "physical", "site", "tensor", "writes")
+
+    def __init__(
+        self, tensor: TensorAllocation, physical: tuple[Region, ...], writes: bool, call: str, site: CallSite
+    ) -> None:
+        self.tensor = tensor
+        self.physical = physical
+        self.writes = writes
+        self.call = call
+        self.site = site
+        self.last: dict[int, LastUse] = {}
+        self.meets: list[UseGroup] = []
+
+    @property
+    def key(self) -> Key:
+        """What finds it."""
+        return self.physical, id(self.site[0]), self.site[1]
+
+    def pieces(self) -> tuple[Region, ...]:
+        """Return the bytes as ascending regions."""
+        return tuple(piece for region in self.physical for piece in ascending_pieces(region))
+
+
+class TensorUses:
+    """What is kept of one tensor. Nothing is filed by place before somebody writes: what is only read meets nothing."""
+
+    __slots__ = ("_read_pages", "_write_pages", "reads", "writes")
+
+    def __init__(self) -> None:
+        self.reads: dict[Key, UseGroup] = {}
+        self.writes: dict[Key, UseGroup] = {}
+        self._read_pages: RegionPages[UseGroup] | None = None
+        self._write_pages: RegionPages[UseGroup] = RegionPages()
+
+    def add(self, group: UseGroup) -> None:
+        """Take in a group that is not there yet, and have it meet what it conflicts with."""
+        if not group.writes:
+            self.reads[group.key] = group
+            if self._read_pages is not None:
+                _meet(group, self._write_pages)
+                _file(group, self._read_pages)
+            return
+        if self._read_pages is None:
+            self._read_pages = RegionPages()
+            for read in self.reads.values():
+                _file(read, self._read_pages)
+        self.writes[group.key] = group
+        _meet(group, self._read_pages)
+        _file(group, self._write_pages)
+        _meet(group, self._write_pages)
+
+    def tidy(self, floor: Clock) -> int:
+        """Drop what is over for everything that comes, whose clocks are at least `floor`; join neighbours.
+
+        Return how many last uses are kept.
+        """
+        became: dict[UseGroup, UseGroup] = {}
+        for groups in (self.reads, self.writes):
+            for group in groups.values():
+                _drop_over(group, floor)
+            left = [group for group in groups.values() if group.last]
+            groups.clear()
+            for group, parts in _joined(left):
+                known = groups.setdefault(group.key, group)
+                if known is not group:
+                    _unite(known, group)
+                became.update(dict.fromkeys(parts, known))
+        self._link(became)
+        return sum(len(group.last) for groups in (self.reads, self.writes) for group in groups.values())
+
+    def _link(self, became: dict[UseGroup, UseGroup]) -> None:
+        """Have groups meet those that the ones that they met became, and file them anew."""
+        meets: dict[UseGroup, dict[UseGroup, None]] = {group: {} for group in became.values()}
+        for old, new in became.items():
+            meets[new].update(dict.fromkeys(became[other] for other in old.meets if other in became))
+        self._write_pages = RegionPages()
+        self._read_pages = RegionPages() if self.writes else None
+        for group, met in meets.items():
+            group.meets = list(met)
+            pages = self._write_pages if group.writes else self._read_pages
+            if pages is not None:
+                _file(group, pages)
+
+
+def _file(group: UseGroup, pages: RegionPages[UseGroup]) -> None:
+    for piece in group.pieces():
+        pages.file(piece, group)
+
+
+def _meet(group: UseGroup, pages: RegionPages[UseGroup]) -> None:
+    """Have a group and those on pages near it that share a byte with it know each other."""
+    pieces = group.pieces()
+    near: dict[UseGroup, None] = {}
+    for piece in pieces:
+        near.update(pages.near(piece))
+    for other in near:
+        if _share(pieces, other.pieces()):
+            group.meets.append(other)
+            if other is not group:
+                other.meets.append(group)
+
+
+def _share(some: Iterable[Region], others: tuple[Region, ...]) -> bool:
+    """Tell whether ascending regions share a byte with others."""
+    return any(overlaps(one, other) for one in some for other in others)
+
+
+def _drop_over(group: UseGroup, floor: Clock) -> None:
+    over = [
+        index
+        for index, last in group.last.items()
+        if not last.pending and index < len(floor) and floor[index] >= last.epoch
+    ]
+    for index in over:
+        del group.last[index]
+
+
+def _unite(known: UseGroup, group: UseGroup) -> None:
+    """Take over the last uses of a group of the same line and bytes: the later ones, and those that are pending."""
+    for index, last in group.last.items():
+        own = known.last.get(index)
+        if own is None or last.pending or (last.epoch > own.epoch and not own.pending):
+            known.last[index] = last
+            last.group = known
+        if own is not None:
+            kept = known.last[index]
+            kept.epoch = max(own.epoch, last.epoch)
+
+
+def _joined(groups: list[UseGroup]) -> Iterable[tuple[UseGroup, list[UseGroup]]]:
+    """Yield groups, each with those that it stands for: neighbours that the same threads used in the same epochs."""
+    alike: dict[tuple[object, ...], list[UseGroup]] = {}
+    for group in groups:
+        region = group.physical[0]
+        if len(group.physical) > 1 or not region.ascending or any(last.pending for last in group.last.values()):
+            yield group, [group]
+            continue
+        rows = (1, 0) if region.contiguous else (region.rows, region.pitch)
+        epochs = tuple(sorted((index, last.epoch) for index, last in group.last.items()))
+        alike.setdefault((*group.key[1:], *rows, epochs), []).append(group)
+    for several in alike.values():
+        several.sort(key=lambda group: group.physical[0].base)
+        at = 0
+        while at < len(several):
+            start, region = at, several[at].physical[0]
+            longer: Region | None = region
+            while longer is not None:
+                region, at = longer, at + 1
+                longer = _continued(region, several[at].physical[0]) if at < len(several) else None
+            parts = several[start:at]
+            yield (parts[0] if len(parts) == 1 else _standing_for(region, parts)), parts
+
+
+def _standing_for(region: Region, parts: list[UseGroup]) -> UseGroup:
+    """Return one group for neighbours, with the last uses of the first of them."""
+    first = parts[0]
+    found = UseGroup(first.tensor, (region,), first.writes, first.call, first.site)
+    for index, last in first.last.items():
+        found.last[index] = last
+        last.group = found
+    return found
+
+
+def _continued(first: Region, then: Region) -> Region | None:
+    """Return one region of the bytes of both, if `then` begins where `first` ends, or where each of its rows does."""
+    if first.contiguous and then.contiguous:
+        if then.base > first.base + first.nbytes:
+            return None
+        return Region(first.base, max(first.base + first.nbytes, then.base + then.nbytes) - first.base)
+    if (first.rows, first.pitch) == (then.rows, then.pitch) and then.base == first.base + first.row_bytes:
+        width = first.row_bytes + then.row_bytes
+        return normal(Region(first.base, width, first.rows, first.pitch)) if width <= first.pitch else None
+    return None

@@ -1,0 +1,340 @@
+"""Where the op log goes past its limit: columns, values and side tables whose older part lies in temporary files.
+
+The files have no name (where the system allows it) and are gone with the log, whatever ends the process. Readers take
+runs of rows, so that what is in memory does not grow with the log.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from typing import IO, Any, Final, overload
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
+
+import numpy as np
+
+from kernbench_core.errors import UsageError
+from kernbench_core.values.value import AbstractValue, LoadedValue, OpId, ResultValue, Shape, Value
+
+_BLOCK: Final = 4096
+_CHUNK: Final = 1 << 17
+_ABSTRACT, _RESULT, _LOADED, _KEPT = range(4)
+
+Numbers = np.ndarray[Any, Any]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say where there is no room, in place of an OSError that would look like a component's."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            "the op log of a long run must go to temporary files, but that failed with "
+            f"{error.strerror!r}; make room, or name another folder in TMPDIR."
+        ) from None
+
+
+def _close(file: IO[bytes]) -> None:
+    """Close a temporary file, whatever of it finds no room."""
+    with suppress(OSError):
+        file.close()
+
+
+class SpilledColumn:
+    """Numbers of one type code of `array`: a file with the older ones, and `tail` with the rest."""
+
+    def __init__(self, numbers: array[Any]) -> None:
+        self.tail = numbers
+        self.append: Callable[[Any], None] = numbers.append
+        self.extend: Callable[[Any], None] = numbers.extend
+        self._type = np.dtype(numbers.typecode)
+        with _told():
+            self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
+        finalize(self, _close, self._file)
+        self._spilled = 0
+        self._block: Numbers = np.empty(0, self._type)
+        self._block_start = 0
+
+    def spill(self) -> None:
+        """Move everything to the file."""
+        with _told():
+            self._file.seek(0, os.SEEK_END)
+            self.tail.tofile(self._file)
+            self._file.flush()
+        self._spilled += len(self.tail)
+        del self.tail[:]
+
+    def __len__(self) -> int:
+        return self._spilled + len(self.tail)
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Numbers: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            start, stop, _ = at.indices(len(self))
+            return self._run(start, max(start, stop))
+        if at < 0:
+            at += len(self)
+        if at >= self._spilled:
+            return self.tail[at - self._spilled]
+        offset = at - self._block_start
+        if not 0 <= offset < len(self._block):
+            self._block_start = at - at % _BLOCK
+            self._block = self._run(self._block_start, min(self._block_start + _BLOCK, self._spilled))
+            offset = at - self._block_start
+        return self._block[offset].item()
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self), _CHUNK):
+            yield from self._run(start, min(start + _CHUNK, len(self))).tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
+        return self._run(0, len(self)).astype(dtype or self._type, copy=False)
+
+    def take(self, rows: Numbers) -> Numbers:
+        """Return the numbers at `rows`, which lie close together as a rule."""
+        if not len(rows):
+            return np.empty(0, self._type)
+        low, high = int(rows.min()), int(rows.max()) + 1
+        found: Numbers = self._run(low, high)[rows - low]
+        return found
+
+    def _run(self, start: int, stop: int) -> Numbers:
+        if start >= self._spilled:
+            return np.array(self.tail[start - self._spilled : stop - self._spilled], self._type)
+        end, size = min(stop, self._spilled), self._type.itemsize
+        found = np.frombuffer(_read(self._file.fileno(), start * size, (end - start) * size), self._type)
+        if stop <= self._spilled:
+            return found
+        return np.concatenate([found, np.array(self.tail[: stop - self._spilled], self._type)])
+
+
+def _read(file: int, offset: int, nbytes: int) -> bytes:
+    parts = []
+    while nbytes:
+        part = os.pread(file, nbytes, offset)
+        parts.append(part)
+        offset, nbytes = offset + len(part), nbytes - len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def take(column: array[Any] | SpilledColumn | Numbers, rows: Numbers) -> Numbers:
+    """Return the numbers of a column at `rows`."""
+    if isinstance(column, SpilledColumn):
+        return column.take(rows)
+    found: Numbers = np.asarray(column)[rows]
+    return found
+
+
+def chunks(rows: Numbers | SpilledColumn) -> Iterator[Numbers]:
+    """Yield an order of rows in pieces that are worth a call of numpy and take no room."""
+    for start in range(0, len(rows), _CHUNK):
+        yield np.asarray(rows[start : start + _CHUNK])
+
+
+class SpilledValues:
+    """The values that records name, in order: numbers of values; those that are only a shape and an op lie in files.
+
+    A value that somebody still holds is given back as the same object, any other is made anew, equal in all that a run
+    without data knows of it.
+    """
+
+    def __init__(self, values: Iterable[Value]) -> None:
+        self._tail: list[Value] = list(values)
+        self.append = self._tail.append
+        self.extend = self._tail.extend
+        self._refs = SpilledColumn(array("q"))
+        self._table = [SpilledColumn(array(code)) for code in "biii"]  # kind, form, PE, issue number
+        self._forms: dict[tuple[Shape, str], int] = {}
+        self._form_list: list[tuple[Shape, str]] = []
+        self._numbers: WeakKeyDictionary[Value, int] = WeakKeyDictionary()
+        self._alive: WeakValueDictionary[int, Value] = WeakValueDictionary()
+        self._kept: dict[int, Value] = {}
+        self._abstracts: dict[int, AbstractValue] = {}
+
+    def spill(self) -> None:
+        """Write down what the last records name, and let go of it."""
+        for value in self._tail:
+            self._refs.append(self._number(value))
+        self._tail.clear()
+        self._settle()
+        for column in (self._refs, *self._table):
+            column.spill()
+
+    def __len__(self) -> int:
+        return len(self._refs) + len(self._tail)
+
+    @overload
+    def __getitem__(self, at: int) -> Value: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Value]: ...
+
+    def __getitem__(self, at: int | slice) -> Value | list[Value]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if at < 0:
+            at += len(self)
+        known = len(self._refs)
+        return self._tail[at - known] if at >= known else self._value(self._refs[at])
+
+    def __iter__(self) -> Iterator[Value]:
+        for number in self._refs:
+            yield self._value(number)
+        yield from self._tail
+
+    def _number(self, value: Value) -> int:
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self._table[0])
+            kind = _kind(value)
+            if kind == _KEPT:
+                self._kept[number] = value
+            self._alive[number] = value
+            self._describe(value, kind)
+        return number
+
+    def _describe(self, value: Value, kind: int) -> None:
+        key = (value.shape, value.dtype)
+        form = self._forms.setdefault(key, len(self._forms))
+        if form == len(self._form_list):
+            self._form_list.append(key)
+        self._share(value, form)
+        op_id: OpId | None = value.op_id if isinstance(value, ResultValue | LoadedValue) else None
+        pe, issue = op_id or (-1, -1)
+        for column, number in zip(self._table, (kind, form, pe, issue), strict=True):
+            column.append(number)
+
+    def _share(self, value: Value, form: int) -> None:
+        """Keep what is behind a load: it is one object for all loads of a shape and dtype."""
+        if isinstance(value, LoadedValue):
+            content = value.content()
+            if type(content) is AbstractValue:
+                self._abstracts.setdefault(form, content)
+
+    def _settle(self) -> None:
+        """Let go of loads that had not completed when they were written down, and have by now."""
+        for number, value in list(self._kept.items()):
+            if isinstance(value, LoadedValue) and _kind(value) == _LOADED:
+                del self._kept[number]
+                self._share(value, self._forms[value.shape, value.dtype])
+
+    def _value(self, number: int) -> Value:
+        found = self._kept.get(number) or self._alive.get(number)
+        if found is None:
+            found = self._alive[number] = self._made(number)
+            self._numbers[found] = number
+        return found
+
+    def _made(self, number: int) -> Value:
+        kind, form, pe, issue = (column[number] for column in self._table)
+        shape, dtype = self._form_list[form]
+        if kind == _ABSTRACT:
+            return AbstractValue(shape, dtype)
+        if kind == _RESULT:
+            return ResultValue((pe, issue), shape, dtype)
+        return LoadedValue(shape, dtype, self._abstracts[form], None if pe < 0 else (pe, issue))
+
+
+def _kind(value: Value) -> int:
+    """Tell how a value is written down; one that is more than a shape and an op is kept."""
+    if type(value) is AbstractValue:
+        return _ABSTRACT
+    if type(value) is ResultValue:
+        return _RESULT
+    if type(value) is LoadedValue and value.bound and not value.sources and type(value.content()) is AbstractValue:
+        return _LOADED
+    return _KEPT
+
+
+class SpilledSide:
+    """The side table: row -> objects that fit no column. Rows lie in files, the objects stay, each once."""
+
+    def __init__(self, side: Mapping[int, tuple[Any, ...]]) -> None:
+        self._tail = dict(side)
+        self._rows, self._first, self._at = (SpilledColumn(array("q")) for _ in range(3))
+        self._first.append(0)
+        self._objects: list[Any] = []
+        self._places: dict[int, int] = {}
+
+    def spill(self) -> None:
+        """Write down which objects the last rows have."""
+        for row, things in sorted(self._tail.items()):
+            self._rows.append(row)
+            for thing in things:
+                place = self._places.setdefault(id(thing), len(self._objects))
+                if place == len(self._objects):
+                    self._objects.append(thing)
+                self._at.append(place)
+            self._first.append(len(self._at))
+        self._tail.clear()
+        for column in (self._rows, self._first, self._at):
+            column.spill()
+
+    def __bool__(self) -> bool:
+        return bool(self._tail) or bool(len(self._rows))
+
+    def __setitem__(self, row: int, things: tuple[Any, ...]) -> None:
+        self._tail[row] = things
+
+    def get(self, row: int, default: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+        """Return the objects of a row."""
+        found = self._tail.get(row)
+        if found is not None:
+            return found
+        at = bisect_left(self._rows, row)
+        return self._things(at) if at < len(self._rows) and self._rows[at] == row else default
+
+    def items(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield the rows that have objects, ascending."""
+        for at, row in enumerate(self._rows):
+            yield row, self._things(at)
+        yield from self._tail.items()
+
+    def _things(self, at: int) -> tuple[Any, ...]:
+        return tuple(self._objects[place] for place in self._at[self._first[at] : self._first[at + 1]].tolist())
+
+
+def sorted_rows(
+    t_start: SpilledColumn, component: SpilledColumn, rank: Numbers, sequence: SpilledColumn
+) -> SpilledColumn:
+    """Return the rows in the order (t_start, rank of the component, sequence), one stretch of time after the other.
+
+    Rows are appended as they end, so those of a stretch of time lie close together.
+    """
+    bounds = _stretches(t_start)
+    reach = [(start, *_reach(t_start[start : start + _CHUNK])) for start in range(0, len(t_start), _CHUNK)]
+    order = SpilledColumn(array("q"))
+    for low, high in pairwise(bounds):
+        found = [np.empty(0, np.int64)]
+        for start, first, last in reach:
+            if first < high and last >= low:
+                times = t_start[start : start + _CHUNK]
+                found.append(np.flatnonzero((times >= low) & (times < high)) + start)
+        rows = np.concatenate(found)
+        keys = (take(sequence, rows), rank[take(component, rows)], take(t_start, rows))
+        order.extend(array("q", rows[np.lexsort(keys)].astype(np.int64).tobytes()))
+        order.spill()
+    return order
+
+
+def _reach(times: Numbers) -> tuple[float, float]:
+    return float(times.min()), float(times.max())
+
+
+def _stretches(t_start: SpilledColumn) -> list[float]:
+    """Return times that cut the run into stretches of about a chunk of rows each, the last one after all rows."""
+    every = max(1, _CHUNK // 64)
+    sample = np.sort(np.concatenate([t_start[at : at + _CHUNK][::every] for at in range(0, len(t_start), _CHUNK)]))
+    inner = np.unique(sample[64::64])
+    return [-np.inf, *inner.tolist(), np.inf]

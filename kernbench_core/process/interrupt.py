@@ -1,0 +1,281 @@
+"""The interrupt for a program that never comes back: a limit on wall time, and Ctrl-C and SIGTERM made insistent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from kernbench_core.errors import KernelError, LimitError
+from kernbench_core.process import supervision
+
+#: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
+_GRACE_S = 0.3
+#: Packages that stand between the line that never ended and whoever wants to know it.
+_BETWEEN = ("kernbench_core", "simpy", "threading", "contextlib")
+#: How often a `__del__` is spared before it is taken for one that never ends.
+_SPARED = 3
+
+
+class WallTimeExceeded(BaseException):
+    """Raised inside whatever runs when the wall-time limit is over; no `except Exception` stops it."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came; all that is done for Ctrl-C is done for it."""
+
+
+INTERRUPTS: Final = (KeyboardInterrupt, WallTimeExceeded)
+"""What ends a program from outside: nobody may take it for a fault of the program."""
+
+
+class Termination:
+    """A handler of SIGTERM that raises Terminated; `came` says that it did. A second one soon after is the same one."""
+
+    _SAME_S = 1.0
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    @property
+    def came(self) -> bool:
+        """Whether SIGTERM came."""
+        return self._last is not None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise Terminated; called by Python when the signal comes."""
+        if self.anew():
+            raise Terminated
+
+    def anew(self) -> bool:
+        """Note that the signal came; return whether it is another one than the last."""
+        before, self._last = self._last, time.monotonic()
+        return before is None or self._last - before > self._SAME_S
+
+
+class Alarm:
+    """Raise WallTimeExceeded in the thread that entered, some time after the limit, until it leaves.
+
+    In the main thread a signal does it, which also ends a sleep; elsewhere, or where the program ignores, blocks or
+    uses SIGALRM itself, it waits for the next line of Python. C code that never returns is not interrupted: see
+    `supervision`. Ctrl-C is made as insistent: pressed again, it also stops a program that catches everything.
+    A `__del__`, which would be cut in two and swallow it, is spared for a while; the entry and exit of this class are.
+    """
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = timeout_s
+        self._thread_id = threading.get_ident()
+        self._lock = threading.Lock()
+        self._left = threading.Event()
+        self._replaced: dict[int, Any] = {}
+        self._came: dict[int, int] = {}
+        self._rings = 0
+        self._tracer = sys.gettrace()
+        self._unraisable: Any = None
+        #: Where a `__del__` was that did not end, as "file:line".
+        self.stuck: str | None = None
+
+    @property
+    def interrupted(self) -> type[BaseException] | None:
+        """What Ctrl-C or SIGTERM raises if one came: asked between events, as what was raised may be swallowed."""
+        if signal.SIGINT in self._came:
+            return KeyboardInterrupt
+        return Terminated if signal.SIGTERM in self._came else None
+
+    def __enter__(self) -> Alarm:
+        if threading.current_thread() is threading.main_thread():
+            self._take(signal.SIGINT, signal.getsignal(signal.SIGINT) == signal.default_int_handler)
+            self._take(signal.SIGTERM, isinstance(signal.getsignal(signal.SIGTERM), Termination))
+            if self._timeout_s is not None and hasattr(signal, "pthread_kill"):
+                self._take(signal.SIGALRM, signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
+        if self._timeout_s is not None:
+            supervision.arm(self._timeout_s)
+            threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._left.set()
+        if self._timeout_s is not None:
+            supervision.disarm()
+            if self._rings:
+                self._take_back()
+        if self._rings and signal.SIGALRM in self._replaced and signal.SIGALRM in signal.sigpending():
+            signal.sigwait({signal.SIGALRM})  # the program blocks it; let through later, it would end the process
+        for number, handler in self._replaced.items():
+            signal.signal(number, handler)
+        if max(self._came.values(), default=0) > 1:
+            sys.settrace(self._tracer)
+        if self._unraisable is not None:
+            sys.unraisablehook = self._unraisable
+
+    def _take(self, number: int, ours: bool) -> None:
+        """Handle a signal here, unless somebody has set a handler of his own."""
+        if ours:
+            self._replaced[number] = signal.signal(number, self._on_signal)
+
+    def _watch(self, wait_s: float) -> None:
+        while not self._left.wait(wait_s):
+            wait_s = _GRACE_S
+            with self._lock:
+                if not self._left.is_set():
+                    self._ring()
+
+    def _ring(self) -> None:
+        number: int = getattr(signal, "SIGALRM", 0)
+        heard = self._rings <= self._came.get(number, 0)  # else the program blocks it, or never returns from C code
+        self._rings += 1
+        if number in self._replaced and heard and signal.getsignal(number) == self._on_signal:
+            signal.pthread_kill(self._thread_id, number)
+        else:
+            self._raise_soon()
+
+    def _raise_soon(self) -> None:
+        """Raise WallTimeExceeded at the next line of Python of the thread that entered."""
+        import ctypes
+
+        thread = ctypes.c_ulong(self._thread_id)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(WallTimeExceeded))
+
+    def _take_back(self) -> None:
+        """Have what was not raised yet raised here, in the thread that entered.
+
+        Replacing it by nothing would leave CPython 3.11 looking for it at every call, and any function that is profiled
+        or traced afterwards would never end.
+        """
+        with contextlib.suppress(WallTimeExceeded):
+            while True:
+                self._raise_soon()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        handler = self._replaced.get(number)
+        if isinstance(handler, Termination) and not handler.anew():
+            return
+        error = _RAISES.get(number, WallTimeExceeded)
+        self._came[number] = self._came.get(number, 0) + 1
+        cut = _finaliser(frame)
+        if _in(frame, _OWN) or (cut is not None and self._came[number] <= _SPARED):
+            return
+        if cut is not None:
+            self.stuck = f"{cut.f_code.co_filename}:{cut.f_lineno}"
+            self._hush()
+        elif self._came[number] > 1:
+            _raise_at_next_line(frame, error)
+        raise error
+
+    def _hush(self) -> None:
+        """Keep Python from telling that a `__del__` was interrupted: whoever interrupted it does."""
+        if self._unraisable is None:
+            usual = self._unraisable = sys.unraisablehook
+            sys.unraisablehook = lambda found: None if isinstance(found.exc_value, INTERRUPTS) else usual(found)
+
+
+_RAISES: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+
+
+@contextlib.contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Note on a Ctrl-C or SIGTERM in the block what it interrupted: "building the machine"."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if not hasattr(stop, "__notes__"):
+            stop.add_note(f"while {what}")
+        raise
+
+
+class WallTime:
+    """The wall time that a run may take in all, in s, None for no limit, and what it has `spent_s` of it.
+
+    What lies between the blocks that spend it, as loading the simulator does, is not counted. It belongs to the process
+    that made it, and so does the run.
+    """
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self.timeout_s = timeout_s
+        self.spent_s = 0.0
+        self._pid = os.getpid()
+
+    @property
+    def left_s(self) -> float | None:
+        """How much is left, in s; None without a limit."""
+        return None if self.timeout_s is None else max(0.0, self.timeout_s - self.spent_s)
+
+    @contextlib.contextmanager
+    def spent_on(self, what: str) -> Iterator[None]:
+        """Raise LimitError when the time is over in the block, naming `what` it does and the line that it is in."""
+        began = time.perf_counter()
+        try:
+            with doing(what), Alarm(self.left_s):
+                yield
+        except WallTimeExceeded as stuck:
+            line = innermost_user_line(stuck.__traceback__)
+            where = f", in {line}" if line else ""
+            raise LimitError(
+                f"the run reached its limit of {self.timeout_s:g} s of wall time while {what}{where}; raise --timeout "
+                "if it is only long."
+            ) from None
+        finally:
+            self.spent_s += time.perf_counter() - began
+            self.require_own()
+
+    @property
+    def own(self) -> bool:
+        """Whether this is still the process in which the run began."""
+        return os.getpid() == self._pid
+
+    def require_own(self) -> None:
+        """Raise KernelError in a process that the program forked, and that would carry the run out a second time."""
+        if not self.own:
+            raise KernelError(
+                f"process {os.getpid()}, which the program forked, came back to the run, which process {self._pid} "
+                "carries out; end such a process by os._exit in the program."
+            )
+
+
+_OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
+
+
+def _in(frame: FrameType | None, codes: tuple[Any, ...]) -> bool:
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _finaliser(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of the `__del__` that is running, if one is."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame
+
+
+def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
+    """Raise `error` once more, at the next line: in the handler of a program that catches everything."""
+
+    def trace(_: FrameType, event: str, __: object) -> Any:
+        if event == "line":
+            raise error
+        return None if event == "call" else trace
+
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith("kernbench_core."):
+        frame.f_trace = trace
+        frame = frame.f_back
+    sys.settrace(trace)
+
+
+def innermost_user_line(traceback: TracebackType | None) -> str | None:
+    """Return "file:line" of the innermost frame outside kernbench_core, or None."""
+    found = None
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        file = traceback.tb_frame.f_code.co_filename
+        if module.partition(".")[0] not in _BETWEEN and not file.startswith("<frozen "):
+            found = f"{file}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found

@@ -1,0 +1,189 @@
+"""Run again what a manifest describes, and compare the op logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.errors import ConfigError, KernbenchError, UsageError
+from kernbench_core.host.bench import Bench, open_bench
+from kernbench_core.host.inputs import Inputs
+from kernbench_core.host.sources import Sources, read_sources
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.process.interrupt import WallTime
+from kernbench_core.process.whole_files import same_folder
+from kernbench_core.runs.bench_run import Request, carry_out, manifest_of, require_path
+from kernbench_core.runs.bundle import opened
+from kernbench_core.runs.manifest import (
+    INPUTS,
+    Manifest,
+    check_sha256,
+    current_plugins,
+    differences,
+    input_file,
+    input_path,
+    plugin_differences,
+    read_manifest,
+)
+from kernbench_core.runs.result import RunResult
+from kernbench_core.runs.run_folder import OP_LOG
+
+if TYPE_CHECKING:
+    from kernbench_core.engine.watchdog import Progress
+    from kernbench_core.oplog.log import OpLog
+
+
+@attrs.frozen
+class Rerun:
+    """A run made again from its manifest: its result, whether the op log is the same, and what differs in words."""
+
+    result: RunResult
+    same: bool
+    differences: tuple[str, ...]
+
+
+def rerun(
+    manifest: str | Path,
+    *,
+    trust: bool = False,
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    plugins: Plugins | None = None,
+) -> Rerun:
+    """Run again what `manifest`, or the one in a bundle, describes and compare the op logs; write nothing.
+
+    It runs registered benches, and files in the folder of the manifest; others, and functions, with `trust` only.
+    `timeout_s` is the limit on wall time, as of `kb.run`; by default that of the run.
+
+    Raise UsageError when the manifest, or an input file that it names, is missing or has changed, and RunInterrupted,
+    with the partial result, for Ctrl-C.
+    """
+    require_path("manifest", manifest, "the path of a file, as text or a Path")
+    plugins = plugins or load_plugins()
+    with same_folder() as here, opened(Path(manifest)) as path:
+        old = read_manifest(path)
+        try:
+            wall = WallTime(old.limits.get("timeout_s") if timeout_s is None else timeout_s)
+            with wall.spent_on("opening the bench"):
+                request = _request(path, old, trust, plugins, here)
+            result = carry_out(request, on_progress, wall)
+        except KernbenchError as error:
+            missing = [f"  since then, {told}" for told in plugin_differences(old, current_plugins(plugins))]
+            if isinstance(error, ConfigError):
+                raise type(error)(*error.problems, *missing) from None
+            for told in missing:
+                error.add_note(told)
+            raise
+        new = manifest_of(request, result.op_log_sha256)
+        same = new.op_log_sha256 == old.op_log_sha256
+        saved = here / path.parent / OP_LOG
+        found = [*differences(old, new), *(() if same else _first_difference(saved, result.op_log))]
+        return Rerun(result, same, tuple(found))
+
+
+def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Path) -> Request:
+    """Check what a manifest describes, and return what is to be run."""
+    from kernbench_core.engine.watchdog import Limits
+    from kernbench_core.topology.configuration import Config
+
+    given = {
+        name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
+        for name, value in old.params.items()
+    }
+    bench = open_bench(_recorded_bench(path, old, trust, plugins), plugins.benches)
+    return Request(
+        bench=bench,
+        given=given,
+        values=bench.values(given, here),
+        topology=old.topology,
+        config=Config(old.configuration, {}, (path.name,)),
+        device=old.device,
+        data=old.data,
+        verify_data=old.verify_data,
+        verify_ops=old.verify_ops,
+        seed=old.seed,
+        limits=Limits(**old.limits),  # type: ignore[arg-type]
+        trace=None,
+        out=None,
+        plugins=plugins,
+        race_by=old.race_by,
+        inputs=_inputs(path, old, bench, trust, here),
+    )
+
+
+def _inputs(path: Path, old: Manifest, bench: Bench, trust: bool, here: Path) -> Inputs:
+    """Return where the bench finds the files that it read in the run of the manifest."""
+    recorded = {
+        name: (here / input_file(here / path, entry, f"the file {name!r} that the bench read", trust)).absolute()
+        for name, entry in old.bench.get("inputs", {}).items()
+    }
+    own = () if bench.sources is None else (bench.sources.folder,)
+    return Inputs(((here / path.parent / INPUTS).absolute(), *own, here), recorded)
+
+
+def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
+    """Yield a sentence about the first op that differs from the log saved in `saved`, if there is one."""
+    from kernbench_core.compute.saved_run import load_run
+
+    if not saved.is_dir():
+        return
+    before = load_run(saved).op_log
+    for index, (was, now) in enumerate(zip(before, op_log, strict=False)):
+        for name in ("t_start", "component_id", "op_name", "op_id", "stage_of", "t_end", "params"):
+            old, new = getattr(was, name), getattr(now, name)
+            if name == "params":
+                old, new = ({key: repr(value) for key, value in params.items()} for params in (old, new))
+            if old != new:
+                yield f"the first op that differs is number {index}: {name} was {old} and is {new}, in {now}."
+                return
+    if len(before) != len(op_log):
+        yield f"the log had {len(before)} ops and has {len(op_log)}, the first {min(len(before), len(op_log))} alike."
+
+
+def _recorded_bench(
+    path: Path, manifest: Manifest, trust: bool, plugins: Plugins
+) -> str | Sources | Callable[..., Any]:
+    """Return the bench that a manifest names, as `open_bench` takes it; UsageError for one that is not trusted."""
+    recorded = manifest.bench
+    if "file" in recorded:
+        return _recorded_file(path, recorded, trust)
+    if "name" in recorded:
+        plugins.benches[recorded["name"]]  # a path would be taken as such
+        return str(recorded["name"])
+    named = recorded["function"]
+    if not trust:
+        raise UsageError(
+            f"manifest {str(path)!r} names the function {named!r}, which may do anything; look at it, and give --trust "
+            "to run it."
+        )
+    module, _, qualname = named.partition(":")
+    found: Any = None
+    try:
+        found = import_module(module)
+        for name in qualname.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError):
+        found = None
+    if not callable(found):
+        raise UsageError(f"manifest {str(path)!r} names the bench function {named!r}, which must be importable.")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _recorded_file(manifest: Path, recorded: Mapping[str, Any], trust: bool) -> Sources:
+    """Read a bench's file and own modules; UsageError where one is not in place or not what it was."""
+    what = "the bench file"
+    path = input_path(manifest, recorded["file"], what, trust)
+    sources = read_sources(path)
+    (_, found), *modules = sources.hashes.items()
+    check_sha256(what, path, recorded["sha256"], found)
+    now = dict(modules)
+    for name, sha256 in recorded.get("modules", {}).items():
+        what = f"the module {name!r} of the bench"
+        place = (Path(recorded["file"]).parent / name).as_posix()
+        check_sha256(what, input_path(manifest, place, what, trust), sha256, now.get(name, sha256))
+    return sources

@@ -1,0 +1,174 @@
+"""What a run answers: times, where they went, the verdict on the data, and what was not modelled."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.compute.verification import Verification
+    from kernbench_core.explain.explanation import Explanation
+    from kernbench_core.host.rows import Row
+    from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
+    from kernbench_core.memory.hazard import Hazard
+    from kernbench_core.memory.scratchpad_map import TcmMap
+    from kernbench_core.oplog.log import OpLog
+    from kernbench_core.values.memory_store import MemoryStore
+
+SCHEMA = "kernbench.run/1"
+#: The phases of a run in the order in which a reader expects them; their times sum to the total.
+PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
+
+
+@attrs.frozen(repr=False)
+class RunResult:
+    """One finished (or interrupted) run. `to_json` gives what `--json` prints.
+
+    `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
+    are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
+    they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
+    `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
+    """
+
+    bench: str
+    params: Mapping[str, Any]
+    topology: str
+    device: str
+    timing: TimingResult
+    wall_s: float
+    verification: Verification | None
+    op_log_sha256: str | None
+    manifest: Mapping[str, Any]
+    op_log: OpLog
+    store: MemoryStore
+    interrupted: bool = False
+    explain: Explanation | None = None
+    tcm_map: TcmMap | None = None
+    hazards: tuple[Hazard, ...] = ()
+    rows: tuple[Row, ...] = ()
+    op_verification: Verification | None = None
+
+    @property
+    def total_ns(self) -> float:
+        """Simulated time of the whole run, in ns."""
+        return self.timing.total_ns
+
+    @property
+    def phases(self) -> Mapping[str, float]:
+        """Simulated time of each of `PHASES`, in ns; they sum to `total_ns`."""
+        return self.timing.phases
+
+    @property
+    def events(self) -> int:
+        """How many events the simulator processed."""
+        return self.timing.events
+
+    @property
+    def ops(self) -> int:
+        """How many records the op log holds."""
+        return self.timing.ops
+
+    @property
+    def busiest(self) -> tuple[ResourceUse, ...]:
+        """The resources with the highest utilisation, highest first."""
+        return self.timing.busiest
+
+    @property
+    def not_modelled(self) -> tuple[NotModelled, ...]:
+        """What the components that this run's traffic crossed ignore."""
+        return self.timing.not_modelled
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the machine is beyond the hardware of today, a sentence each."""
+        return self.timing.warnings
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether every checked tensor is right; None when that was not asked for, or no tensor is checked."""
+        return self.verification.ok if self.verification is not None and self.verification.checked else None
+
+    @property
+    def ops_verified(self) -> bool | None:
+        """Whether every op gives what it gives when computed anew by itself; None when that was not asked for."""
+        return None if self.op_verification is None else self.op_verification.ok
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing that was verified is wrong."""
+        return self.verified is not False and self.ops_verified is not False
+
+    @property
+    def max_abs_error(self) -> float | None:
+        """The largest absolute difference from what was expected; None when nothing was compared."""
+        return self.verification.max_abs_error if self.verification is not None and self.verification.checked else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints: plain JSON types, times in ns."""
+        timing = self.timing
+        return {
+            "schema": SCHEMA,
+            "bench": self.bench,
+            "params": dict(self.params),
+            "topology": self.topology,
+            "device": self.device,
+            "total_ns": timing.total_ns,
+            "phases": {name: timing.phases[name] for name in PHASES},
+            "ops": timing.ops,
+            "events": timing.events,
+            "hops": timing.hops,
+            "wall_s": self.wall_s,
+            "interrupted": self.interrupted,
+            "verified": self.verified,
+            "max_abs_error": finite(self.max_abs_error),
+            "checked": 0 if self.verification is None else self.verification.checked,
+            "wrong": 0 if self.verification is None else self.verification.wrong,
+            "failures": [] if self.verification is None else list(self.verification.failures),
+            "ops_verified": self.ops_verified,
+            "ops_checked": 0 if self.op_verification is None else self.op_verification.checked,
+            "ops_wrong": 0 if self.op_verification is None else self.op_verification.wrong,
+            "op_failures": [] if self.op_verification is None else list(self.op_verification.failures),
+            "late_starts": [attrs.asdict(late) for late in timing.late_starts],
+            "busiest": [attrs.asdict(use) for use in timing.busiest],
+            "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
+            "rows": [
+                {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
+                for row in self.rows
+            ],
+            "warnings": list(self.warnings),
+            "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
+            **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
+            **({} if self.explain is None else {"explain": self.explain.to_json()}),
+            "op_log_sha256": self.op_log_sha256,
+            "manifest": dict(self.manifest),
+        }
+
+    def __repr__(self) -> str:
+        verdict = {True: "verified", False: "WRONG DATA", None: "data not verified"}[self.verified]
+        hazards = f", {count_hazards(self.hazards)}" if self.hazards else ""
+        note = ", interrupted" if self.interrupted else ""
+        return (
+            f"<RunResult {self.bench} on {self.topology}: {format_time(self.total_ns)}, "
+            f"{self.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
+        )
+
+
+def count_hazards(hazards: Sequence[Hazard]) -> str:
+    """Say how many hazards there are."""
+    return "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
+
+
+def finite(number: float | None) -> float | str | None:
+    """Return `number`, or its name if JSON has no way to write it: "inf", "-inf" or "nan"."""
+    return number if number is None or math.isfinite(number) else str(number)
+
+
+def json_text(value: object) -> str:
+    """Write a JSON object for people and programs: indented, keys in their given order, strict numbers."""
+    return json.dumps(value, indent=2, allow_nan=False)

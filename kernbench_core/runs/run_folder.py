@@ -1,0 +1,140 @@
+"""The folder that a run writes: inputs, op log, result and manifest, whole or not at all, and nobody else's files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.errors import UsageError
+from kernbench_core.process.whole_files import files_below, whole_folder, write_text
+from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
+from kernbench_core.runs.result import RunResult, json_text
+
+if TYPE_CHECKING:
+    from kernbench_core.host.bench import Bench
+
+#: The folder of the op log inside --out.
+OP_LOG = "oplog"
+_RESULT = "result.json"
+#: What stands at the top of such a folder.
+_TOP = frozenset({MANIFEST, _RESULT, OP_LOG, BENCH, INPUTS, PARAMS})
+
+
+@attrs.frozen
+class OutFolder:
+    """A folder that can be written: `written` are the files in it that an earlier run wrote, relative to it."""
+
+    path: Path
+    written: frozenset[str] = frozenset()
+
+    def holds(self, file: Path) -> bool:
+        """Whether a run writes `file`, or into it, when it writes this folder; links are followed already."""
+        return file == self.path or (
+            file.is_relative_to(self.path) and file.relative_to(self.path).parts[0] in _TOP
+        )
+
+
+def out_folder(out: str | Path | None) -> OutFolder | None:
+    """Check, before the run, that `out` can become a run's folder; raise UsageError otherwise.
+
+    It must be new, empty, or hold an earlier run, whose files are replaced; others beside them stay.
+    """
+    if out is None:
+        return None
+    shown = repr(str(out))
+    path = Path(os.path.realpath(out))
+    here = Path.cwd()
+    if path == here or path in here.parents:
+        raise UsageError(
+            f"--out must name a folder of its own, not {shown}, which is the current one or one above it; give a new "
+            "name."
+        )
+    if path.is_symlink():  # links were followed as far as they lead
+        raise UsageError(f"--out must name a folder, not {shown}, a link that leads back to itself; remove it.")
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out must name a folder, not the file {shown}.")
+    if not path.parent.is_dir():
+        raise UsageError(f"--out must be in a folder that exists; make {str(Path(out).parent)!r} first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out must be a folder that can be written, not {shown}; give another one.")
+    if not path.exists() or not any(path.iterdir()):
+        return OutFolder(path)
+    return OutFolder(path, _written(path, shown))
+
+
+def _written(path: Path, shown: str) -> frozenset[str]:
+    """Return what an earlier run wrote into a folder; UsageError where none did, or where that was changed since."""
+    try:
+        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        files: Any = found["files"] if found["schema"] == SCHEMA else None
+        names = {str(name): str(sha256) for name, sha256 in files.items()}
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise UsageError(
+            f"--out must name a new folder, an empty one, or one that a run wrote, not {shown}, which holds other "
+            "things; give another one."
+        ) from None
+    for name, sha256 in names.items():
+        file = path / name
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
+            raise UsageError(f"--out must be a folder as a run wrote it, but the manifest in {shown} names {name!r}.")
+        if file.is_file() and _sha256(file) != sha256:
+            raise UsageError(
+                f"--out must not replace {str(file)!r}, which was changed after a run wrote it; move it away, or give "
+                "another folder."
+            )
+    return frozenset({*names, MANIFEST})
+
+
+def check_room(out: OutFolder, bench: Bench, values: Mapping[str, Any]) -> None:
+    """Raise UsageError, before the run, where it would replace a file that no run wrote."""
+    own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
+    for name in (MANIFEST, _RESULT, OP_LOG, BENCH, *own, *array_files(values)):
+        path = out.path / name
+        is_folder = name in (OP_LOG, BENCH) and path.is_dir()
+        if os.path.lexists(path) and name not in out.written and not is_folder:
+            raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
+
+
+def write_out(
+    out: OutFolder,
+    result: RunResult,
+    functions: Mapping[str, str],
+    bench: Bench,
+    values: Mapping[str, Any],
+    inputs: Mapping[str, bytes],
+) -> None:
+    """Write inputs, op log, result and the manifest, which lists them by SHA-256, all or nothing.
+
+    `functions` say who computes which op, `values` are the parameters of `bench`, `inputs` the files that it read.
+    """
+    from kernbench_core.compute.saved_run import save_run
+
+    with whole_folder(out.path, out.written) as folder:
+        write_inputs(folder, bench, values, inputs)
+        save_run(folder / OP_LOG, result.op_log, result.store, functions)
+        write_text(folder / _RESULT, json_text(result.to_json()))
+        files = {name: _sha256(folder / name) for name in files_below(folder)}
+        write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
+
+
+def write_inputs(folder: Path, bench: Bench, values: Mapping[str, Any], inputs: Mapping[str, bytes]) -> None:
+    """Write arrays, files that were read, and the bench with its own modules, as they were, into a new folder."""
+    for name, array in array_files(values).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        with (folder / name).open("xb") as file:
+            write_npy(array, file.write)
+    files = {BENCH: {} if bench.sources is None else bench.sources.files, INPUTS: inputs}
+    for path, data in ((folder / kind / name, data) for kind in files for name, data in files[kind].items()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

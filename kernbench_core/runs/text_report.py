@@ -1,0 +1,281 @@
+"""The answer of a run for a reader: a compact table in a terminal, the same in plain text elsewhere."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from kernbench_core.host.rows import Row, cell_text, column_names, column_title
+from kernbench_core.process.terminal import shown
+from kernbench_core.runs.result import PHASES, RunResult, count_hazards
+from kernbench_core.units import format_bytes, format_count, format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.host.timing import NotModelled, ResourceUse
+    from kernbench_core.memory.scratchpad_map import TcmMap
+
+_PLAIN_WIDTH = 160
+_BAR_CELLS = 16
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_ROWS = 6
+
+
+class ShowingConsole(Console):
+    """A console that shows what would act on it; its own colours and movements are not text, and stay."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render, with the text of every segment shown."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=shown(segment.text))
+
+
+def make_console(stream: TextIO) -> Console:
+    """Return a console for `stream`: colours and the window's width in a terminal, plain wide text elsewhere."""
+    if stream.isatty():
+        return ShowingConsole(file=stream, highlight=False, markup=False, emoji=False)
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else _PLAIN_WIDTH
+    return ShowingConsole(
+        file=stream, highlight=False, markup=False, emoji=False, color_system=None, width=width
+    )
+
+
+def show(renderable: RenderableType, console: Console) -> None:
+    """Print; without a terminal leave out the blanks that pad lines to the width."""
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    with console.capture() as captured:
+        console.print(renderable)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
+    """Print total time, where it went, the busiest resources, the verdict, what was not modelled, reported rows."""
+    parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
+    uses = result.busiest if verbose else result.busiest[:_ROWS]
+    if uses:
+        parts.append(_busiest(uses, console))
+    parts.append(_facts(result, console.width, verbose))
+    if result.rows:
+        parts.append(_rows(result.rows, console))
+    apart = (Padding(part, (0, 0, 1 if part is not parts[-1] else 0, 0), expand=False) for part in parts)
+    show(Group(*apart), console)
+
+
+def print_summary(result: RunResult, console: Console) -> None:
+    """Print one line: bench, total time and verdict."""
+    line = Text.assemble(
+        (result.bench, "bold"), f" on {result.topology}: ", (format_time(result.total_ns), "bold"), ", "
+    )
+    line.append_text(verdict(result))
+    show(line, console)
+
+
+def print_tcm_map(found: TcmMap, console: Console) -> None:
+    """Print what the scratchpads held over time."""
+    from kernbench_core.memory.scratchpad_map import lines
+
+    show(Group(Text(""), *(Text(line, no_wrap=True) for line in lines(found, console.width))), console)
+
+
+def verdict(result: RunResult) -> Text:
+    """Say in words whether the data is right, and how many hazards there are."""
+    line = _verdict(result)
+    ops = result.op_verification
+    if ops is not None:
+        told = ("ops verified", "bold green") if ops.ok else ("OPS ARE WRONG", "bold red")
+        count = f": {ops.checked:,}" if ops.ok else f": {ops.wrong:,} of {ops.checked:,}"
+        line = Text.assemble(line, ", ", told, count)
+    if result.hazards:
+        line = Text.assemble(line, ", ", (count_hazards(result.hazards), "bold red"))
+    return line
+
+
+def _verdict(result: RunResult) -> Text:
+    found = result.verification
+    if result.interrupted:
+        return Text("interrupted: everything here covers only what ran", "bold yellow")
+    if found is None:
+        return Text("data not verified (--verify-data does)", "yellow")
+    if not found.checked:
+        return Text("data not verified: the bench checks no tensor (rt.check does)", "yellow")
+    tensors = f"{found.checked} tensor{'' if found.checked == 1 else 's'}"
+    error = f", largest error {found.max_abs_error:.3g}"
+    if found.ok:
+        return Text.assemble(("data verified", "bold green"), f": {tensors}{error}")
+    return Text.assemble(("DATA IS WRONG", "bold red"), f": {found.wrong} of {tensors}{error}")
+
+
+def _headline(result: RunResult) -> Text:
+    params = "  ".join(f"{name}={_shown(value)}" for name, value in result.params.items() if value is not None)
+    line = Text.assemble((shown(result.bench), "bold"), shown(f" on {result.topology}"))
+    if result.device != "all":
+        line.append(f", {result.device}")
+    if params:
+        line.append(f"   {params}", "dim")
+    return line
+
+
+def _shown(value: Any) -> str:
+    return str(value["file"]) if isinstance(value, dict) else str(value)
+
+
+def _phases(result: RunResult, decorated: bool) -> Table:
+    """Lay out total time and phases: where it went."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    total = result.total_ns
+    table.add_row(Text("total time", "bold"), Text(format_time(total), "bold"), "", "")
+    for name in PHASES:
+        share = result.phases[name] / total if total else 0.0
+        table.add_row(
+            "  " + name.replace("_", " "),
+            format_time(result.phases[name]),
+            f"{share:.1%}",
+            Text(bar(share), "cyan") if decorated else "",
+        )
+    return table
+
+
+def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
+    """Lay out the busiest resource of each kind: how busy, the mean of its kind, and the bytes that it moved.
+
+    A narrow window goes without bars, then without bytes; then names give way.
+    """
+    columns = {
+        "busiest of its kind": [use.name for use in uses],
+        "kind": [use.kind for use in uses],
+        "busy": [f"{use.utilisation:.1%}" for use in uses],
+        "": [bar(use.utilisation, _BAR_CELLS // 2) for use in uses],
+        "mean": [f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 else "-" for use in uses],
+        "moved": [format_bytes(use.nbytes) if use.nbytes else "-" for use in uses],
+    }
+    widths = {head: max(len(head), *map(len, cells)) for head, cells in columns.items()}
+    for head in ("", "moved"):
+        if sum(widths.values()) + 2 * (len(widths) - 1) > console.width or (not head and not console.is_terminal):
+            del columns[head], widths[head]
+    first = next(iter(columns))
+    excess = sum(widths.values()) + 2 * (len(widths) - 1) - console.width
+    widths[first] = max(1, widths[first] - max(0, excess))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for head in columns:
+        table.add_column(
+            head,
+            justify="right" if head in ("busy", "mean", "moved") else "left",
+            style=None if head else "magenta",
+            no_wrap=True,
+            overflow="ellipsis",
+            width=widths[head],
+        )
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _facts(result: RunResult, width: int, verbose: bool) -> Group:
+    lines: list[RenderableType] = [verdict(result)]
+    for verification in (result.verification, result.op_verification):
+        lines.extend(
+            Padding(Text(shown(line.lstrip()), "red"), (0, 0, 0, 2 + len(line) - len(line.lstrip())))
+            for failure in (() if verification is None else verification.failures)
+            for line in failure.splitlines()
+        )
+    lines.extend(_hazards(result, verbose))
+    lines.append(_counts(result))
+    lines.extend(_late(result, verbose))
+    lines.extend(Text(f"warning: {warning}", "yellow") for warning in result.warnings)
+    lines.append(_not_modelled(result.not_modelled, width, verbose))
+    if verbose and result.op_log_sha256:
+        lines.append(Text(f"op log SHA-256 {result.op_log_sha256}", "dim"))
+    return Group(*lines)
+
+
+def _rows(rows: Sequence[Row], console: Console) -> Table:
+    """Lay out what the bench reported: texts to the left, numbers to the right, closer together in a narrow window."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    names = column_names(rows)
+    for name in names:
+        texts = all(isinstance(row.get(name), str | None) for row in rows)
+        justify: Literal["left", "right"] = "left" if texts else "right"
+        table.add_column(column_title(name), justify=justify, vertical="bottom", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(cell_text(name, row.get(name)) for name in names))
+    if console.measure(table, options=console.options.update(width=1000)).maximum > console.width:
+        table.padding = (0, 1, 0, 0)
+    return table
+
+
+def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:
+    """List the hazards with both sides: all of them, or the first."""
+    listed = result.hazards if verbose else result.hazards[:1]
+    yield from (Text(shown(f"  {line}"), "red") for hazard in listed for line in hazard.lines(folders=verbose))
+    more = len(result.hazards) - len(listed)
+    if more:
+        yield Text(f"  and {more} more; -v lists them", "red")
+
+
+def _counts(result: RunResult) -> Text:
+    rate = format_count(float(f"{result.events / result.timing.wall_s:.3g}")) if result.timing.wall_s > 0 else "-"
+    return Text(
+        f"{result.ops:,} ops, {result.events:,} events in {result.timing.wall_s:.2f} s ({rate} events/s), "
+        f"{result.wall_s:.2f} s in all",
+        "dim",
+    )
+
+
+def _late(result: RunResult, verbose: bool) -> Iterable[Text]:
+    late = result.timing.late_starts
+    if not late:
+        return
+    worst = max(late, key=lambda start: start.late_ns)
+    yield Text(
+        f"{len(late)} late starts; {worst.pe} was the latest, {format_time(worst.late_ns)} after the common stamp"
+    )
+    if verbose:
+        yield from (Text(f"  {start.pe} by {format_time(start.late_ns)}") for start in late)
+
+
+def _not_modelled(items: Sequence[NotModelled], width: int, verbose: bool) -> RenderableType:
+    """Say in one line what the crossed components ignore, the most crossed first; list all when `verbose`."""
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.sentence] = counts.get(item.sentence, 0) + item.count
+    if not counts:
+        return Text("not modelled: nothing that the components declare")
+    if verbose:
+        table = Table.grid(padding=(0, 2))
+        table.add_column()
+        table.add_column(no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_row(Text("not modelled", "bold"), Text("by", "bold"), Text("messages", "bold"))
+        for item in items:
+            table.add_row(f"  {item.sentence}", item.component, f"{item.count:,}")
+        return table
+    ordered = sorted(counts, key=lambda sentence: (-counts[sentence], sentence))
+    more = f" ({len(ordered)} in all; -v lists them)"
+    joined = "; ".join(sentence.rstrip(".") for sentence in ordered)
+    room = max(20, width - len("not modelled: ") - len(more))
+    if len(joined) + len("not modelled: ") <= width:
+        return Text(f"not modelled: {joined}")
+    return Text(f"not modelled: {textwrap.shorten(joined, room, placeholder='…')}{more}")
+
+
+def bar(share: float, cells: int = _BAR_CELLS) -> str:
+    """Draw a share (0 to 1) as a bar of at most `cells` characters, to an eighth of one."""
+    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+    if share > 0:
+        eighths = max(eighths, 1)
+    full, rest = divmod(eighths, 8)
+    return _EIGHTHS[8] * full + (_EIGHTHS[rest] if rest else "")

@@ -1,0 +1,68 @@
+"""Write the op log of a run as a timeline, in the format that the suffix of the file names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.process.whole_files import check_file, whole_file
+
+if TYPE_CHECKING:
+    from kernbench_core.registry import ExporterEntry, Registry
+
+Exporter: TypeAlias = Callable[[Any, IO[bytes]], None]
+"""Called once, after the run, as `export(op_log, out)`; must write the same bytes for the same log."""
+
+
+@attrs.frozen
+class TraceFile:
+    """A file to write a trace to, and the exporter that its suffix chose; `.gz` at the end compresses."""
+
+    path: Path
+    export: Exporter
+    compress: bool
+
+    def write(self, op_log: object) -> None:
+        """Write the whole file, or raise and leave it as it was."""
+        with whole_file(self.path, compress=self.compress) as out:
+            self.export(op_log, out)
+
+
+def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFile:
+    """Choose the exporter for `path`; called before the run, so that a bad name costs no time.
+
+    Raise UsageError when no exporter, or more than one, claims the suffix, or the folder does not exist.
+    """
+    path = Path(path)
+    compress = path.suffix == ".gz"
+    stem = path.name.removesuffix(".gz")
+    fitting = [name for name, entry in exporters.items() if stem.endswith(entry.suffixes)]
+    known = sorted({suffix for entry in exporters.values() for suffix in entry.suffixes})
+    if not fitting:
+        accepted = ", ".join(f"{suffix} or {suffix}.gz" for suffix in known) or "a suffix that an exporter claims"
+        raise UsageError(f"trace file must end in {accepted}, not {path.name or str(path)!r}.")
+    if len(fitting) > 1:
+        raise UsageError(
+            f"trace file {path.name!r} must fit one exporter, not {' and '.join(fitting)}; choose another suffix."
+        )
+    return TraceFile(check_file("trace file", path), _guarded(exporters, fitting[0]), compress)
+
+
+def _guarded(exporters: Registry[ExporterEntry], name: str) -> Exporter:
+    """Return an exporter that names its plug-in when it raises; what the file system refuses is no fault of its."""
+    loaded = exporters.load(name)
+
+    def export(op_log: Any, out: IO[bytes]) -> None:
+        try:
+            loaded(op_log, out)
+        except (OSError, KernbenchError, MemoryError, *INTERRUPTS):
+            raise
+        except BaseException as error:
+            raise exporters.raised(name, error) from error
+
+    return export

@@ -1,0 +1,166 @@
+"""Physical addresses: one integer with the fields sip, cube, unit and offset, and the node that owns each.
+
+From the low end: 36 bits of offset, 8 bits of unit index, 2 bits of space, 8 bits of cube, 9 bits of SIP: 63 bits, so
+that an address fits a signed 64-bit column. Space 0 is unused: small integers are no addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from kernbench_core.errors import OutOfBoundsError, RoutingError
+from kernbench_core.topology import naming
+from kernbench_core.units import format_bytes
+
+if TYPE_CHECKING:
+    from kernbench_core.graph import Graph
+
+OFFSET_BITS, INDEX_BITS, SPACE_BITS, CUBE_BITS, SIP_BITS = 36, 8, 2, 8, 9
+_SPACE_SHIFT = OFFSET_BITS + INDEX_BITS
+_CUBE_SHIFT = _SPACE_SHIFT + SPACE_BITS
+_SIP_SHIFT = _CUBE_SHIFT + CUBE_BITS
+_OFFSET_MASK = (1 << OFFSET_BITS) - 1
+_INDEX_MASK = (1 << INDEX_BITS) - 1
+_SPACE_MASK = (1 << SPACE_BITS) - 1
+_CUBE_MASK = (1 << CUBE_BITS) - 1
+_SPACES = ("", "hbm", "sram", "tcm")
+_UNIT = re.compile(r"(hbm|tcm)(\d+)|(sram)")
+
+
+@frozen
+class Location:
+    """A physical address taken apart: the unit is `hbm<i>`, `sram` or `tcm<i>`, the offset is in bytes."""
+
+    sip: int
+    cube: int
+    unit: str
+    offset: int
+
+
+@frozen
+class AddressMap:
+    """The address fields of one machine, with the capacity in bytes of an HBM slice, a cube's SRAM and a PE's TCM."""
+
+    sips: int
+    cubes: int
+    pes: int
+    hbm_bytes: int
+    sram_bytes: int
+    tcm_bytes: int
+
+    def encode(self, sip: int, cube: int, unit: str, offset: int = 0) -> int:
+        """Return the address of a byte.
+
+        Raises:
+            OutOfBoundsError: this machine has no such unit, or the unit has no such byte.
+        """
+        space, index = self._unit(unit)
+        self._check(sip, cube, space, index, offset, f"({sip}, {cube}, {unit!r}, {offset})")
+        return sip << _SIP_SHIFT | cube << _CUBE_SHIFT | space << _SPACE_SHIFT | index << OFFSET_BITS | offset
+
+    def decode(self, address: int) -> Location:
+        """Take an address apart.
+
+        Raises:
+            OutOfBoundsError: no unit of this machine owns the address.
+        """
+        sip, cube = address >> _SIP_SHIFT, address >> _CUBE_SHIFT & _CUBE_MASK
+        space, index = address >> _SPACE_SHIFT & _SPACE_MASK, address >> OFFSET_BITS & _INDEX_MASK
+        offset = address & _OFFSET_MASK
+        self._check(sip, cube, space, index, offset, hex(address))
+        unit = "sram" if space == 2 else f"{_SPACES[space]}{index}"
+        return Location(sip, cube, unit, offset)
+
+    def space_of(self, address: int) -> str:
+        """Return `hbm`, `sram` or `tcm`; raise OutOfBoundsError for an address of no space."""
+        space = address >> _SPACE_SHIFT & _SPACE_MASK
+        if space == 0 or address < 0:
+            raise OutOfBoundsError(f"address {hex(address)} must lie in hbm, sram or tcm, but it has no space field")
+        return _SPACES[space]
+
+    def capacity(self, space: str) -> int:
+        """Return the bytes of one unit of a space: an HBM slice, a cube's SRAM, a PE's TCM."""
+        return {"hbm": self.hbm_bytes, "sram": self.sram_bytes, "tcm": self.tcm_bytes}[space]
+
+    def _unit(self, unit: str) -> tuple[int, int]:
+        match = _UNIT.fullmatch(unit)
+        if match is None:
+            raise OutOfBoundsError(f"unit of an address must be 'hbm<i>', 'sram' or 'tcm<i>', not {unit!r}")
+        return _SPACES.index(match[1] or match[3]), int(match[2] or 0)
+
+    def _check(self, sip: int, cube: int, space: int, index: int, offset: int, shown: str) -> None:
+        units = 1 if space == 2 else self.pes
+        if space == 0 or not (0 <= sip < self.sips and 0 <= cube < self.cubes and 0 <= index < units):
+            raise OutOfBoundsError(
+                f"address {shown} must name a unit of this machine "
+                f"({self.sips} SIPs x {self.cubes} cubes x {self.pes} slices); check the pointer arithmetic"
+            )
+        capacity = self.capacity(_SPACES[space])
+        if not 0 <= offset < capacity:
+            raise OutOfBoundsError(
+                f"address {shown} must lie inside its {_SPACES[space]} unit of {format_bytes(capacity)}; "
+                "check the pointer arithmetic"
+            )
+
+
+class AddressResolver:
+    """Find the node that owns an address, and the nodes that requests are steered to."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._map = graph.checked_design.address_map
+        self._owners: dict[int, tuple[str, int]] = {}
+        self._pcie_eps: dict[int, list[str]] = {}
+        self._io_cpus: dict[int, list[str]] = {}
+        self._m_cpus: dict[tuple[int, int], str] = {}
+        for site in graph.checked_design.pes:
+            self._m_cpus[site.sip, site.cube] = site.m_cpu
+        for node in graph.nodes.values():
+            if node.kind == "pcie_ep" and node.sip is not None:
+                self._pcie_eps.setdefault(node.sip, []).append(node.id)
+            elif node.kind == "io_cpu" and node.sip is not None:
+                self._io_cpus.setdefault(node.sip, []).append(node.id)
+
+    def resolve(self, address: int) -> str:
+        """Return the id of the memory node that owns a physical address: hbm_ctrl, sram or pe_tcm.
+
+        Raises:
+            OutOfBoundsError: no unit of this machine owns the address.
+        """
+        owner = self._owners.get(address >> OFFSET_BITS)
+        if owner is None or address & _OFFSET_MASK >= owner[1]:
+            place = self._map.decode(address)
+            owner = (self._owner(place), self._map.capacity(place.unit.rstrip("0123456789")))
+            self._owners[address >> OFFSET_BITS] = owner
+        return owner[0]
+
+    def _owner(self, place: Location) -> str:
+        if place.unit == "sram":
+            return naming.cube_unit(place.sip, place.cube, "sram")
+        index = int(place.unit[3:])
+        if place.unit.startswith("hbm"):
+            return naming.hbm_ctrl(place.sip, place.cube, index)
+        return naming.pe_unit(naming.pe(place.sip, place.cube, index), "pe_tcm")
+
+    def find_m_cpu(self, sip: int, cube: int) -> str:
+        """Return the m_cpu of a cube."""
+        return self._found(self._m_cpus.get((sip, cube)), "m_cpu", f"cube {cube} of SIP {sip}")
+
+    def find_pcie_ep(self, sip: int) -> str:
+        """Return the PCIe endpoint of a SIP (that of its first IO chiplet)."""
+        return self._found(next(iter(self._pcie_eps.get(sip, ())), None), "pcie_ep", f"SIP {sip}")
+
+    def find_io_cpu(self, sip: int) -> str:
+        """Return the io_cpu of a SIP (that of its first IO chiplet)."""
+        return self._found(next(iter(self._io_cpus.get(sip, ())), None), "io_cpu", f"SIP {sip}")
+
+    def find_all_pcie_eps(self) -> tuple[str, ...]:
+        """Return every PCIe endpoint of the machine, by SIP and IO chiplet."""
+        return tuple(node for sip in sorted(self._pcie_eps) for node in self._pcie_eps[sip])
+
+    def _found(self, node: str | None, kind: str, place: str) -> str:
+        if node is None:
+            raise RoutingError(f"{place} must have a {kind}, but the machine has no such node")
+        return node

@@ -1,0 +1,226 @@
+"""Which component class serves each node, and with which parameters: kinds and overrides of the configuration."""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from attrs import evolve, frozen
+
+from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.params import Param, did_you_mean, resolve_params
+from kernbench_core.topology.configuration import Config, KeyPath, dotted
+from kernbench_core.topology.specification import Choices, ComponentSpec
+
+
+class ComponentCatalogue(Protocol):
+    """What knows the component classes; asked once for each implementation that a configuration names."""
+
+    def declared(self, impl: str) -> tuple[Param, ...]:
+        """Return the parameters that the class declares.
+
+        Raises:
+            UsageError: nothing is registered by that name.
+            PluginError: the plug-in that registers it cannot be used.
+        """
+        ...
+
+    def made_for(self, impl: str) -> tuple[str, ...]:
+        """Return the kinds of node that the class is registered for, none for any; asked after `declared`."""
+        ...
+
+
+#: Parameters that are named with the place of each where they are dropped; of more, the place of the first is told.
+_MOST_PLACES: Final = 2
+
+
+@frozen
+class Choice:
+    """An implementation as written: its name, its raw parameters, and the key paths both came from.
+
+    `inherited` names the parameters that were given for another implementation.
+    """
+
+    impl: str
+    impl_path: KeyPath
+    params: Mapping[str, tuple[object, KeyPath]]
+    params_path: KeyPath
+    inherited: frozenset[str] = frozenset()
+
+    def where(self, name: str) -> KeyPath:
+        """Return the key path of a parameter, also of one that was not written."""
+        return self.params[name][1] if name in self.params else (*self.params_path, name)
+
+
+class Implementations:
+    """Resolve the implementation of one node after another; `problems` and `warnings` collect what is to be told."""
+
+    def __init__(self, config: Config, written: Choices, catalogue: ComponentCatalogue, kinds: Iterable[str]) -> None:
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+        self._config, self._written, self._catalogue = config, written, catalogue
+        self._patterns = [re.compile(fnmatch.translate(item.match)) for item in written.overrides]
+        self._matched = [False] * len(self._patterns)
+        self._resolved: dict[tuple[str, tuple[int, ...]], tuple[str, Mapping[str, Any]]] = {}
+        self._declared: dict[str, tuple[Param, ...] | None] = {}
+        self._kinds = frozenset(kinds)
+        known = {*self._kinds, *written.units}
+        for kind in written.components:
+            path: KeyPath = ("components", kind)
+            if kind in written.units:
+                self._report(path, "must not repeat a kind of pe.units; give its impl and params there.")
+            elif kind not in known:
+                self._report(path, f"must be a kind of node.{did_you_mean(kind, known)}")
+
+    def of(self, kind: str, node_id: str) -> tuple[str, Mapping[str, Any]]:
+        """Return the implementation and the resolved parameters of a node; ("", {}) when they are wrong."""
+        matched = tuple(i for i, pattern in enumerate(self._patterns) if pattern.match(node_id))
+        key = (kind, matched)
+        if key not in self._resolved:
+            for index in matched:
+                self._matched[index] = True
+            self._resolved[key] = self._resolve(kind, matched)
+        return self._resolved[key]
+
+    def check(self, unused_kinds: Iterable[str], node_ids: Iterable[str]) -> None:
+        """Report overrides that matched no node, and faults of kinds that this machine happens not to have."""
+        ids = list(node_ids)
+        for index, matched in enumerate(self._matched):
+            if not matched:
+                pattern = self._written.overrides[index].match
+                hint = did_you_mean(pattern, ids)
+                self._report(("overrides", index, "match"), f"must match at least one node id, not {pattern!r}.{hint}")
+        for kind in unused_kinds:
+            if kind in self._written.components:
+                self._resolve(kind, ())
+
+    def check_written(self) -> None:
+        """Report what is wrong with implementations and parameters whatever the machine looks like."""
+        for kind in (*self._written.components, *self._written.units):
+            self._resolve(kind, ())
+        for index, override in enumerate(self._written.overrides):
+            if override.impl is not None:
+                self._parameters(self._overridden(Choice("", (), {}, ()), index))
+
+    def _resolve(self, kind: str, overrides: tuple[int, ...]) -> tuple[str, Mapping[str, Any]]:
+        choice = self._base(kind)
+        if choice is None:
+            self._report(("components",), f"must name an implementation for {kind}; add '{kind}: {{impl: …}}'.")
+            return "", {}
+        for index in overrides:
+            choice = self._overridden(choice, index)
+        values = self._parameters(choice)
+        self._check_kind(kind, choice)
+        return choice.impl, values
+
+    def _check_kind(self, kind: str, choice: Choice) -> None:
+        """Report an implementation that is registered for other kinds; units that YAML adds take any."""
+        made_for = self._catalogue.made_for(choice.impl) if self._declared.get(choice.impl) is not None else ()
+        if kind in self._kinds and made_for and kind not in made_for:
+            self._report(
+                choice.impl_path,
+                f"must be a component for {kind}, not {choice.impl!r}, which is made for {' and '.join(made_for)}; "
+                "see 'kernbench components'.",
+            )
+
+    def _parameters(self, choice: Choice) -> Mapping[str, Any]:
+        declared = self._declaration(choice)
+        if declared is None:
+            return {}
+        dropped = lacking(declared, choice.inherited, choice.params)
+        if dropped:
+            places = {name: self._config.where(choice.where(name)) for name in dropped}
+            self.warnings.append(_told(dotted(choice.params_path[:-1]), choice.impl, places))
+        given = {name: value for name, (value, _) in choice.params.items() if name not in dropped}
+        values, problems = resolve_params(
+            declared, given, lambda name, *entry: self._config.at((*choice.where(name), *entry))
+        )
+        self.problems.extend(problems)
+        return MappingProxyType(values)
+
+    def _base(self, kind: str) -> Choice | None:
+        unit = self._written.units.get(kind)
+        path: KeyPath = ("components", kind) if unit is None else ("pe", "units", kind)
+        written: ComponentSpec | None = unit or self._written.components.get(kind)
+        if written is None:
+            return None
+        params_path = (*path, "params")
+        params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
+        inherited = frozenset(name for name, (_, at) in params.items() if at in self._config.inherited)
+        return Choice(written.impl, (*path, "impl"), params, params_path, inherited)
+
+    def _overridden(self, below: Choice, index: int) -> Choice:
+        """Lay an override over a choice: another class inherits the parameters of the one below."""
+        written = self._written.overrides[index]
+        params_path: KeyPath = ("overrides", index, "params")
+        params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
+        laid, inherited = {**below.params, **params}, below.inherited - params.keys()
+        if written.impl is None or written.impl == below.impl:
+            return Choice(below.impl, below.impl_path, laid, params_path, inherited)
+        inherited = frozenset(below.params.keys() - params.keys())
+        return Choice(written.impl, ("overrides", index, "impl"), laid, params_path, inherited)
+
+    def _declaration(self, choice: Choice) -> tuple[Param, ...] | None:
+        if choice.impl not in self._declared:
+            try:
+                self._declared[choice.impl] = self._catalogue.declared(choice.impl)
+            except (UsageError, PluginError) as fault:
+                self._declared[choice.impl] = None
+                suggestions = tuple(getattr(fault, "suggestions", ()))
+                if isinstance(fault, PluginError):
+                    self._report(choice.impl_path, f"must be usable, not {choice.impl!r}: {fault}")
+                else:
+                    hint = f" Did you mean {suggestions[0]!r}?" if suggestions else " See 'kernbench components'."
+                    self._report(choice.impl_path, f"must be a registered component, not {choice.impl!r}.{hint}")
+        return self._declared[choice.impl]
+
+    def _report(self, path: KeyPath, text: str) -> None:
+        self.problems.append(f"{self._config.at(path)} {text}")
+
+
+def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
+    """Drop the parameters that a configuration gave for another implementation and that the one that holds lacks.
+
+    Those that it has are kept. Each implementation that loses some is named in `Config.warnings`, with their places.
+    """
+    owners = dict.fromkeys(path[:-2] for path in config.places if path in config.inherited)
+    data, warnings = copy.deepcopy(dict(config.data)), []
+    for owner in owners:
+        section: Any = data
+        for key in owner:
+            section = section[key]
+        if not isinstance(section["impl"], str):
+            continue  # whoever compiles the configuration says so
+        try:
+            declared = catalogue.declared(section["impl"])
+        except (UsageError, PluginError):
+            continue  # and this
+        given = {path[-1] for path in config.inherited if path[:-2] == owner}
+        dropped = lacking(declared, given, section["params"])
+        if dropped:
+            places = {name: config.where((*owner, "params", name)) for name in dropped}
+            warnings.append(_told(dotted(owner), section["impl"], places))
+            section["params"] = {name: value for name, value in section["params"].items() if name not in dropped}
+    return evolve(config, data=MappingProxyType(data), inherited=frozenset(), warnings=tuple(warnings))
+
+
+def lacking(declared: Iterable[Param], inherited: Iterable[object], given: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the parameters that were inherited and are not declared, in the order that they were given in."""
+    known, held = {param.name for param in declared}, set(inherited)
+    return tuple(name for name in given if name in held and name not in known)
+
+
+def _told(owner: str, impl: str, places: Mapping[str, str]) -> str:
+    if len(places) <= _MOST_PLACES:
+        named = " and no ".join(f"{name!r} that {place} gave" for name, place in places.items())
+        return f"{owner}: {impl} has no parameter {named}; {'it is' if len(places) == 1 else 'they are'} dropped."
+    *names, last = map(repr, places)
+    first = next(iter(places.values()))
+    return (
+        f"{owner}: {impl} has none of the parameters {', '.join(names)} and {last} that were given (the first at "
+        f"{first}); they are dropped."
+    )

@@ -1,0 +1,217 @@
+"""A mesh on its own: routers in rows and columns, each with one network interface, and nothing else.
+
+A topology file whose root has the section `mesh` describes one, instead of a machine of packages and cubes. It is
+compiled to the same kind of graph, of the models that its `components` section names, and `kernbench probe --traffic`
+drives it with synthetic traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Annotated
+
+from attrs import evolve, field, frozen
+
+from kernbench_core.errors import ConfigError
+from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.topology import naming
+from kernbench_core.topology.configuration import Config
+from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
+from kernbench_core.topology.specification import (
+    Choices,
+    ComponentSpec,
+    Count,
+    Latency,
+    OverrideSpec,
+    Quantity,
+    Size,
+    Text,
+)
+from kernbench_core.topology.specification_reader import read_choices, structure
+from kernbench_core.units import grid_ceil
+
+KINDS = ("router", "interface")
+"""Every kind of node that a stand-alone mesh has."""
+MAX_NODES = 4096
+"""Most places of a mesh: traffic keeps a number for each pair of them."""
+
+_MACHINE_SECTIONS = ("system", "host", "sip", "cube", "pe")
+
+Cell = tuple[int, int]
+"""Row, counted from the north, and column, counted from the west, both from 0."""
+
+
+@frozen
+class ChannelSpec:
+    """The wires between neighbouring routers: `width` bytes enter each cycle and are there `latency` later."""
+
+    width: Size
+    latency: Latency
+
+
+@frozen
+class InterfaceSpec:
+    """The wires between a network interface and its router, one each way; as wide as the links unless given."""
+
+    latency: Latency
+    width: Size | None = None
+
+
+@frozen
+class MeshSpec:
+    """The mesh: its size, whether its rows and columns are closed to rings, its clock and its wires."""
+
+    rows: Count
+    columns: Count
+    clock: Annotated[float, Quantity("frequency", positive=True)]
+    link: ChannelSpec
+    interface: InterfaceSpec
+    wrap: Annotated[bool, Quantity("bool")] = False
+
+
+@frozen
+class MeshFileSpec:
+    """A topology file of a stand-alone mesh as a whole."""
+
+    mesh: MeshSpec
+    components: Mapping[str, ComponentSpec]
+    overrides: list[OverrideSpec] = field(factory=list)
+    title: Text = ""
+
+
+@frozen
+class Mesh:
+    """A compiled stand-alone mesh. A place is the number row x columns + column, as in row-major order."""
+
+    spec: MeshSpec
+    graph: Graph
+
+    @property
+    def places(self) -> int:
+        """How many routers, and interfaces, there are."""
+        return self.spec.rows * self.spec.columns
+
+    @property
+    def cycle_ns(self) -> float:
+        """The clock period in ns."""
+        return 1.0 / self.spec.clock
+
+    @property
+    def flit_bytes(self) -> int:
+        """What a link carries in one cycle."""
+        return self.spec.link.width
+
+    def cell(self, place: int) -> Cell:
+        """Return row and column of a place."""
+        row, column = divmod(place, self.spec.columns)
+        return row, column
+
+    def route(self, source: int, destination: int) -> tuple[str, ...]:
+        """Return the node ids from one interface to another: along the row first, then along the column.
+
+        In rings the shorter way; where both are equally long, from even rows and columns towards larger numbers,
+        from odd ones towards smaller, which shares such traffic between both ways.
+        """
+        spec, (row, column) = self.spec, self.cell(source)
+        last_row, last_column = self.cell(destination)
+        path = [naming.mesh_interface(row, column)]
+        path += [naming.mesh_router(row, c) for c in line(column, last_column, spec.columns, spec.wrap)]
+        path += [naming.mesh_router(r, last_column) for r in line(row, last_row, spec.rows, spec.wrap)[1:]]
+        path.append(naming.mesh_interface(last_row, last_column))
+        return tuple(path)
+
+
+def line(start: int, end: int, size: int, wrap: bool) -> tuple[int, ...]:
+    """Return the numbers from `start` to `end` of a row of `size`, both included, that a packet passes."""
+    distance = end - start
+    if wrap:
+        distance %= size
+        if 2 * distance > size or (2 * distance == size and start % 2):
+            distance -= size
+    step = 1 if distance > 0 else -1
+    return tuple((start + i * step) % size for i in range(abs(distance) + 1))
+
+
+def is_mesh(config: Config) -> bool:
+    """Tell whether a configuration describes a stand-alone mesh."""
+    return "mesh" in config.data
+
+
+def compile_mesh(config: Config, components: ComponentCatalogue) -> Mesh:
+    """Compile a configuration with a `mesh` section; the same input gives the same graph.
+
+    Raises:
+        ConfigError: one sentence for every fault.
+    """
+    try:
+        spec = _check(config)
+        if config.faults:
+            raise ConfigError(*config.faults)
+    except ConfigError as faults:
+        chosen = Implementations(config, read_choices(config), components, KINDS)
+        chosen.check_written()
+        raise ConfigError(*dict.fromkeys([*config.faults, *faults.problems, *chosen.problems])) from None
+    nodes, warnings = _implement(config, spec, list(_nodes(spec.mesh)), components)
+    return Mesh(spec.mesh, Graph.of(nodes, _edges(spec.mesh), warnings=(*config.warnings, *warnings)))
+
+
+def _check(config: Config) -> MeshFileSpec:
+    others = [name for name in _MACHINE_SECTIONS if name in config.data]
+    if others:
+        raise ConfigError(
+            f"{config.at(('mesh',))} must stand alone, but the configuration also has {', '.join(others)}; "
+            "drop them and a 'base' that brings them, or drop mesh."
+        )
+    spec = structure(config, MeshFileSpec)
+    places = spec.mesh.rows * spec.mesh.columns
+    if not 2 <= places <= MAX_NODES:
+        raise ConfigError(
+            f"{config.at(('mesh', 'rows'))} times mesh.columns must be from 2 to {MAX_NODES} routers, not {places}."
+        )
+    return spec
+
+
+def _cells(spec: MeshSpec) -> Iterator[Cell]:
+    return ((row, column) for row in range(spec.rows) for column in range(spec.columns))
+
+
+def _nodes(spec: MeshSpec) -> Iterator[Node]:
+    for row, column in _cells(spec):
+        yield Node(naming.mesh_router(row, column), "router")
+        yield Node(naming.mesh_interface(row, column), "interface")
+
+
+def _implement(
+    config: Config, spec: MeshFileSpec, nodes: list[Node], components: ComponentCatalogue
+) -> tuple[list[Node], tuple[str, ...]]:
+    chosen = Implementations(config, Choices(spec.components, spec.overrides, {}), components, KINDS)
+    done: list[Node] = []
+    for node in nodes:
+        impl, params = chosen.of(node.kind, node.id)
+        done.append(evolve(node, impl=impl, params=params))
+    chosen.check((), [node.id for node in nodes])
+    if chosen.problems:
+        raise ConfigError(*dict.fromkeys(chosen.problems))
+    return done, tuple(dict.fromkeys(chosen.warnings))
+
+
+def _edges(spec: MeshSpec) -> list[Edge]:
+    """Return the links of neighbours and the wires of interfaces, each way; a ring of two needs no second pair."""
+    width = spec.interface.width or spec.link.width
+    edges: dict[tuple[str, str], Edge] = {}
+
+    def join(a: str, b: str, kind: EdgeKind, bandwidth: float, latency: float) -> None:
+        for src, dst in ((a, b), (b, a)):
+            edges[src, dst] = Edge(src, dst, kind, bandwidth, grid_ceil(latency), spec.link.width, 0)
+
+    for row, column in _cells(spec):
+        router = naming.mesh_router(row, column)
+        interface = naming.mesh_interface(row, column)
+        join(router, interface, EdgeKind.ATTACH, width * spec.clock, spec.interface.latency)
+    rows = [[naming.mesh_router(r, c) for c in range(spec.columns)] for r in range(spec.rows)]
+    for routers in [*rows, *map(list, zip(*rows, strict=True))]:
+        closed = [*routers, routers[0]] if spec.wrap and len(routers) > 2 else routers
+        for a, b in pairwise(closed):
+            join(a, b, EdgeKind.NOC, spec.link.width * spec.clock, spec.link.latency)
+    return list(edges.values())

@@ -1,0 +1,273 @@
+"""The specification: what a topology file says, typed and in kernbench's own units, before any check of the whole.
+
+Every class is one section of the file and every field one key. Times are ns, bandwidths B/ns, sizes bytes, lengths mm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, ClassVar
+
+from attrs import field, frozen
+
+from kernbench_core.topology.link_rates import pcie_bandwidth, ucie_bandwidth
+
+
+@frozen
+class Quantity:
+    """The dimension of a key and what its value must be at least; `auto` also admits the word for None."""
+
+    dimension: str
+    positive: bool = False
+    minimum: float | None = None
+    auto: bool = False
+
+
+Bandwidth = Annotated[float, Quantity("bandwidth", positive=True)]
+Latency = Annotated[float, Quantity("time", positive=True)]
+Length = Annotated[float, Quantity("length", positive=True)]
+Size = Annotated[int, Quantity("size", positive=True)]
+Count = Annotated[int, Quantity("int", positive=True)]
+Text = Annotated[str, Quantity("str")]
+AutoCount = Annotated[int | None, Quantity("int", minimum=0, auto=True)]
+AutoExtent = Annotated[int | None, Quantity("int", minimum=1, auto=True)]
+OptionalBandwidth = Annotated[float | None, Quantity("bandwidth", positive=True)]
+OptionalLatency = Annotated[float | None, Quantity("time", positive=True)]
+OptionalRate = Annotated[float | None, Quantity("transfer_rate", positive=True)]
+OptionalCount = Annotated[int | None, Quantity("int", positive=True)]
+
+
+@frozen
+class Form:
+    """Another way to give the figure `key`: by the keys `others`, from whose values `derive` makes it.
+
+    `derive` raises a ValueError whose text starts with the key at fault.
+    """
+
+    key: str
+    others: tuple[str, ...]
+    derive: Callable[..., float]
+
+
+@frozen
+class LinkSpec:
+    """A kind of wire: `latency` is its fixed part, `ns_per_mm` is added for the distance it spans.
+
+    `payload_bytes` defaults to the chunk size and `header_bytes` to one flit.
+    """
+
+    bandwidth: Bandwidth
+    latency: Latency
+    ns_per_mm: Annotated[float, Quantity("time_per_length")] = 0.0
+    payload_bytes: Size | None = None
+    header_bytes: Annotated[int, Quantity("size")] | None = None
+
+
+@frozen
+class PcieSpec(LinkSpec):
+    """A PCIe link, by its bandwidth or by generation and lanes."""
+
+    FORMS: ClassVar[tuple[Form, ...]] = (Form("bandwidth", ("generation", "lanes"), pcie_bandwidth),)
+
+    bandwidth: Bandwidth = field(default=0.0, kw_only=True)
+    generation: OptionalCount = field(default=None, kw_only=True)
+    lanes: OptionalCount = field(default=None, kw_only=True)
+
+
+@frozen
+class UcieSpec(LinkSpec):
+    """A UCIe link, by bandwidth and latency or by lanes, transfer rate (GT/s) and the latency of both adapters."""
+
+    FORMS: ClassVar[tuple[Form, ...]] = (
+        Form("bandwidth", ("lanes", "rate"), ucie_bandwidth),
+        Form("latency", ("adapter_latency",), float),
+    )
+
+    bandwidth: Bandwidth = field(default=0.0, kw_only=True)
+    latency: Latency = field(default=0.0, kw_only=True)
+    lanes: OptionalCount = field(default=None, kw_only=True)
+    rate: OptionalRate = field(default=None, kw_only=True)
+    adapter_latency: OptionalLatency = field(default=None, kw_only=True)
+
+
+@frozen
+class LinkOverrideSpec:
+    """Another bandwidth or latency for the scale-up links that match a pattern of `fnmatch`."""
+
+    match: Text
+    bandwidth: OptionalBandwidth = None
+    latency: OptionalLatency = None
+
+
+@frozen
+class NetworkSpec(LinkSpec):
+    """The scale-up network: its links, the name of its shape, the columns and rows of one that is flat."""
+
+    topology: Text = field(default="ring", kw_only=True)
+    width: AutoExtent = field(default=None, kw_only=True)
+    height: AutoExtent = field(default=None, kw_only=True)
+    links: list[LinkOverrideSpec] = field(factory=list, kw_only=True)
+
+
+@frozen
+class SystemSpec:
+    """The whole machine: packages, how they are joined, and the granularities of transfers."""
+
+    sips: Count
+    network: NetworkSpec
+    chunk_bytes: Size = 4096
+    page_bytes: Size = 4096
+    flit_bytes: Size = 32
+
+
+@frozen
+class HostSpec:
+    """The host and its links to the packages."""
+
+    pcie: PcieSpec
+
+
+@frozen
+class CubeMeshSpec:
+    """How many cubes a package has from west to east and from north to south."""
+
+    width: Count
+    height: Count
+
+
+@frozen
+class SipSpec:
+    """One package: IO chiplets, each with a NoC, and a mesh of cubes joined by UCIe."""
+
+    mesh: CubeMeshSpec
+    noc: LinkSpec
+    ucie: UcieSpec
+    io_chiplets: Count = 1
+
+
+@frozen
+class ZoneSpec:
+    """Rows and columns in the middle of the router mesh that HBM covers; `auto` is about half of each."""
+
+    rows: AutoCount = None
+    columns: AutoCount = None
+
+
+@frozen
+class RouterMeshSpec:
+    """Rows and columns of routers; `auto` is the smallest mesh with room for the PEs, m_cpu and sram."""
+
+    rows: AutoCount = None
+    columns: AutoCount = None
+    hbm_zone: ZoneSpec = ZoneSpec()
+
+
+@frozen
+class HbmSpec:
+    """The HBM stack of a cube, split into one slice per PE; `link` joins a slice's controller to its router."""
+
+    capacity: Size
+    link: LinkSpec
+
+
+@frozen
+class SramSpec:
+    """The scratchpad that a cube's PEs share."""
+
+    capacity: Size
+    link: LinkSpec
+
+
+@frozen
+class CubeSpec:
+    """One HBM cube: PEs, router mesh, memories, and the wires of its management processor to the PEs."""
+
+    pes: Count
+    noc: LinkSpec
+    hbm: HbmSpec
+    sram: SramSpec
+    command: LinkSpec
+    mesh: RouterMeshSpec = RouterMeshSpec()
+    width: Length = 10.0
+    height: Length = 10.0
+
+
+TCM_ALIGNMENT = 64
+"""Bytes that every block of a scratchpad is aligned to: a line of it."""
+
+
+@frozen
+class TcmSpec:
+    """The scratchpad of a PE."""
+
+    capacity: Size
+
+
+@frozen
+class PeLinksSpec:
+    """Wires inside a PE: `control` carries commands and tokens, `data` operands, `dma` joins pe_dma to its router."""
+
+    control: LinkSpec
+    data: LinkSpec
+    dma: LinkSpec
+
+
+@frozen
+class ComponentSpec:
+    """The implementation of a node kind and its parameters, as written: the class declares what they mean."""
+
+    impl: Text
+    params: Mapping[str, object] = field(factory=dict)
+
+
+@frozen
+class UnitSpec(ComponentSpec):
+    """A further unit of every PE, wired both ways to the unit it attaches to, pe_scheduler and pe_cpu."""
+
+    attach: Text = field(default="pe_tcm", kw_only=True)
+
+
+@frozen
+class OverrideSpec:
+    """Another implementation or other parameters for the nodes whose id matches a pattern of `fnmatch`."""
+
+    match: Text
+    impl: Text | None = None
+    params: Mapping[str, object] = field(factory=dict)
+
+
+@frozen
+class PeSpec:
+    """One PE: scratchpad, wires, further units."""
+
+    tcm: TcmSpec
+    links: PeLinksSpec
+    units: Mapping[str, UnitSpec] = field(factory=dict)
+
+
+@frozen
+class Spec:
+    """A topology file as a whole."""
+
+    system: SystemSpec
+    host: HostSpec
+    sip: SipSpec
+    cube: CubeSpec
+    pe: PeSpec
+    components: Mapping[str, ComponentSpec]
+    overrides: list[OverrideSpec] = field(factory=list)
+    title: Text = ""
+
+
+@frozen
+class Choices:
+    """The sections that name implementations: kinds, overrides by pattern, further units of a PE."""
+
+    components: Mapping[str, ComponentSpec]
+    overrides: list[OverrideSpec]
+    units: Mapping[str, UnitSpec]
+
+    @classmethod
+    def of(cls, spec: Spec) -> Choices:
+        """Take them from a whole specification."""
+        return cls(spec.components, spec.overrides, spec.pe.units)

@@ -1,0 +1,249 @@
+"""The index behind one address space of the memory store: pages of entries, and what reads need of them.
+
+An entry is one region of one write, filed under the pages that it touches. Newer entries hide older ones; an entry that
+no newer one overlaps is *clean*, and clean entries share no byte with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import define, field, frozen
+
+from kernbench_core.values.region import Region, ascending_pieces, compose, covers, intersect, overlaps, runs, subtract
+from kernbench_core.values.region_pages import RegionPages
+from kernbench_core.values.value import OpId, Part, Shape, Value
+
+_CACHE_LIMIT: Final = 1 << 16
+_COMPACT_AT: Final = 64
+
+
+@define(eq=False)
+class WriteTicket:
+    """Who wrote, and when the write lands (ns; None while its transfer is on the way)."""
+
+    writer: OpId | None = None
+    lands_at: float | None = None
+
+
+@frozen(eq=False)
+class Write:
+    """One write: the value, the regions that hold it in row-major order, and its ticket."""
+
+    regions: tuple[Region, ...]
+    value: Value
+    ticket: WriteTicket
+
+
+@frozen(eq=False)
+class Entry:
+    """One region of a write; its linear bytes are the bytes from `offset` on of the value."""
+
+    region: Region
+    write: Write
+    offset: int
+    sequence: int
+
+
+@frozen(eq=False)
+class _Remembered:
+    value: Value
+    writers: tuple[OpId, ...]
+    shape: Shape
+    dtype: str
+    used: tuple[Entry, ...]
+
+
+@define(eq=False)
+class SpaceIndex:
+    """Everything that one space holds. `exact` and `starts` find a write by its regions and by its address."""
+
+    exact: dict[tuple[Region, ...], Write] = field(factory=dict)
+    starts: dict[int, Write] = field(factory=dict)
+    _pages: RegionPages[Entry] = field(factory=RegionPages)
+    _clean: set[Entry] = field(factory=set)
+    _hidden: set[Entry] = field(factory=set)
+    _cache: dict[tuple[Region, ...], _Remembered] = field(factory=dict)
+    _sequence: int = 0
+    _compact_at: int = _COMPACT_AT
+
+    def insert(self, write: Write) -> None:
+        """File a write: what it hides whole is dropped, what it hides in part is no longer clean."""
+        offset = 0
+        filed: list[Entry] = []
+        met: set[Write] = set()
+        for region in write.regions:
+            for piece in ascending_pieces(region):
+                filed.append(Entry(piece, write, offset, self._sequence))
+                self._file(filed[-1], met)
+                self._sequence += 1
+                offset += piece.nbytes
+        if self._clean.issuperset(filed):  # not so when the regions of one write overlap each other
+            self.exact[write.regions] = write
+        self.starts[write.regions[0].base] = write
+        if len(self._hidden) > self._compact_at:
+            self.compact()
+            self._compact_at = 2 * len(self._hidden) + _COMPACT_AT
+
+    def insert_part(self, write: Write, region: Region, offset: int) -> None:
+        """File one ascending region of a write by itself; it is found by what it touches only."""
+        self._file(Entry(region, write, offset, self._sequence), set())
+        self._sequence += 1
+
+    def forget(self, region: Region) -> None:
+        """Drop what an ascending region holds; of an entry that reaches outside, the outer rows are kept."""
+        for old in self.touching(region):
+            if self.exact.get(old.write.regions) is old.write:
+                del self.exact[old.write.regions]
+            clean = old in self._clean
+            self._drop(old)
+            for rest in subtract(old.region, [region]):
+                for start, size in runs(rest):
+                    row = Region(start, size)
+                    kept = intersect(old.region, row)[0][0]
+                    self._keep(Entry(row, old.write, old.offset + kept.base, old.sequence), clean)
+
+    def touching(self, piece: Region) -> list[Entry]:
+        """Return the entries that share a byte with an ascending region, newest first."""
+        out = [entry for entry in self._pages.near(piece) if overlaps(entry.region, piece)]
+        if len(out) > 1:
+            out.sort(key=_newest_first)
+        return out
+
+    def collect(self, piece: Region, offset: int, parts: list[Part], used: list[Entry]) -> int:
+        """Append the parts that make up an ascending region, painted in order; return how many bytes they cover.
+
+        `offset` is where the linear bytes of the region start in the destination.
+        """
+        entries = self.touching(piece)
+        clean = [e for e in entries if e in self._clean]
+        first = len(parts)
+        covered = self._take(clean, piece, offset, parts)
+        used.extend(clean)
+        if covered == piece.nbytes:
+            return covered
+        shaded = [e for e in entries if e not in self._clean]
+        used.extend(shaded)
+        if shaded and covers(shaded[0].region, piece):
+            below: list[Part] = []
+            self._take(shaded[:1], piece, offset, below)
+            parts[first:first] = below
+            return piece.nbytes
+        left = subtract(piece, [e.region for e in clean])
+        for entry in shaded:
+            for rest in left:
+                covered += _take_common(rest, entry, piece, offset, parts)
+            left = [kept for rest in left for kept in subtract(rest, [entry.region])]
+        return covered
+
+    def cached(self, regions: tuple[Region, ...], shape: Shape, dtype: str) -> _Remembered | None:
+        """Return what the same read gave before, if nothing it was made of has been overwritten since."""
+        known = self._cache.get(regions)
+        if known is None or known.shape != shape or known.dtype != dtype or not self._clean.issuperset(known.used):
+            return None
+        return known
+
+    def remember(
+        self,
+        regions: tuple[Region, ...],
+        shape: Shape,
+        dtype: str,
+        value: Value,
+        writers: tuple[OpId, ...],
+        used: list[Entry],
+    ) -> None:
+        """Keep the value of a read that was made of clean entries only, so that equal reads share one value."""
+        if not self._clean.issuperset(used):
+            return
+        if len(self._cache) >= _CACHE_LIMIT:
+            self._cache.clear()
+        self._cache[regions] = _Remembered(value, writers, shape, dtype, tuple(used))
+
+    def entries(self) -> list[Entry]:
+        """Return every entry that is still filed, oldest first."""
+        return sorted(self._clean | self._hidden, key=lambda e: e.sequence)
+
+    def compact(self) -> None:
+        """Drop the entries of which no byte is visible."""
+        for entry in sorted(self._hidden, key=lambda e: e.sequence):
+            newer = [e.region for e in self.touching(entry.region) if e.sequence > entry.sequence]
+            if not subtract(entry.region, newer):
+                self._drop(entry)
+        self._cache = {k: v for k, v in self._cache.items() if self._clean.issuperset(v.used)}
+
+    def fork(self) -> SpaceIndex:
+        """Return a copy that shares entries and values but no container."""
+        return SpaceIndex(
+            dict(self.exact),
+            dict(self.starts),
+            self._pages.fork(),
+            set(self._clean),
+            set(self._hidden),
+            dict(self._cache),
+            self._sequence,
+            self._compact_at,
+        )
+
+    def part(self, pieces: Iterable[Region]) -> SpaceIndex:
+        """Return a copy of what ascending regions touch; entries and values are shared, no container is."""
+        part = SpaceIndex(sequence=self._sequence)
+        for entry in dict.fromkeys(entry for piece in pieces for entry in self.touching(piece)):
+            part._keep(entry, entry in self._clean)
+        return part
+
+    def _file(self, entry: Entry, met: set[Write]) -> None:
+        """File an entry; the writes in `met` were met by this write before, and are looked up by their regions once."""
+        region = entry.region
+        for old in self.touching(region):
+            if old.write not in met:
+                met.add(old.write)
+                if self.exact.get(old.write.regions) is old.write:
+                    del self.exact[old.write.regions]
+            if covers(region, old.region):
+                self._drop(old)
+            elif old in self._clean:
+                self._clean.discard(old)
+                self._hidden.add(old)
+        self._keep(entry, clean=True)
+
+    def _keep(self, entry: Entry, clean: bool) -> None:
+        """Put an entry on the pages that it touches."""
+        (self._clean if clean else self._hidden).add(entry)
+        self._pages.file(entry.region, entry)
+
+    def _drop(self, entry: Entry) -> None:
+        self._clean.discard(entry)
+        self._hidden.discard(entry)
+        start = entry.write.regions[0].base
+        if self.starts.get(start) is entry.write and entry.offset == 0:
+            del self.starts[start]
+        self._pages.drop(entry.region, entry)
+
+    def _take(self, entries: list[Entry], piece: Region, offset: int, parts: list[Part]) -> int:
+        covered = 0
+        for entry in entries:
+            for at_piece, at_entry in intersect(piece, entry.region):
+                parts.append(Part(at_piece.shifted(offset), entry.write.value, at_entry.shifted(entry.offset)))
+                covered += at_piece.nbytes
+        return covered
+
+
+def _take_common(rest: Region, entry: Entry, piece: Region, offset: int, parts: list[Part]) -> int:
+    """Append what an entry holds of `rest`, a part of `piece`; return its bytes."""
+    covered = 0
+    for at_rest, _ in intersect(rest, entry.region):
+        for _, common in compose(rest, at_rest):
+            to, come = intersect(piece, common), intersect(entry.region, common)
+            covered += common.nbytes
+            if len(to) == 1 and len(come) == 1:
+                pairs = [(to[0][0], come[0][0])]
+            else:
+                rows = [Region(start, size) for start, size in runs(common)]
+                pairs = [(intersect(piece, row)[0][0], intersect(entry.region, row)[0][0]) for row in rows]
+            parts.extend(Part(a.shifted(offset), entry.write.value, b.shifted(entry.offset)) for a, b in pairs)
+    return covered
+
+
+def _newest_first(entry: Entry) -> int:
+    return -entry.sequence

@@ -1,0 +1,129 @@
+"""`kernbench probe --traffic` on the preset: a table for people, an object for programs, sentences for mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.mesh import compile_mesh
+from tests.conftest import count_calls
+
+SMALL = ("--set", "mesh.rows=4", "--set", "mesh.columns=4", "--warmup", "100", "--measure", "400")
+
+
+def probe(plugins: Plugins, *args: str) -> int:
+    return main(["probe", "--traffic", *args], plugins)
+
+
+def test_the_preset_is_a_mesh_of_wormhole_like_routers(plugins: Plugins) -> None:
+    """Nine cycles from router to router, 32 B a cycle: PARAMETERS' figures."""
+    mesh = compile_mesh(configure(plugins, "mesh"), plugins.components)
+    link = mesh.graph.edges["mesh.r0c0", "mesh.r0c1"]
+    router = mesh.graph.nodes["mesh.r0c0"]
+    assert (mesh.spec.rows, mesh.spec.columns, mesh.cycle_ns, link.bandwidth) == (8, 8, 1.0, 32.0)
+    assert link.latency + router.params["overhead"] == 9.0
+    assert router.impl == mesh.graph.nodes["mesh.r0c0.ni"].impl == "builtin.forwarding"
+
+
+def test_the_table_has_a_row_for_each_load_and_fits_a_terminal(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert probe(plugins, "bitcomp", "--load", "0.1,0.45,0.6", "--packet", "64 B", *SMALL) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert err == ""
+    assert lines[:4] == [
+        "mesh: mesh of 4 x 4 routers, links of 32 B at 1 GHz (32 GB/s), cycle 1 ns",
+        "bitcomp traffic, packets of 2 flits (64 B), seed 0",
+        "100 cycles of warm-up, 400 measured, up to 500 of drain",
+        "ceiling 0.5 flits/node/cycle, set by r0c1->r0c2; 4 hops on average",
+    ]
+    assert [line[:6].strip() for line in lines[7:10]] == ["0.1", "~ 0.45", "* 0.6"]
+    assert "~ above 80% of the ceiling: with finite buffers latency would be higher" in lines
+    assert any(line.startswith("* saturated: queues grow") for line in lines)
+    assert any(line.startswith("busy share of the links at load 0.45, in %") for line in lines)
+    assert "not modelled: Buffers are unbounded" in out
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_has_every_wire_of_every_load(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    assert probe(plugins, "uniform", "--load", "0.2:0.4:0.1", "--seed", "5", "--json", *SMALL) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "kernbench.probe-traffic/1"
+    assert (found["mesh"]["rows"], found["mesh"]["flit_bytes"], found["traffic"]["seed"]) == (4, 32, 5)
+    assert found["window_cycles"] == {"warm_up": 100, "measured": 400, "drain": 500}
+    assert [point["load"] for point in found["loads"]] == [0.2, 0.3, 0.4]
+    assert all(len(point["wires"]) == 2 * (2 * 4 * 3 + 16) for point in found["loads"])
+    assert found["ceiling"]["load"] == pytest.approx(1.0)
+    assert found["traffic"]["mean_hops"] == pytest.approx(2 * 15 / 12)
+    assert any("back-pressure" in item["sentence"] for item in found["not_modelled"])
+
+
+def test_a_row_does_not_depend_on_the_other_loads(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    points = []
+    for loads in ("0.3", "0.1,0.3"):
+        probe(plugins, "uniform", "--load", loads, "--json", *SMALL)
+        points.append(json.loads(capsys.readouterr().out)["loads"][-1])
+    assert points[0] == points[1]
+
+
+def test_a_wide_mesh_lists_its_busiest_links(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ("--set", "mesh.rows=2", "--set", "mesh.columns=16", "--warmup", "0", "--measure", "100")
+    assert probe(plugins, "tornado", "--load", "0.05", *sets) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = lines.index("busiest links at load 0.05")
+    assert len([line for line in lines[begin + 1 :] if "->" in line]) == 10
+
+
+def test_a_file_changes_what_it_names(plugins: Plugins, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("base: mesh\nmesh: {rows: 2, columns: 3, wrap: true, clock: 2 GHz, link: {width: 64 B}}\n")
+    assert probe(plugins, "neighbor", "--topology", str(file), "--load", "0.1", "--measure", "50") == 0
+    out = capsys.readouterr().out
+    assert "torus of 2 x 3 routers, links of 64 B at 2 GHz (128 GB/s), cycle 500 ps" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        (["unifrm"], 2, "error: --traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, not "
+         "'unifrm'. Did you mean 'uniform'?"),
+        (["uniform", "--topology", "tiny"], 2, "error: --traffic must have a topology with a section 'mesh', a mesh on "
+         "its own, not 'tiny'; leave --topology out for the preset 'mesh', or write 'base: mesh' and your figures in a "
+         "file."),
+        (["uniform", "--seed", "x"], 2, "error: --seed must be an integer of at least 0, not 'x'."),
+        (["uniform", "--measure", "0"], 2, "error: --measure must be a number of cycles of at least 1, not '0'."),
+        (["uniform", "--drain", "-1"], 2, "error: --drain must be a number of cycles of at least 0, not '-1'."),
+        (["hotspot", "--hotspot-share", "much"], 2, "error: --hotspot-share must be a number, not 'much'."),
+        (["uniform", "--set", "mesh.clock=0 GHz"], 3, "--set mesh.clock=0 GHz: mesh.clock must be a positive "
+         "frequency, not '0 GHz'."),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_in_a_sentence(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], args: list[str], code: int, sentence: str
+) -> None:
+    assert probe(plugins, *args) == code
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"{sentence}\n")
+
+
+def test_a_bench_refuses_a_mesh(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "gemm", "--topology", "mesh"], plugins) == 3
+    assert capsys.readouterr().err.endswith(
+        "mesh.yaml:4:1: mesh is a mesh on its own, which has no PEs to run a bench on; drive it with 'kernbench probe "
+        "--traffic', or choose another --topology.\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_thousand_cycles_of_the_preset_take_a_second_of_processor_time(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cycle of all 64 nodes takes 1000 calls, building the machine 300 cycles' worth."""
+    told = ("uniform", "--load", "0.3", "--warmup", "0", "--measure")
+    probe(plugins, *told, "10")  # what is imported is not counted
+    assert count_calls(lambda: probe(plugins, *told, "300")) < 700_000

@@ -1,0 +1,495 @@
+"""Simulated times of collectives agree with closed forms, which are written down here once more, by hand.
+
+On the idealised machine, step by step, every algorithm takes its closed form. On a real one a ring all-reduce takes
+that and an overhead per step which is the sum of what each part of the machine charges (docs/timing_model.md).
+Pipelined, a time lies between the lower bound and the time of whole steps.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.contract import load_algorithm
+from kernbench_ccl.measure.measurement import Case, Setup, formula_ns, machine_of, measure
+from kernbench_ccl.measure.sweep import counts_of, time_collective
+from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_core.plugins import load_plugins
+
+PLUGINS = load_plugins()
+CCL = load_ccl(None, algorithms=tuple(PLUGINS.algorithms))
+B, L = 100.0, 500.0
+"""GB/s and ns of a link and direction."""
+FINE = ("system.chunk_bytes=256B",)
+
+
+@cache
+def machine(world, *sets, idealised=False, topology="tiny"):
+    return machine_of(Setup(topology, None, (f"system.sips={world}", *sets), idealised, checked=False), PLUGINS)
+
+
+def case(name, collective, nbytes, world, *, pipeline=False, pes=None):
+    (count,) = counts_of([nbytes], collective, "f16", world) if collective != "barrier" else (1,)
+    how = evolve(CCL.settings(f"ccl.{name}_{collective}"), pipeline=pipeline, pes=pes)
+    redop = "sum" if COLLECTIVES[collective].reduces else None
+    return Case(collective, f"ccl.{name}_{collective}", "f16", count, redop, 0, False, how)
+
+
+def run(name, collective, nbytes, world, *sets, idealised=False, pipeline=False, pes=None, topology="tiny"):
+    """Return what was measured, the closed form and the lower bound, in ns."""
+    on = machine(world, *sets, idealised=idealised, topology=topology)
+    asked = case(name, collective, nbytes, world, pipeline=pipeline, pes=pes)
+    algorithm = load_algorithm(PLUGINS.algorithms, asked.algorithm, collective)
+    measured = measure(asked, on, PLUGINS, checked=False)
+    return measured, formula_ns(asked, on, algorithm), on.bound(asked).ns
+
+
+#: PEs that an algorithm needs for all its ways, where one is too few.
+WAYS = {"double_binary_tree": 2, "mesh": 2, "torus": 4}
+
+
+def pes_of(name, *, few):
+    """Return the settings and the PEs of a machine that has no more of them than the algorithm needs, or all."""
+    pes = WAYS.get(name, 1)
+    return ((f"cube.pes={pes}",), pes) if few else ((), None)
+
+
+def ideal(name, collective, nbytes, world, network, *sets, **how):
+    return run(name, collective, nbytes, world, f"system.network.topology={network}", *sets, idealised=True, **how)
+
+
+# Whole steps on the idealised machine ------------------------------------------------------------------
+
+
+def ring(world, nbytes):
+    return 2 * (world - 1) * (nbytes / (world * B) + L)
+
+
+def ring_sizes():
+    """Few numbers of ranks and one other size for every run; all of both are slow."""
+    quick = {(2, 1 << 10), (5, 1 << 10), (3, 1 << 13)}
+    for nbytes in (1 << 10, 1 << 13, 1 << 16):
+        for world in range(2, 10):
+            yield pytest.param(nbytes, world, marks=() if (world, nbytes) in quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("nbytes", "world"), list(ring_sizes()))
+def test_ring_all_reduce_takes_its_steps(world, nbytes):
+    """2(N - 1)(S/(N B) + L), within what a segment of one element more takes."""
+    measured, formula, _ = ideal("ring", "all_reduce", nbytes, world, "ring", "cube.pes=1", pes=1)
+    assert formula == pytest.approx(ring(world, nbytes), rel=1e-12)
+    assert measured.time_ns == pytest.approx(ring(world, nbytes), rel=1e-3)
+
+
+RINGS = [(name, what, "ring") for name in ("ring", "ring_bidirectional") for what in ("all_gather", "reduce_scatter")]
+RINGS += [("ring_bidirectional", "all_reduce", "ring"), ("ring", "broadcast", "ring"), ("ring", "reduce", "ring")]
+PAIRS = [("direct", what, network)
+         for what in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "broadcast",
+                      "reduce", "send_recv")
+         for network in ("fully_connected", "switch")]  # fmt: skip
+PAIRS += [("pairwise", "all_to_all", network) for network in ("fully_connected", "switch")]
+TREES = [(name, what, network)
+         for network in ("fully_connected", "switch")
+         for name, what in [("double_binary_tree", "all_reduce"), ("double_binary_tree", "broadcast"),
+                            ("double_binary_tree", "reduce"), ("binomial_tree", "broadcast"),
+                            ("binomial_tree", "reduce")]]  # fmt: skip
+HALVES = [("halving_doubling", what, network)
+          for what in ("all_reduce", "all_gather", "reduce_scatter")
+          for network in ("fully_connected", "switch")]  # fmt: skip
+GRIDS = [(name, what, network)
+         for name, network in (("mesh", "mesh_2d"), ("torus", "torus_2d"))
+         for what in ("all_reduce", "all_gather", "reduce_scatter")]  # fmt: skip
+EVERY = [("ring", "all_reduce", "ring"), *RINGS, *PAIRS, *TREES, *HALVES, *GRIDS]
+
+
+def worlds_of(name, what, network):
+    """A small number for every run, and those that are slow. Grids: square, one row, and not square both ways."""
+    if network in ("mesh_2d", "torus_2d"):
+        return ((6,), (2, 3, 4, 5, 8, 9, 12)) if what == "all_reduce" else ((), (2, 3, 4, 6, 8, 12))
+    if name == "halving_doubling":
+        return ((4,), (2, 8)) if what != "all_reduce" else ((6,), (2, 3, 4, 5, 7, 9))
+    quick = () if network == "fully_connected" and name != "direct" else (3,)
+    return quick, (2, 4, 5, 8)
+
+
+def ideal_cases():
+    for one in EVERY[1:]:
+        quick, slow = worlds_of(*one)
+        few = one not in (("direct", "all_reduce", "switch"), ("ring_bidirectional", "all_reduce", "ring"))
+        for world in quick:
+            yield pytest.param(*one, world, 6144, few, id="-".join((*one, str(world))))
+        for world in (*slow, *(quick if few else ())):
+            yield pytest.param(*one, world, 24576, False, id="-".join((*one, f"{world} full")), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(ideal_cases()))
+@pytest.mark.sample(2)
+def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbytes, few):
+    """Whole steps on the idealised machine agree with `formula` within 1 %.
+
+    Halving among a number of ranks that is no power of two is run on one PE in fine chunks: what comes early otherwise
+    holds the wires to it for a chunk of a link each.
+    """
+    measured, formula, bound = stepped(name, what, nbytes, world, network, few=few)
+    assert measured.time_ns == pytest.approx(formula, rel=0.01)
+    assert bound <= measured.time_ns
+
+
+def stepped(name, what, nbytes, world, network, *, few=False):
+    sets, pes = pes_of(name, few=few)
+    if name == "halving_doubling" and world & (world - 1):
+        return ideal(name, what, min(nbytes, 16384), world, network, *FINE, *sets, pes=1)
+    return ideal(name, what, nbytes, world, network, *sets, pes=pes)
+
+
+METHODS = sorted({(name, what) for name, what, _ in EVERY})
+NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
+
+
+def forms(name, what, nbytes, world, network):
+    """Return the closed forms pipelined and step by step, None where there is none; nothing where it refuses."""
+    on = machine(world, f"system.network.topology={network}", idealised=True)
+    algorithm = load_algorithm(PLUGINS.algorithms, f"ccl.{name}_{what}", what)
+    if algorithm.refusal(on.network) is not None:
+        return ()
+    asked = [case(name, what, nbytes, world, pipeline=pipeline) for pipeline in (True, False)]
+    return tuple(formula_ns(one, on, algorithm) for one in asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("name", "what"), METHODS)
+def test_a_closed_form_holds_on_every_network_or_there_is_none(name, what, network):
+    """Of 2 to 6 ranks: what a network has no links for, a form that counts the messages of a step alone leaves out."""
+    for world in range(2, 7):
+        both = forms(name, what, 24576, world, network)
+        if both and both[1] is not None:
+            measured, formula, _ = stepped(name, what, 24576, world, network)
+            assert measured.time_ns == pytest.approx(formula, rel=0.01), world
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("name", "what"), METHODS)
+def test_pipelined_is_not_below_the_lower_bound_on_any_network(name, what, network):
+    """Also where messages share links."""
+    for world in range(2, 7):
+        if forms(name, what, 24576, world, network):
+            measured, _, bound = ideal(name, what, 24576, world, network, pipeline=True)
+            assert bound <= measured.time_ns, world
+
+
+@pytest.mark.parametrize("worlds", [(2, 4, 6), pytest.param((3, 5, 8), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_pipelined_form_is_at_most_that_of_whole_steps(network, worlds):
+    """Of every algorithm, of few bytes and of many; one has a form where the other has."""
+    for world in worlds:
+        for name, what in METHODS:
+            for nbytes in (1024, 1 << 22):
+                if found := forms(name, what, nbytes, world, network):
+                    assert found[0] == found[1] or 0 < found[0] <= found[1], (name, what, world)
+
+
+@pytest.mark.parametrize("what", ["all_gather", "all_reduce", "broadcast", "reduce"])
+def test_three_ranks_of_a_ring_are_fully_connected(what):
+    """Messages to all others have links of their own; with four ranks they share some, and there is no form."""
+    measured, formula, _ = ideal("direct", what, 24576, 3, "ring")
+    assert measured.time_ns == pytest.approx(formula, rel=0.01)
+    assert forms("direct", what, 24576, 3, "ring") == forms("direct", what, 24576, 3, "fully_connected")
+    assert forms("direct", what, 24576, 4, "ring") == (None, None)
+
+
+def test_other_links_have_no_closed_form():
+    """Another network laid over the ranks, links that differ, fewer PEs than ways."""
+    algorithm = load_algorithm(PLUGINS.algorithms, "ccl.ring_all_reduce", "all_reduce")
+    on = machine(4, "system.network.topology=ring", idealised=True)
+    asked = case("ring", "all_reduce", 24576, 4)
+    assert formula_ns(asked, on, algorithm) == pytest.approx(ring(4, 24576))
+    laid = evolve(asked, settings=evolve(asked.settings, topology="fully_connected"))
+    assert formula_ns(laid, on, algorithm) is None
+    slow = "system.network.links=[{match: sip0-sip1, bandwidth: 10 GB/s}]"
+    assert formula_ns(asked, machine(4, slow, idealised=True), algorithm) is None
+    torus = machine(4, "system.network.topology=torus_2d", idealised=True)
+    four_ways = load_algorithm(PLUGINS.algorithms, "ccl.torus_all_reduce", "all_reduce")
+    assert formula_ns(case("torus", "all_reduce", 24576, 4), torus, four_ways) is not None
+    assert formula_ns(case("torus", "all_reduce", 24576, 4, pes=2), torus, four_ways) is None
+
+
+@pytest.mark.parametrize(("network", "hop"), [("fully_connected", 500), ("switch", 1000)])
+@pytest.mark.parametrize("world", [2, 5, pytest.param(8, marks=pytest.mark.slow)])
+def test_a_barrier_takes_its_rounds(world, network, hop):
+    """ceil(log2 N) latencies, and one element of 2 B on the link in each."""
+    measured, formula, _ = ideal("dissemination", "barrier", 2, world, network, "cube.pes=1")
+    rounds = math.ceil(math.log2(world))
+    assert formula == rounds * hop
+    assert measured.time_ns == pytest.approx(rounds * (hop + 2 / B), rel=1e-4)
+
+
+@pytest.mark.parametrize("world", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_vectors_of_pes_cross_the_links_once(world):
+    """Hierarchical: within a SIP nothing takes time, between SIPs it is the ring of one vector."""
+    (row,) = time_collective(
+        "all_reduce", [6144], "tiny", ranks=world, contributors="pe", idealised=True, pipeline=False, check=False
+    )
+    assert row.algorithm == "ccl.hierarchical_all_reduce"
+    assert row.formula_ns == pytest.approx(ring(world, 6144))
+    assert row.out_of_place.time_ns == pytest.approx(ring(world, 6144), rel=0.01)
+
+
+def test_every_shipped_algorithm_is_here():
+    """Those of the two tests before are named there."""
+    here = {f"ccl.{name}_{what}" for name, what, _ in EVERY}
+    shipped = {name for name in PLUGINS.algorithms if name.startswith("ccl.")}
+    assert shipped - here == {"ccl.dissemination_barrier", "ccl.hierarchical_all_reduce"}
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "network", "world", "right"),
+    [
+        # two trees with 3 levels below the root; a vector in halves; 1 MB takes 1e4 ns on a link
+        ("double_binary_tree", "all_reduce", "fully_connected", 8, 6 * (500 + 5e3)),
+        # on a switch two children share the last link, and the root of 8 has one child
+        ("double_binary_tree", "all_reduce", "switch", 8, 6 * 1000 + 2 * 5 * 5e3),
+        ("double_binary_tree", "broadcast", "switch", 3, 2 * 1000 + 3 * 5e3),
+        ("binomial_tree", "broadcast", "fully_connected", 5, 2 * (500 + 1e4)),
+        ("binomial_tree", "broadcast", "switch", 5, 2 * 1000 + 3 * 1e4),
+        ("binomial_tree", "reduce", "switch", 8, 3 * (1000 + 1e4)),
+        ("ring", "broadcast", "ring", 5, 4 * (500 + 1e4)),
+        # 3 x 2: steps of rows or columns; both parts in rows at four of them; two ways back of one link each
+        ("mesh", "all_reduce", "mesh_2d", 6, 6 * 500 + 2 * 500 + (4 / 2 + 2 / 6) * 5e3),
+        # 4 x 3: columns, columns, the way back of a row (2 links more), columns, columns, with two ways back (1 more)
+        ("mesh", "all_gather", "mesh_2d", 12, (5 + 2 + 2) * 500 + 5e3 * (2 / 12 + (1 / 12 + 1 / 4) + 2 / 3)),
+        ("torus", "all_reduce", "torus_2d", 16, 12 * 500 + 2.5e3 * (6 / 4 + 6 / 16)),
+    ],
+)
+def test_forms_of_whole_steps(name, what, network, world, right):
+    """Those that count messages one by one, worked out by hand for 1 MB."""
+    on = machine(world, f"system.network.topology={network}", idealised=True)
+    algorithm = load_algorithm(PLUGINS.algorithms, f"ccl.{name}_{what}", what)
+    asked = evolve(case(name, what, 1 << 20, world), count=500_000 // COLLECTIVES[what].size_count(1, world))
+    assert formula_ns(asked, on, algorithm) == pytest.approx(right, rel=1e-4)
+
+
+# A step on a real machine ------------------------------------------------------------------------------
+
+WIRE = 1.0
+"""ns of a wire inside a PE; control wires have 32 GB/s, data wires 512 GB/s, and a header is 32 B."""
+DISPATCH = 10.0
+NOTE = WIRE + 32 / 32
+MEMORY_ORDER, ORDER, DMA_ORDER = WIRE + (80 + 32) / 32, WIRE + (64 + 32) / 32, WIRE + (32 + 32) / 32
+START = 16 + 4
+"""ns of a descriptor of the DMA and of its first chunk."""
+SCRATCHPAD = 3.0
+TO_FIRST_BYTE = WIRE + 32 / 512 + SCRATCHPAD + WIRE
+ON_DIE = 2 * (0.5 + 4 + 1 + 4 + 2 + 4 + 1 + 4 + 1 + 10)
+"""ns between the DMA and the link, at both ends: router, UCIe port, IO chiplet's UCIe and NoC, link port."""
+NO_WALKS = "components.pe_mmu.params.walk_time=0 ns"
+
+
+def chunks_of(n):
+    return [min(4096, n - at) for at in range(0, n, 4096)]
+
+
+def hbm(start, n):
+    """Return the time of the channel of which most is read: bursts of 32 B, 256 B on one of four, 23.6 GB/s each."""
+    share = [0] * 4
+    for burst in range(start // 32, -(-(start + n) // 32)):
+        share[burst * 32 // 256 % 4] += 32
+    return max(share) / (0.923 * 25.6)
+
+
+def memory(start, n):
+    """Return the time of a load from the PE's own slice, its page in the TLB; a store takes one header more."""
+    to_and_fro = 2 * (0.5 + 4 + 0.5) + 10 + 31.9 + 32 / 128
+    return START + 2 + to_and_fro + hbm(start, n) + WIRE + SCRATCHPAD
+
+
+def arrival(n):
+    """Return the time from a send to the moment when the receiver knows of all of it, link and latency included."""
+    headers = sum(32 * -(-chunk // 4096) for chunk in chunks_of(n)[:-1]) + 32 * -(-(chunks_of(n)[-1] + 16) // 4096)
+    on_link = L + (n + 16 + headers) / B
+    return 4 + DMA_ORDER + START + TO_FIRST_BYTE + ON_DIE + on_link + WIRE + SCRATCHPAD + NOTE + 4
+
+
+def receipt(n):
+    """Return the time to copy a message out of its slot."""
+    return DMA_ORDER + START + TO_FIRST_BYTE + (n + 32 * len(chunks_of(n))) / 512 + WIRE + SCRATCHPAD + NOTE + 4
+
+
+def add(n):
+    return 10 + max(math.ceil(n / 2 / 128) / 0.96, n / 512)
+
+
+def step(start, n, reduces):
+    """Return the time of a step: load, send, receive, reduce, store, each with its dispatch, order and completion."""
+    took = DISPATCH + MEMORY_ORDER + memory(start, n) + NOTE
+    took += DISPATCH + ORDER + arrival(n) + receipt(n) + NOTE
+    if reduces:
+        took += DISPATCH + ORDER + add(n) + NOTE
+    return took + DISPATCH + MEMORY_ORDER + memory(start, n) + WIRE + 32 / 512 + NOTE
+
+
+def segments(world, nbytes):
+    """Return the start and the bytes of each of N nearly equal segments of f16."""
+    whole, more = divmod(nbytes // 2, world)
+    lengths = [whole + (i < more) for i in range(world)]
+    return [(2 * sum(lengths[:i]), 2 * length) for i, length in enumerate(lengths)]
+
+
+def ring_of_steps(world, nbytes):
+    """Return the time of the slowest segment's steps: N - 1 that reduce and N - 1 that do not."""
+    return (world - 1) * max(step(*one, True) + step(*one, False) for one in segments(world, nbytes))
+
+
+def step_sizes():
+    """One size for most numbers of ranks, alike and not; all of both are slow."""
+    quick = {(2, 2048), (3, 32768), (4, 8192), (5, 2048), (6, 8192), (9, 2048)}
+    for nbytes in (2048, 8192, 32768):
+        for world in range(2, 10):
+            yield pytest.param(nbytes, world, marks=() if (world, nbytes) in quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("nbytes", "world"), list(step_sizes()))
+def test_a_step_costs_what_its_parts_cost(world, nbytes):
+    """One PE a rank, pages in the TLB: the sum of the parts within 1 %, and exactly where all segments lie alike."""
+    measured, _, _ = run("ring", "all_reduce", nbytes, world, "cube.pes=1", NO_WALKS, pes=1)
+    right = ring_of_steps(world, nbytes)
+    alike = nbytes % (1024 * world) == 0
+    assert measured.time_ns == pytest.approx(right, rel=1e-5 if alike else 0.01)
+    assert right > 1.1 * ring(world, nbytes)
+
+
+@pytest.mark.parametrize(("world", "nbytes"), [(2, 2048), (4, 32768), (9, 8192)])
+def test_page_walks_come_on_top(world, nbytes):
+    """Cold pages: the first load, and at most one store for each segment, wait for a walk of 100 ns."""
+    measured, _, _ = run("ring", "all_reduce", nbytes, world, "cube.pes=1", pes=1)
+    warm = ring_of_steps(world, nbytes)
+    assert 0.99 * warm + 2 * 100 <= measured.time_ns <= 1.01 * warm + (world + 1) * 100
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Four ranks, 8 KiB: what no parameter was changed of."""
+    return run("ring", "all_reduce", 8192, 4, "cube.pes=1", NO_WALKS, pes=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "by"),
+    [
+        ("components.pe_cpu.params.dispatch_overhead=11 ns", 3 * 4 + 3 * 3),
+        ("components.pe_ipcq.params.overhead=5 ns", 6 * 3),
+        ("components.pe_dma.params.descriptor_overhead=17 ns", 6 * 4),
+        ("components.hbm_ctrl.params.overhead=11 ns", 6 * 2),
+        ("components.pe_tcm.params.latency=4 ns", 6 * 6),
+        ("components.pe_math.params.overhead=11 ns", 3),
+        ("components.link.params.overhead=11 ns", 6 * 2),
+        ("system.network.latency=501 ns", 6),
+        ("system.network.bandwidth=50 GB/s", 6 * (2048 + 16 + 32) / 100),
+        ("system.network.header_bytes=132 B", 6 * 100 / 100),
+    ],
+)
+@pytest.mark.sample(2)
+def test_each_part_counts_as_often_as_the_form_says(plain, setting, by):
+    """Four ranks, 8 KiB: one parameter is changed at a time; three steps reduce and three do not."""
+    other, _, _ = run("ring", "all_reduce", 8192, 4, "cube.pes=1", NO_WALKS, setting, pes=1)
+    assert other.time_ns - plain.time_ns == pytest.approx(by, abs=0.01)
+
+
+# Pipelined ---------------------------------------------------------------------------------------------
+
+
+def pipelined_cases():
+    for one in EVERY:
+        slow = pytest.mark.slow
+        if one[2] != "switch":
+            world = 4 if one[0] in ("halving_doubling", "mesh", "torus") else 3
+            yield pytest.param(*one, world, 4096, True, id="-".join(one))
+        marks = () if one == ("direct", "all_reduce", "fully_connected") else slow
+        yield pytest.param(*one, 4, 4096, False, id="-".join((*one, "full")), marks=marks)
+        yield pytest.param(*one, 4, 1 << 18, False, id="-".join((*one, "large")), marks=slow)
+        if one[1] == "all_reduce":
+            yield pytest.param(*one, 6, 1 << 17, False, id="-".join((*one, "six")), marks=slow)
+
+
+@pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(pipelined_cases()))
+@pytest.mark.sample(2)
+def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, world, nbytes, few):
+    """On a real machine, each algorithm on its networks, with the PEs it needs; with all of them most are slow."""
+    sets, pes = pes_of(name, few=few)
+    on = (f"system.network.topology={network}", *sets)
+    stepped, _, bound = run(name, what, nbytes, world, *on, pes=pes)
+    streamed, _, _ = run(name, what, nbytes, world, *on, pipeline=True, pes=pes)
+    assert bound <= streamed.time_ns <= stepped.time_ns
+
+
+@given(
+    st.sampled_from(METHODS),
+    st.sampled_from(NETWORKS),
+    st.integers(2, 6),
+    st.integers(1, 12_000),
+    st.booleans(),
+)
+@settings(max_examples=8, deadline=None)
+def test_nothing_is_below_its_lower_bound(method, network, world, nbytes, pipeline):
+    """On the idealised machine, where nothing but links is in the way; also where messages share links."""
+    on = machine(world, f"system.network.topology={network}", idealised=True)
+    algorithm = load_algorithm(PLUGINS.algorithms, "ccl." + "_".join(method), method[1])
+    if network not in algorithm.topologies or algorithm.refusal(on.network) is not None:
+        return
+    sets, pes = pes_of(method[0], few=True)
+    measured, _, bound = ideal(*method, nbytes, world, network, *sets, pipeline=pipeline, pes=pes)
+    assert 0 < bound <= measured.time_ns
+
+
+# Bandwidth, and what the options do --------------------------------------------------------------------
+
+PAYLOAD = B * 4096 / (4096 + 32)
+"""GB/s of payload on a link of 100 GB/s."""
+
+
+@pytest.mark.parametrize(
+    ("topology", "world", "nbytes", "sets"),
+    [
+        ("tiny", 4, 3 << 19, ("system.network.latency=50 ns",)),  # else it takes more bytes to hide them
+        *(pytest.param("default", 8, size << 20, (), marks=pytest.mark.slow) for size in (2, 64)),
+    ],
+)
+@pytest.mark.slow
+def test_a_ring_fills_its_links(topology, world, nbytes, sets):
+    """Busbw of at least 95 % of the payload rate with default settings, and never above it."""
+    measured, _, _ = run("ring", "all_reduce", nbytes, world, *sets, pipeline=True, topology=topology)
+    assert 0.95 * PAYLOAD <= measured.busbw < PAYLOAD
+    assert measured.busbw == pytest.approx(2 * (world - 1) / world * nbytes / measured.time_ns)
+
+
+def test_link_options_move_times_as_the_form_says():
+    """Tight pairs on the idealised machine: 4 latencies, 4 segments; a hop over a switch is two links."""
+    nbytes, steps = 3072, 4
+    sets = {
+        "plain": (), "longer": ("system.network.latency=501 ns",), "narrower": ("system.network.bandwidth=50 GB/s",),
+        "switch": ("system.network.topology=switch",), "full": ("system.network.topology=fully_connected",),
+    }  # fmt: skip
+    took = {
+        key: run("ring", "all_reduce", nbytes, 3, "cube.pes=1", *how, idealised=True, pes=1)[0].time_ns
+        for key, how in sets.items()
+    }
+    more = {key: ns - took["plain"] for key, ns in took.items()}
+    assert more["longer"] == pytest.approx(steps, abs=0.001)
+    assert more["narrower"] == pytest.approx(steps * nbytes / 3 / 100, abs=0.001)
+    assert more["switch"] == pytest.approx(steps * 500, abs=0.1)
+    assert more["full"] == pytest.approx(0, abs=0.001)
+
+
+@pytest.mark.slow
+def test_a_torus_and_a_mesh_differ_by_the_way_back():
+    """Three ranks in a row: two latencies more on a mesh, in an all-reduce of four steps, and half the links."""
+    nbytes = 6144
+    torus = ideal("torus", "all_reduce", nbytes, 3, "torus_2d")[0].time_ns
+    mesh = ideal("mesh", "all_reduce", nbytes, 3, "mesh_2d")[0].time_ns
+    assert mesh - torus == pytest.approx(2 * 500 + 4 * nbytes / 3 / 2 / 100, abs=0.2)

@@ -1,0 +1,513 @@
+"""`kernbench ccl` as a user calls it: options, the table, JSON, wrong data, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import chdir
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from kernbench_ccl.collectives.collective import COLLECTIVES as KINDS
+from kernbench_ccl.prove.processes import process_pool
+from kernbench_core.cli import main
+from kernbench_core.plugins import load_plugins
+from tests.conftest import slow_but
+from tests.core.screen import run_in_terminal, screen
+
+ALL = [
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "sendrecv",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory):
+    """The installed plug-ins and those of a stranger."""
+    spec = spec_from_file_location("kernbench_test_faulty", Path(__file__).parents[1].joinpath("faulty.py"))
+    faulty = module_from_spec(spec)
+    spec.loader.exec_module(faulty)
+    folder = tmp_path_factory.mktemp("acme")
+    sys.path.insert(0, str(folder))
+    try:
+        yield load_plugins(
+            ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin", faulty.write_plugin(folder)],
+            installed=False,
+        )
+    finally:
+        sys.path.remove(str(folder))
+
+
+@pytest.fixture
+def call(plugins, capsys):
+    """Run a command line; return its exit code, stdout and stderr."""
+
+    def run(*args, folder="."):
+        with chdir(folder):
+            code = main(["ccl", *args], plugins)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1")
+#: For many runs of many ranks.
+SMALLEST = ("--topology", "tiny", "--set", "cube.pes=1", "-j", "1", "--no-check")
+
+
+def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
+    """algbw is size over time and busbw 2 (n - 1) / n of it; nothing is wrong."""
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "4K", "--algo", "ring")
+    lines = out.splitlines()
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    assert (code, err) == (0, "")
+    assert lines[0] == "# all_reduce: 3 ranks, the SIPs of tiny"
+    assert lines[1] == "# ring, 100 GB/s and 500 ns a link and direction"
+    assert lines[2] == "# f16, sum; 1 KiB to 4 KiB; data checked"
+    assert lines[3] == "# ccl.ring_all_reduce, pipelined, messages of 16 KiB"
+    assert [row[:5] for row in rows] == [[str(n), str(n // 2), "f16", "sum", "-1"] for n in (1024, 2048, 4096)]
+    for row in rows:
+        for time, algbw, busbw, wrong in (row[5:9], row[9:13]):
+            assert float(algbw) == pytest.approx(int(row[0]) / float(time) / 1000, abs=0.011)
+            assert float(busbw) == pytest.approx(float(algbw) * 4 / 3, abs=0.011)
+            assert wrong == "0"
+    assert lines[-3] == "# Out of bounds values : 0 OK"
+
+
+@pytest.mark.slow
+def test_columns_that_are_left_out_are_named():
+    """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
+    words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check", "--wide", "-q"]
+    argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
+    shown = screen(run_in_terminal(argv, 80)[0], 80)
+    assert shown[4] == "# 80 columns are too few for redop and root; --json has them"
+    assert "bound formula   eff binds" in shown[9]
+    assert "%" in shown[12]
+
+
+@pytest.mark.parametrize("algo", slow_but(["ring"], ["ring", "all"]))
+def test_rows_stand_whole_on_a_terminal_that_shows_progress(algo):
+    """With progress the screen holds what it holds without, at 80 columns."""
+    words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]
+    argv = [sys.executable, "-c", "import sys; from kernbench_core.cli import main; sys.exit(main())", "ccl", *words]
+    shown, plain = (screen(run_in_terminal([*argv, *more], 80)[0], 80) for more in ([], ["-q"]))
+    assert shown == plain
+    assert [line.split()[0] for line in shown if line.split()[0].isdigit()] == ["1024", "2048"]
+
+
+def test_links_that_differ_are_told_as_a_range_and_the_slow_one_binds(call, tmp_path):
+    """With one link of a tenth of the bandwidth a ring takes the time of that link."""
+    slow = "links: [{match: sip0-sip1, bandwidth: 10 GB/s, latency: 700 ns}]"
+    (tmp_path / "slow.yaml").write_text(f"base: tiny\nsystem:\n  sips: 3\n  network:\n    {slow}\n")
+    size = 1 << 18
+    code, out, _ = call(
+        "all_reduce", "--topology", "slow.yaml", "-b", "256K", "-e", "256K", "--algo", "ring", "--json", "--no-check",
+        folder=tmp_path,
+    )  # fmt: skip
+    (row,) = json.loads(out)["rows"]
+    assert code == 0 and row["out_of_place"]["binds"]["name"] == "sip0.io0.link_sip1->sip1.io0.link_sip0"
+    assert 4 / 3 * size / 10 < row["out_of_place"]["time_ns"] < 1.1 * 4 * (size / 30 + 700)
+    out = call("all_reduce", "--topology", "slow.yaml", "-b", "1", "-e", "1", "--algo", "ring", folder=tmp_path)[1]
+    assert out.splitlines()[1] == "# ring, 10 GB/s to 100 GB/s and 500 ns to 700 ns a link and direction"
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.sample(3)
+def test_every_collective_runs_checked_out_of_place_and_in_place(call, name):
+    """The default algorithm of each is right, and reports no hazard."""
+    code, out, _ = call(name, *SMALL, "-b", "3K", "-e", "3K", "--json")
+    found = json.loads(out)
+    (row,) = found["rows"]
+    assert (code, found["wrong"], found["hazards"]) == (0, 0, 0)
+    assert row["size"] == 3072
+    assert row["out_of_place"]["wrong"] == 0
+    assert row["out_of_place"]["time_ns"] >= row["bound_ns"] > 0
+    kind = KINDS[found["collective"]]
+    factor = row["out_of_place"]["busbw"] / row["out_of_place"]["algbw"]
+    assert factor == pytest.approx(kind.factor(3))
+    assert (row["in_place"] is None) == (name in ("all_to_all", "sendrecv"))
+
+
+def test_nccl_names_of_collectives_are_understood(call):
+    """alltoall, allreduce, all-gather: as people write them."""
+    for name, known in (("alltoall", "all_to_all"), ("AllReduce", "all_reduce"), ("send-recv", "send_recv")):
+        code, out, _ = call(name, *SMALL, "-b", "1K", "-e", "1K", "--json")
+        assert (code, json.loads(out)["collective"]) == (0, known)
+
+
+def test_options_change_the_machine_as_settings_do(call):
+    """Network, links and ranks are overrides of the topology; half the bandwidth takes longer."""
+    common = ("all_gather", "--topology", "tiny", "-j", "1", "-b", "64K", "-e", "64K", "--json")
+    net = ("--network", "switch", "--link-latency", "1 us")
+    fast = json.loads(call(*common, "--ranks", "4", *net, "--link-bw", "100GB/s")[1])
+    slow = json.loads(call(*common, "--set", "system.sips=4", *net, "--link-bw", "50 GB/s")[1])
+    assert fast["network"] == {
+        "topology": "switch", "width": 4, "height": 1, "bandwidth": 100.0, "latency_ns": 1000.0,
+    }  # fmt: skip
+    assert slow["ranks"] == fast["ranks"] == 4
+    assert slow["network"]["bandwidth"] == 50.0
+    assert slow["rows"][0]["bound_ns"] - 2000 == pytest.approx(2 * (fast["rows"][0]["bound_ns"] - 2000))
+    assert slow["rows"][0]["out_of_place"]["time_ns"] > fast["rows"][0]["out_of_place"]["time_ns"]
+
+
+def test_wrong_data_is_counted_explained_and_exits_with_1(call):
+    """One rank leaves out one contribution: which rank, which elements, which step and line."""
+    code, out, _ = call("all_reduce", *SMALL, "--algo", "skipping", "-b", "1K", "-e", "2K")
+    rows = [line.split() for line in out.splitlines() if line.startswith("   ")]
+    assert code == 1
+    assert [(row[8], row[12]) for row in rows[:2]] == [("512", "512"), ("1023", "1023")]  # one lost element was 0
+    tail = out[out.index("# Out of bounds") :]
+    assert tail.startswith("# Out of bounds values : 3070 FAILED\n")
+    assert "1 KiB by acme.skipping_all_reduce, out of place:\n  wrong data: rank 2, integers: elements 0 to 511" in tail
+    assert "rank 2's output must be the sum of elements 0-511 of ranks 0-2, and lack rank 0" in tail
+    assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
+    assert "acme_skipping.py:21." in tail
+    assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
+
+
+def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):
+    """The table goes on: the rank is named, out of place; in place its input is still there, which is wrong too."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    text = file.read_text()
+    store = "tl.store(out_ptr + at, tl.recv((n,), c.dtype, other))"
+    assert text.count(store) == 1
+    file.write_text(text.replace(store, f"got = tl.recv((n,), c.dtype, other)\n                if rank != 1:\n"
+                                        f"                    {store.replace('tl.recv((n,), c.dtype, other)', 'got')}"))
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", str(file), "-q")
+    assert (code, err) == (1, "")
+    assert (
+        f"1 KiB by {file}, out of place:\n"
+        "  wrong data: rank 1: its output of 512 elements was not written as a whole.\n"
+        "  wrong data: kernbench ccl check says which elements nobody stores.\n"
+        f"and 1 more run: 1 KiB by {file}, in place.\n"
+    ) in out
+
+
+def test_an_input_that_is_changed_is_wrong_data(call, tmp_path):
+    """Out of place every rank must find its input as it was; which rank and elements changed is said."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    store = "tl.store(out_ptr + mine, total)\n"
+    spoil = f"{store}            if rank == 1 and pe == 0:\n                tl.store(in_ptr + mine, total)\n"
+    assert file.read_text().count(store) == 1
+    file.write_text(file.read_text().replace(store, spoil))
+    code, out, err = call("all_reduce", *SMALL, "-b", "1200", "-e", "1200", "--pes", "1", "--algo", str(file), "--json")
+    (row,) = json.loads(out)["rows"]
+    first, *more = row["out_of_place"]["failures"]
+    assert (code, err) == (1, "")
+    assert (row["out_of_place"]["wrong"], row["in_place"]["wrong"]) == (200, 0)
+    assert first.partition(" must be ")[0] == (
+        "rank 1, integers: elements 200 to 399 of its input of 600 were changed; element 200"
+    )
+    assert more == ["an input must be left as it is; kernbench ccl check says which line stores there."]
+
+
+def test_in_place_what_is_not_output_must_be_left(call, tmp_path):
+    """The output of a reduce_scatter is a part of its input: the other parts are to stay."""
+    assert call("new", "mine", "--collective", "reduce_scatter", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    last = "tl.store(out_ptr + at, c.finish(tl, total))"
+    spoil = "if rank == 2:\n            tl.store(in_ptr + at, total)\n        "
+    assert file.read_text().count(last) == 1
+    file.write_text(file.read_text().replace(last, spoil + last))
+    common = ("reduce_scatter", *SMALL, "-b", "600", "-e", "600", "--pes", "1", "--algo", str(file), "--json")
+    (row,) = json.loads(call(*common)[1])["rows"]
+    for half in ("out_of_place", "in_place"):
+        assert row[half]["wrong"] == 100
+        assert row[half]["failures"][0].startswith(
+            "rank 2, integers: elements 0 to 99 of its input of 300 were changed; element 0 must be "
+        )
+
+
+def test_races_are_failures(call):
+    """PEs that store to one place unordered: both lines are told, and the command exits with 1."""
+    args = ("all_reduce", *SMALL, "--algo", "racing", "--pes", "2", "-b", "1K", "-e", "1K")
+    code, out, _ = call(*args)
+    assert code == 1
+    assert "  hazard: unordered writes: out of rank 0[0], 2 B\n" in out
+    assert "acme_racing.py:20 on sip0.cube0.pe1" in out
+    assert json.loads(call(*args, "--json")[1])["hazards"] > 0
+
+
+def test_a_deadlock_ends_the_table_with_4(call):
+    """A receive that nobody sends to is reported, never waited for."""
+    code, _, err = call("all_reduce", *SMALL, "--algo", "waiting", "-b", "1K", "-e", "1K")
+    assert code == 4
+    assert "acme_waiting.py:20" in err
+    assert err.endswith("\nThis was 1 KiB by acme.waiting_all_reduce, out of place.\n")
+
+
+def test_all_compares_side_by_side_and_lists_who_refuses(call):
+    """A column for each algorithm, a star for the least time, the sentences of those that are left out."""
+    args = ("all_reduce", *SMALLEST, "--ranks", "7", "--algo", "all", "-b", "1K", "-e", "1K")
+    code, out, _ = call(*args)
+    lines = out.splitlines()
+    assert code == 0
+    assert "# left out: acme.passing_all_reduce must have at most 6 ranks, not 7; give fewer." in lines
+    heads = next(line for line in lines if line.startswith("#       size")).split()[2:]
+    assert {"ring", "ring_bidirectional", "direct"} <= set(heads)
+    cells = next(line for line in lines if not line.startswith("#")).split()
+    times = dict(zip(heads, (float(cell.rstrip("*")) for cell in cells[1:]), strict=True))
+    best = min(times, key=times.get)
+    assert next(cell for cell in cells if cell.endswith("*")) == f"{times[best]:.2f}*"
+    assert lines[-3] == f"# {best} is best at every size."
+    assert lines[-2] == "# Out of bounds values : not checked"
+    found = json.loads(call(*args, "--json")[1])
+    assert found["best"][0]["algorithm"].endswith(f".{best}_all_reduce")
+    assert found["refused"]["acme.passing_all_reduce"].startswith("acme.passing_all_reduce must have at most 6")
+    assert found["rows"][0]["out_of_place"]["wrong"] is None
+
+
+@pytest.mark.slow
+def test_all_compares_entries_too(call, tmp_path):
+    """Entries that run an algorithm of this collective have columns of their own names; the algorithm its defaults."""
+    (tmp_path / "ccl.yaml").write_text(
+        "defaults: {pes: 1}\n"
+        "algorithms:\n"
+        "  a: {algorithm: ring, chunk: 1 KiB}\n"
+        "  b: {algorithm: ccl.ring_all_reduce, pipeline: off, chunk: 2 KiB}\n"
+        "  direct: {algorithm: direct, chunk: 3 KiB}\n"
+        "  c: {algorithm: mesh}\n"
+        "  d: {algorithm: ring_all_gather}\n"
+        "  e: {algorithm: pairwise}\n"
+    )
+    words = ("all_reduce", *SMALLEST, "--ranks", "7", "--config", "ccl.yaml")
+    code, out, _ = call(*words, "-b", "14K", "-e", "14K", "--algo", "all", folder=tmp_path)
+    lines = out.splitlines()
+    titles = next(line for line in lines if line.startswith("#       size")).split()[2:]
+    assert code == 0
+    assert titles == ["direct", "double_binary_tree", "halving_doubling", "ring", "ring_bidirectional", "a", "b"]
+    assert "# direct: ccl.direct_all_reduce, pipelined, messages of 3 KiB, 1 PE a rank" in lines
+    assert "# ccl.ring_all_reduce, pipelined, messages of 16 KiB, 1 PE a rank" in lines
+    assert "# a: ccl.ring_all_reduce, pipelined, messages of 1 KiB, 1 PE a rank" in lines
+    assert "# b: ccl.ring_all_reduce, step by step, messages of 2 KiB, 1 PE a rank" in lines
+    mesh = "ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another."
+    assert f"# left out: {mesh}" in lines and f"# left out: c: {mesh}" in lines
+    found = json.loads(call(*words, "-b", "14K", "-e", "14K", "--algo", "all", "--json", folder=tmp_path)[1])
+    times = {title: row["out_of_place"]["time_ns"] for title, row in zip(titles, found["rows"], strict=True)}
+    for name in ("a", "b", "ring"):
+        (alone,) = json.loads(
+            call(*words, "-b", "14K", "-e", "14K", "--algo", name if name != "ring" else "ccl.ring_all_reduce",
+                 "--json", folder=tmp_path)[1]
+        )["rows"]  # fmt: skip
+        assert times[name] == alone["out_of_place"]["time_ns"]
+    assert len({times["a"], times["b"], times["ring"]}) == 3
+    best = min(times, key=times.get)
+    assert [found["best"][0]["algorithm"], found["best"][0]["entry"]] == [
+        next(row["algorithm"] for title, row in zip(titles, found["rows"], strict=True) if title == best),
+        best if best in ("a", "b", "direct") else None,
+    ]
+
+
+def test_algorithms_that_are_named_are_compared(call):
+    """--algo more than once compares those in that order, each once, and no others; one that refuses is an error."""
+    words = ("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--no-check", "--algo", "ring", "--algo", "direct")
+    code, out, _ = call(*words, "--algo", "ring")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[3:6] == [
+        "# ccl.ring_all_reduce, pipelined, messages of 16 KiB",
+        "# ccl.direct_all_reduce, pipelined, messages of 16 KiB",
+        "#",
+    ]
+    assert lines[7].split() == ["#", "size", "ring", "direct"]
+    code, out, err = call(*words, "--algo", "mesh")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spelt", "collective"),
+    [("alltoall", "all_to_all"), ("sendrecv", "send_recv"), ("AllReduce", "all_reduce"), ("send-recv", "send_recv")],
+)
+def test_new_takes_collectives_as_the_table_does(call, tmp_path, spelt, collective):
+    """What is written does the collective that is meant; its next steps name it so that the table takes it."""
+    code, out, err = call("new", "mine", "--collective", spelt, folder=tmp_path)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"wrote mine.py: {collective}, right for any number of ranks on any network\n")
+    assert f'COLLECTIVE = "{collective}"' in (tmp_path / "mine.py").read_text()
+    code, out, err = call("new", "yours", "--collective", "alltoal", folder=tmp_path)
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: option --collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+        "reduce, gather, scatter, send_recv, barrier, not 'alltoal'. Did you mean 'all_to_all'?\n"
+    )
+
+
+@pytest.mark.slow
+def test_all_shows_more_with_wide(call):
+    """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
+    words = ("all_reduce", *SMALLEST, "--ranks", "7", "-b", "1K", "-e", "1K", "--algo", "all")
+    code, out, _ = call(*words, "--wide")
+    found = json.loads(call(*words, "--json")[1])["rows"]
+    lines = [line.split() for line in out.splitlines() if line.startswith(" ")]
+    assert code == 0 and len(lines) == len(found) > 2
+    for line, row in zip(([*lines[0][1:]], *lines[1:]), found, strict=True):
+        formula = "-" if row["formula_ns"] is None else f"{row['formula_ns'] / 1000:.2f}"
+        time = row["out_of_place"]["time_ns"]
+        assert line[0] == row["algorithm"].partition(".")[2].removesuffix("_all_reduce")
+        assert line[1].rstrip("*") == f"{time / 1000:.2f}"
+        assert line[2:5] == [f"{row['bound_ns'] / 1000:.2f}", formula, f"{100 * row['bound_ns'] / time:.1f}"]
+        assert line[5] == f"{row['out_of_place']['binds']['utilisation']:.0%}"
+
+
+def test_auto_says_which_algorithm_each_size_gets(call):
+    """By the rule or by measurement, with the sizes."""
+    code, out, _ = call("all_reduce", *SMALL, "-b", "1K", "-e", "256K", "-f", "256", "--no-check")
+    lines = out.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("# auto ("))
+    assert code == 0
+    assert lines[start + 1].startswith("#   up to 1 KiB: ") or lines[start + 1].startswith("#   all sizes: ")
+
+
+def test_wide_adds_the_bound_the_closed_form_and_what_binds(call):
+    """In a pipe at full width; the efficiency is bound over time."""
+    code, out, _ = call("all_reduce", *SMALL, "--algo", "passing", "-b", "64K", "-e", "64K", "--wide", "--no-check")
+    titles = next(line for line in out.splitlines() if "busbw" in line).split()[1:]
+    row = next(line for line in out.splitlines() if not line.startswith("#")).split()
+    assert code == 0
+    assert titles[13:] == ["bound", "formula", "eff", "binds", "events", "wall"]
+    assert float(row[14]) == pytest.approx(2 * (500 + 65536 / 100) / 1000, abs=0.005)
+    assert float(row[15]) == pytest.approx(100 * float(row[13]) / float(row[5]), abs=0.3)
+    assert row[16].endswith("%")
+
+
+def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
+    """An entry's name may be given; ccl.yaml says what serves a collective where the call names nothing."""
+    path = tmp_path / "ccl.yaml"
+    path.write_text(
+        "algorithms: {mine: {algorithm: passing, chunk: 4 KiB, pipeline: off, pes: 2}}\n"
+        "collectives: {all_reduce: mine}\n"
+    )
+    for extra in ((), ("--algo", "mine")):
+        code, out, _ = call("all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", *extra)
+        assert code == 0
+        assert out.splitlines()[3] == "# mine: acme.passing_all_reduce, step by step, messages of 4 KiB, 2 PEs a rank"
+    _, out, _ = call(
+        "all_reduce", *SMALL, "--config", str(path), "-b", "1K", "-e", "1K", "--pipeline", "on", "--pes", "1"
+    )
+    assert out.splitlines()[3] == "# mine: acme.passing_all_reduce, pipelined, messages of 4 KiB, 1 PE a rank"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("slots: 1, slot_bytes: 64 B, tier: sram", ", messages of 16 KiB, queues of 1 slot of 64 B in sram"),
+        ("slots: 2", ", messages of 16 KiB, queues of 2 slots"),
+        ("slot_bytes: 4 KiB", ", messages of 16 KiB, queues of slots of 4 KiB"),
+        ("tier: hbm", ", messages of 16 KiB, queues in hbm"),
+        ("chunk: 3 B", ", messages of 2 B"),
+        ("chunk: 1 B", ", messages of 2 B"),
+        ("topology: switch, pes: 1", ", messages of 16 KiB, laid over a switch, 1 PE a rank"),
+        ("pipeline: on", ", messages of 16 KiB"),
+    ],
+)
+@pytest.mark.sample(2)
+def test_the_header_names_every_setting_that_is_not_the_default(call, tmp_path, settings, told):
+    """What is left to the machine is not named; a message is told as it is sent, in whole elements."""
+    (tmp_path / "ccl.yaml").write_text(f"defaults: {{{settings}}}\n")
+    words = ("all_reduce", *SMALL, "--config", "ccl.yaml", "-b", "6", "-e", "6", "--algo", "passing", "--no-check")
+    code, out, _ = call(*words, folder=tmp_path)
+    assert (code, out.splitlines()[3]) == (0, f"# acme.passing_all_reduce, pipelined{told}")
+
+
+def test_json_has_the_settings_of_every_row(call, tmp_path):
+    """What was used: what ccl.yaml says, and what was left to the machine and the message."""
+    entries = "mine: {algorithm: passing, slots: 1, slot_bytes: 2 KiB, tier: sram, chunk: 3 B, pipeline: off, pes: 2}"
+    (tmp_path / "ccl.yaml").write_text(f"algorithms: {{{entries}}}\n")
+    words = ("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--no-check", "--json")
+    own = json.loads(call(*words, "--config", "ccl.yaml", "--algo", "mine", folder=tmp_path)[1])
+    assert (own["config"], own["components"], own["sets"]) == ("ccl.yaml", None, ["system.sips=3"])
+    assert own["rows"][0]["settings"] == {
+        "entry": "mine", "chunk_bytes": 3, "message_bytes": 2, "pipeline": False, "slots": 1, "slot_bytes": 2048,
+        "tier": "sram", "pes": 2, "topology": "ring",
+    }  # fmt: skip
+    plain = json.loads(call(*words, "--algo", "passing", "--set", "components.pe_ipcq.params.slots=3")[1])
+    assert (plain["config"], plain["sets"]) == (None, ["system.sips=3", "components.pe_ipcq.params.slots=3"])
+    assert plain["rows"][0]["settings"] == {
+        "entry": None, "chunk_bytes": 16384, "message_bytes": 16384, "pipeline": True, "slots": 3, "slot_bytes": 16384,
+        "tier": "tcm", "pes": 4, "topology": "ring",
+    }  # fmt: skip
+
+
+def test_the_ideal_machine_reaches_the_closed_form(call):
+    """Nothing but the links takes time: passing whole vectors around takes (N - 1)(a + S / b)."""
+    size = ("-b", "512K", "-e", "512K")
+    code, out, err = call("all_reduce", *SMALL, "--algo", "passing", "--idealised", "--json", *size)
+    (row,) = json.loads(out)["rows"]
+    assert (code, err) == (0, "")
+    assert row["out_of_place"]["time_ns"] == pytest.approx(row["formula_ns"], rel=0.01)
+    assert row["out_of_place"]["link"]["utilisation"] > 0.85
+
+
+def test_more_processes_give_the_same_numbers(call, monkeypatch):
+    """Where and beside whom a run is simulated does not show."""
+    monkeypatch.setattr("kernbench_ccl.measure.sweep._FEW", 0)
+    seen = []
+    monkeypatch.setattr(
+        "kernbench_ccl.measure.sweep.process_pool", lambda *told: seen.append(told) or process_pool(*told)
+    )
+    args = ("all_gather", "--topology", "tiny", "--set", "cube.pes=1", "--ranks", "3", "--algo", "ring", "--json")
+    args += ("-b", "1K", "-e", "2K")
+    alone, beside = (json.loads(call(*args, "-j", jobs)[1]) for jobs in ("1", "2"))
+    for found in (alone, beside):
+        for row in found["rows"]:
+            for half in ("out_of_place", "in_place"):
+                del row[half]["wall_s"]
+    assert alone == beside
+    assert [workers for workers, _ in seen] == [2]
+
+
+REFUSED = [
+    ("all_reduce --algo ring --algo all", 2,
+     "option --algo must be all alone, or algorithms by their names, not also 'ring'."),
+    ("all_reduce --algo auto --algo ring --algo direct", 2,
+     "option --algo must be auto alone, or algorithms by their names, not also 'ring' and 'direct'."),
+    ("all_redcue", 2, "kernbench ccl must be followed by a collective or a command, not 'all_redcue'. Did you mean "
+     "'all_reduce'?"),
+    ("all_reduce -b 1X", 2, "option -b must be a positive number of bytes, as '1K' or '64M', not '1X'."),
+    ("all_reduce -b 2K -e 1K", 2, "option -e must be at least what -b is, 2048 B, not 1024 B; give a larger one."),
+    ("all_reduce -f 1", 2, "option -f must be a factor above 1, as '2', not '1'."),
+    ("all_reduce -f 2 -i 1K", 2, "options -f and -i exclude each other; give one of them."),
+    ("all_reduce --ranks 0", 2, "option --ranks must be an integer of at least 2, not '0'."),
+    ("all_reduce --ranks 1", 2, "option --ranks must be an integer of at least 2, not '1'."),
+    ("all_reduce --topology tiny", 2, "a collective must have at least 2 ranks, and this topology has 1 SIP; give "
+     "--ranks, or another --topology."),
+    ("broadcast --ranks 3 --root 3", 2, "option --root must be a rank from 0 to 2, not 3; choose one of these."),
+    ("all_reduce --network rnig", 2, "option --network must be one of ring, mesh_2d, torus_2d, fully_connected, "
+     "switch, not 'rnig'. Did you mean 'ring'?"),
+    ("all_reduce --redop mean", 2, "option --redop must be one of sum, avg, product, min, max, not 'mean'."),
+    ("all_reduce -d int32 -o avg", 2, "option --redop: avg must be of a float dtype, not of int32, which cannot hold "
+     "the quotient; use sum, or cast first."),
+    ("all_reduce --algo passing --ranks 7 --topology tiny", 2,
+     "acme.passing_all_reduce must have at most 6 ranks, not 7; give fewer."),
+    ("all_reduce --pes 33", 2, "option --pes must be at most 32, the PEs of a SIP, not 33; give fewer."),
+    ("all_reduce --topology mesh", 3, "is a mesh on its own, which has no PEs to run a collective on; choose another "
+     "--topology."),
+    ("all_reduce --link-bw 12ns", 3, "--set system.network.bandwidth=12ns: system.network.bandwidth must be a positive "
+     "bandwidth, not '12ns'."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line, code, sentence", REFUSED)
+def test_what_is_asked_wrongly_is_refused_in_a_sentence(call, line, code, sentence):
+    """Before anything runs, with the exit code of its kind."""
+    found, out, err = call(*line.split(), "-j", "1")
+    assert (found, out) == (code, "")
+    assert sentence in err
+
+
+def test_help_names_every_collective_and_command(call):
+    """The group's help lists what there is."""
+    code, out, _ = call("--help")
+    assert code == 0
+    for name in (*ALL, "list", "check", "new"):
+        assert f"\n  {name} " in out
+    code, out, _ = call("broadcast", "--help")
+    assert code == 0
+    assert "--root RANK" in out and "--redop" not in out

@@ -1,0 +1,119 @@
+"""What is right: sizes, bus bandwidth factors, numpy results, and inputs that reduce exactly in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernbench_ccl.collectives.collective import (
+    COLLECTIVES,
+    REDOPS,
+    exact_inputs,
+    exact_limit,
+    expected,
+    reduced,
+    refuse_redop,
+)
+from kernbench_core.values.dtypes import NAMES, is_float, numpy_dtype, to_compute
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "size", "factor"),
+    [
+        ("all_reduce", (10, 10), 10, 1.5),
+        ("all_gather", (10, 40), 40, 0.75),
+        ("reduce_scatter", (40, 10), 40, 0.75),
+        ("all_to_all", (40, 40), 40, 0.75),
+        ("broadcast", (10, 10), 10, 1.0),
+        ("reduce", (10, 10), 10, 1.0),
+        ("gather", (10, 40), 40, 0.75),
+        ("scatter", (40, 10), 40, 0.75),
+        ("send_recv", (10, 10), 10, 1.0),
+        ("barrier", (0, 0), 0, 1.0),
+    ],
+)
+def test_sizes_and_factors_are_those_of_nccl_tests(
+    name: str, counts: tuple[int, int], size: int, factor: float
+) -> None:
+    """Four ranks, a count of ten, at the root."""
+    kind = COLLECTIVES[name]
+    assert (kind.in_count(10, 4), kind.out_count(10, 4)) == counts
+    assert kind.size_count(10, 4) == size and kind.factor(4) == factor
+    assert kind.busbw(1000, 10.0, 4) == 100 * factor
+    if size:
+        assert kind.count_of(size, 4) == 10
+
+
+def test_only_the_root_has_an_input_or_an_output_where_there_is_one() -> None:
+    """Rank 1 is not the root."""
+    sizes = {n: (k.in_count(10, 4, 1, 0), k.out_count(10, 4, 1, 0)) for n, k in COLLECTIVES.items() if k.rooted}
+    assert sizes == {"broadcast": (0, 10), "reduce": (10, 0), "gather": (10, 0), "scatter": (0, 10)}
+
+
+def test_uneven_splits_decide_the_sizes() -> None:
+    """Rows are sent, columns are received."""
+    kind = COLLECTIVES["all_to_all"]
+    counts = ((1, 2), (3, 4))
+    assert [kind.in_count(4, 2, r, counts=counts) for r in (0, 1)] == [3, 7]
+    assert [kind.out_count(4, 2, r, counts=counts) for r in (0, 1)] == [4, 6]
+
+
+def test_the_right_result_of_every_collective() -> None:
+    """Written out for two ranks."""
+    a, b = np.array([1, 2, 3, 4]), np.array([10, 20, 30, 40])
+    assert [list(x) for x in expected("all_reduce", [a, b], redop="sum")] == [[11, 22, 33, 44]] * 2
+    assert [list(x) for x in expected("reduce_scatter", [a, b], redop="sum")] == [[11, 22], [33, 44]]
+    assert [list(x) for x in expected("all_gather", [a, b])] == [[1, 2, 3, 4, 10, 20, 30, 40]] * 2
+    assert [list(x) for x in expected("all_to_all", [a, b])] == [[1, 2, 10, 20], [3, 4, 30, 40]]
+    assert [list(x) for x in expected("all_to_all", [a, b], counts=((1, 3), (4, 0)))] == [
+        [1, 10, 20, 30, 40],
+        [2, 3, 4],
+    ]
+    assert [list(x) for x in expected("broadcast", [a, b], root=1)] == [[10, 20, 30, 40]] * 2
+    assert [list(x) for x in expected("scatter", [a, b], root=1)] == [[10, 20], [30, 40]]
+    assert [list(x) for x in expected("send_recv", [a, b])] == [[10, 20, 30, 40], [1, 2, 3, 4]]
+    assert expected("barrier", [a, b]) == [None, None]
+    at_root = expected("reduce", [a, b], redop="max", root=1)
+    assert at_root[0] is None and list(at_root[1]) == [10, 20, 30, 40]
+    gathered = expected("gather", [a, b], root=0)
+    assert gathered[1] is None and list(gathered[0]) == [1, 2, 3, 4, 10, 20, 30, 40]
+
+
+@pytest.mark.parametrize("redop", REDOPS)
+@pytest.mark.parametrize("dtype", NAMES)
+def test_inputs_reduce_exactly_in_every_order(dtype: str, redop: str) -> None:
+    """One after the other in the dtype itself, forwards and in a shuffled order, is what the reference says."""
+    if refuse_redop(redop, dtype) is not None:
+        assert redop == "avg" and not is_float(dtype)
+        return
+    for world in (2, 7, 64):
+        inputs = [exact_inputs(dtype, redop, 200, world, rank) for rank in range(world)]
+        right = reduced(inputs, redop)
+        assert right.dtype == numpy_dtype(dtype)
+        for order in (range(world), np.random.default_rng(0).permutation(world)):
+            np.testing.assert_array_equal(_one_by_one([inputs[r] for r in order], redop, world), right)
+
+
+def _one_by_one(inputs: list[np.ndarray], redop: str, world: int) -> np.ndarray:
+    """Reduce with a rounding to the dtype after every step."""
+    functions = {"sum": np.add, "avg": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
+    dtype, total = inputs[0].dtype, inputs[0]
+    for x in inputs[1:]:
+        total = functions[redop](to_compute(total), to_compute(x)).astype(dtype)
+    return (to_compute(total) / np.float32(world)).astype(dtype) if redop == "avg" else total
+
+
+@pytest.mark.parametrize("dtype", [name for name in NAMES if is_float(name)])
+def test_integers_up_to_the_limit_are_exact_and_the_next_is_not(dtype: str) -> None:
+    """The limit is tight."""
+    limit = exact_limit(dtype)
+    numbers = np.arange(max(0, limit - 8), limit + 1, dtype=np.float64)
+    np.testing.assert_array_equal(numbers.astype(numpy_dtype(dtype)).astype(np.float64), numbers)
+    assert np.float64(limit + 1).astype(numpy_dtype(dtype)).astype(np.float64) != limit + 1
+
+
+def test_inputs_differ_by_rank_and_are_the_same_every_time() -> None:
+    """So that data that went the wrong way shows, and results repeat."""
+    a, b = (exact_inputs("f16", "sum", 100, 4, rank) for rank in (0, 1))
+    assert (a != b).any() and (a == exact_inputs("f16", "sum", 100, 4, 0)).all()
+    assert (a != exact_inputs("f16", "sum", 100, 4, 0, seed=1)).any()

@@ -1,0 +1,141 @@
+"""Lower bounds against the closed forms, a maximum flow and shortest paths of networkx, and each other."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernbench_ccl.measure.bounds import SWITCH, Fabric, Link, cuts, fabric_of, lower_bound
+from kernbench_core.plugins import load_plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.networks import NETWORKS, find_extent
+
+B, A, S = 100.0, 500.0, 1 << 20
+COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "send_recv",
+)  # fmt: skip
+
+
+def fabric(topology, world, bandwidth=B, latency=A):
+    found = []
+    for link in NETWORKS[topology].links(find_extent(topology, world, None, None)):
+        ends = [SWITCH if sip is None else sip for sip in (link.sip, link.other_sip)]
+        found += [Link(a, b, bandwidth, latency) for a, b in (ends, ends[::-1])]
+    return Fabric(world, tuple(found))
+
+
+def graph_of(fabric):
+    graph = nx.DiGraph()
+    for link in fabric.links:
+        graph.add_edge(link.source, link.target, capacity=link.bandwidth, latency=link.latency)
+    return graph
+
+
+def ns(collective, fabric, nbytes=S, root=0):
+    return lower_bound(collective, fabric, nbytes, root).ns
+
+
+@pytest.mark.parametrize("world", [3, 5, 8])
+def test_a_ring_has_two_links_of_each_rank(world):
+    """2 (N - 1) / N S / 2b for all-reduce and half of it for its halves, after one latency."""
+    ring = fabric("ring", world)
+    share = (world - 1) / world * S / (2 * B)
+    assert ns("all_reduce", ring) == pytest.approx(A + 2 * share)
+    assert ns("all_gather", ring) == ns("reduce_scatter", ring) == pytest.approx(A + share)
+    assert ns("broadcast", ring) == ns("reduce", ring) == pytest.approx(A + S / (2 * B))
+
+
+@pytest.mark.parametrize("world", [2, 4, 7])
+def test_direct_networks_are_bound_by_what_a_rank_injects(world):
+    """Fully connected: N - 1 links of each rank; a switch: one, and two wires to get through."""
+    full, switch = fabric("fully_connected", world), fabric("switch", world)
+    part = S / world
+    assert ns("all_to_all", full) == pytest.approx(A + part / B)
+    assert ns("all_to_all", switch) == pytest.approx(2 * A + (world - 1) * part / B)
+    assert ns("all_reduce", switch) == pytest.approx(2 * A + 2 * (world - 1) * part / B)
+    assert ns("gather", switch) == ns("scatter", switch) == pytest.approx(2 * A + (world - 1) * part / B)
+    assert ns("send_recv", switch) == pytest.approx(2 * A + S / B)
+
+
+def test_an_all_to_all_is_bound_by_the_bisection_or_the_work_of_the_links():
+    """On a long ring every byte travels far: N S / (4 B_cut), which the work of all links equals."""
+    found = lower_bound("all_to_all", fabric("ring", 16), S)
+    assert found.ns == pytest.approx(16 * S / (4 * 2 * B))
+    assert found.reason in ("cut", "work")
+    mesh = lower_bound("all_to_all", fabric("mesh_2d", 16), S)
+    assert mesh.ns == pytest.approx(16 * S / (4 * 4 * B))
+    assert mesh.reason == "cut"
+
+
+@pytest.mark.parametrize("topology", sorted(NETWORKS))
+@pytest.mark.parametrize("world", [2, 6, 9])
+def test_small_messages_are_bound_by_the_distance(topology, world):
+    """The latency of the farthest pair, which networkx finds too; of the farthest from the root in a broadcast."""
+    found = fabric(topology, world)
+    lengths = dict(nx.all_pairs_dijkstra_path_length(graph_of(found), weight="latency"))
+    ranks = range(world)
+    diameter = max(lengths[a][b] for a in ranks for b in ranks)
+    assert ns("all_reduce", found, 4) == pytest.approx(diameter, abs=1.0)
+    assert ns("broadcast", found, 4, root=1) == pytest.approx(max(lengths[1][b] for b in ranks), abs=1.0)
+    assert ns("gather", found, 4, root=1) == pytest.approx(max(lengths[b][1] for b in ranks), abs=1.0)
+    for a in ranks:
+        for b in ranks:
+            assert found.latency(a, b) == pytest.approx(lengths[a][b])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(NETWORKS)), st.integers(2, 9), st.lists(st.floats(1.0, 100.0), min_size=4, max_size=4),
+    st.data(),
+)  # fmt: skip
+def test_a_cut_is_what_a_maximum_flow_finds(topology, world, speeds, data):
+    """The bandwidth out of a set of ranks, with links of different speed, against networkx."""
+    plain = fabric(topology, world)
+    uneven = tuple(
+        Link(link.source, link.target, speeds[i % len(speeds)], A) for i, link in enumerate(plain.links)
+    )
+    found = Fabric(world, uneven)
+    inside = data.draw(st.sets(st.integers(0, world - 1), min_size=1, max_size=world - 1))
+    graph = graph_of(found)
+    for rank in range(world):
+        graph.add_edge(*(("from", rank) if rank in inside else (rank, "to")))
+    assert found.crossing(inside) == pytest.approx(nx.maximum_flow_value(graph, "from", "to"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(NETWORKS)), st.integers(2, 9), st.sampled_from(COLLECTIVES), st.integers(1, 1 << 24))
+def test_bounds_grow_with_the_size_and_shrink_with_the_bandwidth(topology, world, collective, size):
+    """Twice the bytes never take less, twice the bandwidth never more, and neither changes the latency part."""
+    slow, fast = fabric(topology, world), fabric(topology, world, 2 * B)
+    assert ns(collective, slow, size) <= ns(collective, slow, 2 * size) <= 2 * ns(collective, slow, size)
+    assert ns(collective, slow, size) / 2 <= ns(collective, fast, size) <= ns(collective, slow, size)
+    assert ns(collective, slow, size) >= A
+
+
+@given(st.integers(2, 24))
+def test_cuts_are_proper_sets_of_ranks_each_once(world):
+    """No cut is empty, whole or repeated."""
+    found = list(cuts(world))
+    assert len(set(found)) == len(found)
+    assert all(0 < len(inside) < world for inside in found)
+
+
+def test_one_rank_or_nothing_has_no_bound():
+    """What crosses no link takes no time by these arguments."""
+    assert ns("all_reduce", Fabric(1, ())) == 0.0
+    assert ns("all_reduce", fabric("ring", 4), 0) == 0.0
+
+
+def test_the_links_of_a_compiled_machine_are_read_with_their_overrides():
+    """Rank i is SIP i; a link made slower in the configuration is slower here."""
+    plugins = load_plugins()
+    slow = "system.network.links=[{match: sip1-switch0, bandwidth: 10 GB/s}]"
+    sets = ("system.sips=3", "system.network.topology=switch", slow)
+    found = fabric_of(compile_topology(configure(plugins, "tiny", sets=sets), plugins.components))
+    assert found.world == 3
+    assert sorted((link.source, link.target, link.bandwidth, link.latency) for link in found.links) == sorted(
+        (a, b, 10.0 if 1 in (a, b) else 100.0, 500.0) for rank in range(3) for a, b in ((rank, SWITCH), (SWITCH, rank))
+    )

@@ -1,0 +1,199 @@
+"""The check of data: exact integers, reals within steps x eps, and failures that say where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.measure.data_check import Data, Kept, check, compare
+from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.values.dtypes import cast, numpy_dtype
+from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import AssemblyValue, Part, ResultValue, adopt
+
+WORLD = 4
+
+
+class Collective:
+    """A collective written as a log by hand: `op` chains over the ranks' inputs in some order."""
+
+    def __init__(self, data):
+        self.data, self.log, self.store, self.count = data, OpLog(), MemoryStore(), 0
+        self.integers = data.integers()
+        self.inputs = {rank: adopt(np.array(array)) for rank, array in enumerate(self.integers) if array is not None}
+
+    def op(self, name, *operands, **params):
+        op_id = (0, self.count)
+        self.count += 1
+        result = ResultValue(op_id, operands[0].shape, operands[0].dtype)
+        reads = tuple(Access("tcm", (Region(1 << 30, v.nbytes),), v) for v in operands)
+        writes = Access("tcm", (Region((2 << 30) + (self.count << 20), result.nbytes),), result)
+        params = {"op": name, "dtype": result.dtype, "shape_out": result.shape, **params}
+        self.log.append(self.count, self.count, "unit", OpDescription("math", name, params, reads, writes, op_id))
+        return result
+
+    def chain(self, ranks, name="add"):
+        made = self.inputs[ranks[0]]
+        for rank in ranks[1:]:
+            made = self.op(name, made, self.inputs[rank])
+        return made
+
+    def verdict(self, outputs, kept=()):
+        def executor(**options):
+            return DataExecutor(self.log, self.store, **options)
+
+        return check(self.data, executor, self.inputs, outputs, self.integers, kept)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f8e4m3", "f8e5m2"])
+@pytest.mark.parametrize("redop, name", [("sum", "add"), ("product", "mul"), ("max", "maximum"), ("min", "minimum")])
+def test_any_order_of_reducing_is_right(dtype, redop, name):
+    """Each rank may add up in an order of its own; integers are exact, reals within the tolerance."""
+    made = Collective(Data("all_reduce", dtype, redop, 0, 333, WORLD))
+    orders = [[0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0], [1, 0, 3, 2]]
+    assert made.verdict({rank: made.chain(order, name) for rank, order in enumerate(orders)}).wrong == 0
+
+
+def test_a_contribution_that_is_missing_is_counted_element_by_element():
+    """The number of wrong elements is exact, and the sentence names rank, element and both numbers."""
+    made = Collective(Data("all_reduce", "f16", "sum", 0, 100, WORLD))
+    good, bad = made.chain([0, 1, 2, 3]), made.chain([0, 1, 3])
+    verdict = made.verdict({0: good, 1: bad, 2: good, 3: good})
+    assert np.all(made.integers[2] > 0)
+    right = sum(float(array[0]) for array in made.integers)
+    assert verdict.wrong == 100
+    assert verdict.failures == (
+        f"rank 1, integers: elements 0 to 99 of 100 are wrong; element 0 must be {right:g}, not "
+        f"{right - float(made.integers[2][0]):g}.",
+    )
+
+
+def test_a_loss_that_integers_do_not_show_is_found_by_the_reals():
+    """An output that was rounded to whole numbers passes the integers and fails the reals."""
+    made = Collective(Data("all_reduce", "f32", "sum", 0, 64, WORLD))
+    good = made.chain([0, 1, 2, 3])
+    verdict = made.verdict({0: good, 1: good, 2: made.op("floor", good), 3: good})
+    assert verdict.wrong > 50
+    assert verdict.failures[0].startswith("rank 2, reals: ")
+    assert " within " in verdict.failures[0]
+
+
+@pytest.mark.parametrize("redop, divisor", [("sum", 1), ("avg", WORLD)])
+def test_the_tolerance_of_reals_is_steps_times_eps_of_the_magnitudes(redop, divisor):
+    """Twice the tolerance off is wrong, half of it is not: a tight pair."""
+    data = Data("all_reduce", "f32", redop, 0, 50, WORLD)
+    reals = data.reals()
+    right, allowed = data.right(reals), data.tolerance(reals)
+    magnitudes = sum(np.abs(array.astype(np.float64)) for array in reals)
+    assert allowed[0] == pytest.approx(WORLD * 2.0**-23 * magnitudes / divisor)
+    for factor, wrong in ((0.4, 0), (2.0, WORLD * 50)):
+        off = {r: adopt((right[r].astype(np.float64) + factor * allowed[r]).astype(np.float32)) for r in range(WORLD)}
+        found = compare(data, DataExecutor(OpLog(), MemoryStore()), off, right, allowed, "reals")
+        assert found.wrong == wrong
+
+
+@pytest.mark.parametrize("name", [name for name in COLLECTIVES if name != "barrier"])
+@pytest.mark.parametrize("dtype", ["int32", "bf16"])
+def test_what_is_right_is_what_numpy_says(name, dtype):
+    """Outputs that hold the naive result of each collective pass, in every rank; other ranks have none."""
+    kind, root = COLLECTIVES[name], 2
+    data = Data(name, dtype, "sum" if kind.reduces else None, root, 8, WORLD)
+    inputs = data.integers()
+    outputs = naive(name, inputs, root)
+    assert [x is None for x in data.right(inputs)] == [x is None for x in outputs]
+    held = {rank: adopt(np.array(array)) for rank, array in enumerate(outputs) if array is not None}
+    executor = DataExecutor(OpLog(), MemoryStore())
+    assert compare(data, executor, held, data.right(inputs), None, "integers").wrong == 0
+    rank = root if root in held else 0
+    spoilt = np.array(outputs[rank])
+    spoilt[3] = spoilt[3] + cast(np.array(1), dtype)
+    found = compare(data, executor, {**held, rank: adopt(spoilt)}, data.right(inputs), None, "integers")
+    assert found.wrong == 1
+    where = f"rank {rank}, integers: element 3 of {len(spoilt)} is wrong; element 3 must be "
+    assert found.failures[0].startswith(where)
+
+
+def naive(name, inputs, root):
+    """Write out what each collective does, element by element."""
+    ranks, n = range(WORLD), 8
+    at_root = [rank == root for rank in ranks]
+    if name in ("all_reduce", "reduce", "reduce_scatter"):
+        whole = inputs[0]
+        for other in inputs[1:]:
+            whole = (whole.astype(np.float64) + other.astype(np.float64)).astype(inputs[0].dtype)
+        if name == "reduce_scatter":
+            return [whole[r * n : (r + 1) * n] for r in ranks]
+        return [whole if name == "all_reduce" or at_root[r] else None for r in ranks]
+    if name in ("all_gather", "gather"):
+        whole = np.concatenate(inputs)
+        return [whole if name == "all_gather" or at_root[r] else None for r in ranks]
+    if name == "broadcast":
+        return [inputs[root] for _ in ranks]
+    if name == "scatter":
+        return [inputs[root][r * n : (r + 1) * n] for r in ranks]
+    if name == "send_recv":
+        return [inputs[r - 1] for r in ranks]
+    return [np.concatenate([inputs[s][r * n : (r + 1) * n] for s in ranks]) for r in ranks]
+
+
+def test_many_wrong_ranks_are_summed_up():
+    """Four ranks are described, the others counted."""
+    data = Data("all_reduce", "int32", "sum", 0, 4, 7)
+    right = data.right(data.integers())
+    zeros = {rank: adopt(np.zeros(4, np.int32) - 1) for rank in range(7)}
+    found = compare(data, DataExecutor(OpLog(), MemoryStore()), zeros, right, None, "integers")
+    assert found.wrong == 28
+    assert len(found.failures) == 5
+    assert found.failures[1].startswith("rank 1, integers: elements 0 to 3 of 4 are wrong; element 0 must be ")
+    assert found.failures[4] == "and 3 more ranks."
+
+
+def test_inputs_that_are_not_left_as_they_were_are_counted():
+    """What stands in a part of an input is compared with what the rank brought, on integers and on reals."""
+    made = Collective(Data("all_reduce", "f32", "sum", 0, 10, WORLD))
+    total = made.chain([0, 1, 2, 3])
+    right = float(sum(array[4] for array in made.integers))
+    part = AssemblyValue((3,), "f32", (Part(Region(0, 12), total, Region(16, 12)),))
+    same = AssemblyValue((3,), "f32", (Part(Region(0, 12), made.inputs[2], Region(16, 12)),))
+    kept = [Kept(1, 4, part), Kept(2, 4, same)]
+    verdict = made.verdict(dict.fromkeys(range(WORLD), total), kept)
+    assert verdict.wrong == 3
+    assert verdict.failures == (
+        f"rank 1, integers: elements 4 to 6 of its input of 10 were changed; element 4 must be "
+        f"{float(made.integers[1][4]):g}, not {right:g}.",
+        "an input must be left as it is; kernbench ccl check says which line stores there.",
+    )
+
+
+def test_an_output_in_pieces_is_put_together():
+    """A tensor lies in several memories; its value is an assembly."""
+    data = Data("broadcast", "f32", None, 1, 6, 2)
+    made = Collective(data)
+    first, last = (adopt(np.array(made.integers[1][a:b])) for a, b in ((0, 4), (4, 6)))
+    joined = AssemblyValue(
+        (6,), "f32", (Part(Region(0, 16), first, Region(0, 16)), Part(Region(16, 8), last, Region(0, 8)))
+    )
+    executor = DataExecutor(OpLog(), MemoryStore())
+    assert compare(data, executor, {0: joined, 1: made.inputs[1]}, data.right(made.integers), None, "").wrong == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(["f16", "bf16", "f8e4m3", "f8e5m2", "f32", "int8"]), st.integers(2, 17), st.integers(1, 40),
+    st.sampled_from(["sum", "product", "max", "min"]),
+)  # fmt: skip
+def test_integers_are_exact_in_any_order(dtype, world, count, redop):
+    """Reducing in the dtype itself, in rank order, gives exactly what is right."""
+    data = Data("all_reduce", dtype, redop, 0, count, world)
+    inputs = data.integers()
+    ufunc = {"sum": np.add, "product": np.multiply, "max": np.maximum, "min": np.minimum}[redop]
+    total = inputs[0]
+    for other in inputs[1:]:
+        total = ufunc(total, other).astype(numpy_dtype(dtype))
+    assert np.array_equal(total, data.right(inputs)[0])

@@ -1,0 +1,156 @@
+"""Rows over sizes: which sizes, which algorithms, in which order, and never below a lower bound."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.contract import methods_of
+from kernbench_ccl.measure.measurement import Case
+from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of, time_collective
+from kernbench_core.errors import SanityError, UsageError
+from kernbench_core.plugins import load_plugins
+from kernbench_core.topology.networks import NETWORKS
+
+TIMED = [name for name in COLLECTIVES if name != "barrier"]
+
+
+@pytest.fixture(scope="module")
+def plugins():
+    return load_plugins(["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"], installed=False)
+
+
+def test_sizes_grow_by_a_factor_or_by_a_step():
+    """As nccl-tests' -f and -i; the last one is not above -e."""
+    assert sizes_of(1024, 8192, 2, None) == [1024, 2048, 4096, 8192]
+    assert sizes_of(1024, 9000, None, None) == [1024, 2048, 4096, 8192]
+    assert sizes_of(1000, 3000, None, 1000) == [1000, 2000, 3000]
+    assert sizes_of(1, 5, 1.5, None) == [1, 2, 3, 4]
+    assert sizes_of(7, 7, 2, None) == [7]
+
+
+def test_counts_are_nccls_and_each_comes_once():
+    """Of collectives with a part for each rank sizes are rounded down to whole parts, at least one element each."""
+    assert counts_of([1024, 2048], "all_reduce", "f16", 8) == [512, 1024]
+    assert counts_of([1024, 1025, 2048], "all_gather", "f16", 6) == [85, 170]
+    assert size_of(85, "all_gather", "f16", 6) == 1020
+    assert counts_of([1, 2, 4], "all_to_all", "f32", 8) == [1]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("groups, halves", [(1, 1), (2, 2), (5, 2), (7, 1)])
+def test_the_smallest_runs_first_and_the_largest_next(groups, halves, workers):
+    """Every case is submitted once; the second worker begins with the largest size."""
+    made = [[Case("all_reduce", "a", "f16", g, None, 0, bool(h), None) for h in range(halves)] for g in range(groups)]
+    order = _in_good_order(made, workers)
+    assert sorted(order, key=lambda c: (c.count, c.in_place)) == [case for group in made for case in group]
+    assert order[0] == made[0][0]
+    if workers > 1 and groups > 1:
+        assert order[1].count == groups - 1 or workers > 2
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(TIMED), st.sampled_from(sorted(NETWORKS)), st.integers(2, 6), st.integers(1, 1 << 15),
+    st.booleans(), st.data(),
+)  # fmt: skip
+def test_no_algorithm_is_below_the_lower_bound_even_on_the_ideal_machine(
+    plugins, collective, network, ranks, size, idealised, data
+):
+    """Any collective, network, number of ranks, size and root; the data is right too, and nothing races."""
+    sets = (f"system.network.topology={network}", "cube.pes=2")
+    root = data.draw(st.integers(0, ranks - 1)) if COLLECTIVES[collective].rooted else 0
+    name = data.draw(st.sampled_from(sorted(methods_of(plugins.algorithms, collective))))
+    try:
+        rows = time_collective(
+            collective, [size], "tiny", algo=name, ranks=ranks, root=root, set=sets, idealised=idealised,
+            plugins=plugins,
+        )  # fmt: skip
+    except UsageError:
+        return
+    for row in rows:
+        assert row.bound_ns >= 500.0
+        for found in row.measured:
+            assert found.time_ns >= row.bound_ns
+            assert (found.wrong, found.failures, found.hazards) == (0, (), ())
+
+
+def test_a_time_below_the_bound_fails_the_sanity_check(plugins, monkeypatch):
+    """What cannot be is not printed as a result."""
+    monkeypatch.setattr("kernbench_ccl.measure.measurement.elapsed_ns", lambda handle: 10.0)
+    with pytest.raises(SanityError) as caught:
+        time_collective("all_reduce", [1024], "tiny", algo="ring", ranks=3, plugins=plugins)
+    assert str(caught.value) == (
+        "all_reduce of 1024 B by ccl.ring_all_reduce must take at least the lower bound of 506.8 ns (injection), and "
+        "took 10 ns; do not use the result."
+    )
+
+
+def test_a_collective_that_cannot_be_timed_is_refused():
+    """barrier moves nothing; a misspelt one is none."""
+    with pytest.raises(UsageError) as caught:
+        time_collective("barrier", [1])
+    assert str(caught.value) == (
+        "a collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, "
+        "scatter, send_recv, not 'barrier'."
+    )
+
+
+DTYPES, SOME = ("f32", "bf16", "f8e4m3", "int32", "int8"), ("sum", "product", "max")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "redop"),
+    [
+        pytest.param(dtype, redop, marks=() if redop == SOME[at % 3] else pytest.mark.slow)
+        for at, dtype in enumerate(DTYPES)
+        for redop in SOME
+    ],
+)
+@pytest.mark.sample(2)
+def test_every_dtype_and_reduction_is_right(plugins, dtype, redop):
+    """Integers are computed while the kernels run, floats by phase 2."""
+    options = {"dtype": dtype, "redop": redop, "ranks": 3, "set": ("cube.pes=2",), "plugins": plugins}
+    (row,) = time_collective("all_reduce", [600], "tiny", algo="ring", **options)
+    assert [found.wrong for found in row.measured] == [0, 0]
+
+
+def test_a_dtype_may_be_spelled_as_on_the_command_line(plugins):
+    """i8 is int8, as for -d."""
+    (row,) = time_collective("all_reduce", [64], "tiny", ranks=2, dtype="i8", check=False, plugins=plugins)
+    assert (row.dtype, row.count) == ("int8", 64)
+
+
+@pytest.mark.slow
+def test_without_checks_the_time_is_the_same(plugins):
+    """Keeping shapes only changes nothing but what is known of the data."""
+    both = [
+        time_collective("all_reduce", [4096], "tiny", algo="ring", ranks=4, check=check, plugins=plugins)[0]
+        for check in (True, False)
+    ]
+    assert both[0].out_of_place.time_ns == both[1].out_of_place.time_ns
+    assert both[1].out_of_place.wrong is None
+
+
+def test_a_closed_form_that_assumes_other_links_is_left_out(plugins):
+    """Direct exchange costs one latency where everyone is linked; on a ring of 6 that is below the bound."""
+    formulas = []
+    for network in ("fully_connected", "ring"):
+        sets = (f"system.network.topology={network}", "cube.pes=2")
+        options = {"ranks": 6, "set": sets, "check": False, "plugins": plugins}
+        (row,) = time_collective("all_reduce", [64], "tiny", algo="direct", **options)
+        formulas.append(row.formula_ns)
+    assert formulas[0] > 1000.0
+    assert formulas[1] is None
+
+
+@pytest.mark.parametrize("bandwidth", [10, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.slow
+def test_more_pes_help_where_one_is_as_wide_as_the_links(bandwidth, plugins):
+    """One PE takes bytes from its queue and its memory in turn: auto is no slower than all PEs, also on slow links."""
+    options = {"ranks": 3, "algo": "ring", "check": False, "set": (f"system.network.bandwidth={bandwidth} GB/s",)}
+    (auto,) = time_collective("all_reduce", [1 << 16], "tiny", plugins=plugins, **options)
+    (every,) = time_collective("all_reduce", [1 << 16], "tiny", plugins=plugins, pes=4, **options)
+    assert auto.out_of_place.time_ns <= every.out_of_place.time_ns * 1.02

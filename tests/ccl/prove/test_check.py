@@ -1,0 +1,438 @@
+"""Right algorithms are proved; what is wrong with a broken one is told with rank, step, elements and line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernbench_ccl.algorithm_file import open_algorithm, open_algorithms, read_file
+from kernbench_ccl.cli.check import Numbers
+from kernbench_ccl.contract import load_algorithm
+from kernbench_ccl.plugin import kernbench_algorithms
+from kernbench_ccl.prove.check import Ranks, Wanted, cases, check, network_of, prove_case
+from kernbench_ccl.prove.proof import DEADLOCK, RAISED, WRONG, Case, Fault
+from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.plugins import Plugins
+from tests.ccl.ring_source import ring
+
+
+def only(folder: Path, *changes: tuple[str, str], case: Case) -> tuple[list[Fault], dict[str, str]]:
+    """Prove one case of a changed ring, and return its faults and the lines of its marks."""
+    algorithm, lines = ring(folder, *changes)
+    proof, _ = prove_case(algorithm, case)
+    return list(proof.faults), lines
+
+
+def on_ring(world: int, count: int, n_pe: int = 1, **more: object) -> Case:
+    """Return a case on a ring."""
+    return Case(network_of("ring", world), n_pe, count, "sum", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("worlds", [(2, 3), pytest.param((4, 5, 6), marks=pytest.mark.slow)])
+def test_a_right_ring_is_proved_for_every_number_of_ranks(tmp_path: Path, worlds: tuple[int, ...]) -> None:
+    """No faults, 2(N-1) steps deep, one slot is enough."""
+    algorithm, _ = ring(tmp_path)
+    (found,) = check(algorithm, Wanted(list(worlds)))
+    assert found.faults == ()
+    assert [(r.world, r.steps, r.slots, r.refusal) for r in found.ranks] == [
+        (n, 2 * (n - 1), 1, None) for n in worlds
+    ]
+
+
+def test_messages_are_counted(tmp_path: Path) -> None:
+    """A ring of N ranks with one tile per segment sends 2 N (N-1) messages."""
+    algorithm, _ = ring(tmp_path)
+    for world in (2, 3, 7):
+        proof, slots = prove_case(algorithm, on_ring(world, 4 * world))
+        assert (proof.messages, proof.steps, slots, proof.faults) == (2 * world * (world - 1), 2 * (world - 1), 1, ())
+
+
+# Mutations -------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_segment_index_starves_a_receiver(tmp_path: Path) -> None:
+    """Ranks send one segment and receive as if it were another: where segments are unequal, messages run out."""
+    wrong = ("tiles(rank - step), tiles(rank - step - 1)", "tiles(rank - step), tiles(rank - step)")
+    (fault,), lines = only(tmp_path, wrong, case=on_ring(3, 1))
+    assert (fault.kind, fault.rank, fault.pe) == (DEADLOCK, 0, 0)
+    assert fault.sentence == (
+        f"2 PEs wait for ever: rank 0 at {lines['W2']}, after step 1, waits for message 2 (1 element) of rank 2, which "
+        f"has ended; rank 1 at {lines['W2']}, after step 1, waits for message 2 (1 element) of rank 0."
+    )
+
+
+def test_a_wrong_segment_is_found_where_segments_are_equal(tmp_path: Path) -> None:
+    """All messages fit, but land in the place of another; what nobody stored is told as well."""
+    wrong = ("tiles(rank + 1 - step), tiles(rank - step)", "tiles(rank + 1 - step), tiles(rank + 1 - step)")
+    faults, lines = only(tmp_path, wrong, case=on_ring(2, 2))
+    assert [(f.kind, f.rank, f.step, f.start, f.end) for f in faults] == [(WRONG, 0, 2, 0, 1), (WRONG, 1, 2, 0, 1)]
+    assert [fault.sentence for fault in faults] == [
+        "element 0 of rank 0's output must be the sum of element 0 of ranks 0 and 1, and holds what the output held "
+        "before and lacks ranks 0 and 1; nobody stored it; what ranks 0 and 1 brought was received by rank 0 in step "
+        f"2 at {lines['W2']} and stored in another place in step 2 at {lines['W2']}. 1 more stretch of outputs went "
+        "wrong there.",
+        "element 0 of rank 1's output must be the sum of element 0 of ranks 0 and 1, and holds element 1 of ranks 0 "
+        f"and 1 and lacks ranks 0 and 1; rank 1 stored it in step 2 at {lines['W2']}; what rank 0 brought was received "
+        f"by rank 1 in step 1 at {lines['R1']} and left out of what it stored in step 2 at {lines['W2']}. 1 more "
+        "stretch of outputs went wrong there.",
+    ]
+
+
+def test_a_wrong_offset_in_a_load_is_found_at_the_first_sum(tmp_path: Path) -> None:
+    """Elements of different places are added: the step where that began is named."""
+    wrong = ("tl.load(in_ptr + come[0]", "tl.load(in_ptr + (come[0] + 1) % count")
+    faults, lines = only(tmp_path, wrong, case=on_ring(3, 3))
+    assert [(f.rank, f.step, f.start, f.lines) for f in faults] == [
+        (1, 1, 0, (lines["C"],)), (2, 1, 1, (lines["C"],)), (0, 1, 2, (lines["C"],)),
+    ]  # fmt: skip
+    assert faults[0].sentence == (
+        "element 0 of rank 0's output must be the sum of element 0 of ranks 0-2, and holds element 1 of ranks 1 and 2 "
+        f"and lacks ranks 1 and 2; rank 0 stored it in step 3 at {lines['W2']}; first wrong in step 1, where rank 1 "
+        f"made element 0 of rank 0 and element 1 of rank 1 (tl.add at {lines['C']}). 2 more stretches of outputs went "
+        "wrong there."
+    )
+
+
+def test_a_contribution_that_is_reduced_twice_is_found_where_it_first_happened(tmp_path: Path) -> None:
+    """The first step that holds too much is named, not only the store at the end."""
+    twice = (
+        "                total = c.combine(tl, got, tl.load(in_ptr + come[0], shape=(come[1],)))  # C",
+        "                x = tl.load(in_ptr + come[0], shape=(come[1],))\n"
+        "                total = c.combine(tl, c.combine(tl, got, x), x)  # C",
+    )
+    (fault,), lines = only(tmp_path, twice, case=on_ring(3, 1))
+    assert (fault.kind, fault.rank, fault.pe, fault.step, fault.start, fault.end) == (WRONG, 1, 0, 1, 0, 1)
+    assert fault.lines == (lines["C"],)
+    assert fault.sentence == (
+        "element 0 of rank 0's output must be the sum of element 0 of ranks 0-2, and holds ranks 1 and 2 twice; rank 0 "
+        f"stored it in step 3 at {lines['W2']}; first wrong in step 1, where rank 1 made element 0 of rank 0 and "
+        f"element 0 of rank 1 twice (tl.add at {lines['C']}). 2 more stretches of outputs went wrong there."
+    )
+
+
+def test_a_missing_receive_is_named_with_the_message_that_is_left(tmp_path: Path) -> None:
+    """Both are told: what was sent and never received, and the output that lacks it."""
+    last = (
+        "                tl.store(out_ptr + come[0], tl.recv((come[1],), c.dtype, left))  # W2",
+        "                if rank != 1 or step != world - 2:\n"
+        "                    tl.store(out_ptr + come[0], tl.recv((come[1],), c.dtype, left))  # W2",
+    )
+    (left, lacking), lines = only(tmp_path, last, case=on_ring(3, 1))
+    assert (left.kind, left.rank, left.step, left.lines) == (WRONG, 0, 4, (lines["S2"],))
+    assert left.sentence == (
+        f"rank 1 never received what rank 0 sent it in step 4 at {lines['S2']} (element 0 of ranks 0-2)."
+    )
+    assert lacking.sentence == (
+        "element 0 of rank 1's output must be the sum of element 0 of ranks 0-2, and lacks rank 2; rank 1 stored it in "
+        f"step 1 at {lines['W1']}."
+    )
+
+
+def test_receives_before_sends_wait_in_a_cycle(tmp_path: Path) -> None:
+    """The cycle is printed with what each rank waits for, and at which line."""
+    send = "                tl.send(tl.load(out_ptr + go[0], shape=(go[1],)), right)  # S2\n"
+    store = "                tl.store(out_ptr + come[0], tl.recv((come[1],), c.dtype, left))  # W2\n"
+    swapped = (
+        f"            if go:\n{send}            if come:\n{store}",
+        f"            if come:\n{store}            if go:\n{send}",
+    )
+    (fault,), lines = only(tmp_path, swapped, case=on_ring(3, 3))
+    at = lines["W2"]
+    assert fault.kind == DEADLOCK
+    assert fault.sentence == (
+        f"3 PEs wait for ever, 3 of them for each other in a cycle: rank 0 at {at}, after step 2, waits for message 3 "
+        f"(1 element) of rank 2; rank 2 at {at}, after step 2, waits for message 3 (1 element) of rank 1; rank 1 at "
+        f"{at}, after step 2, waits for message 3 (1 element) of rank 0."
+    )
+
+
+def test_sending_all_tiles_before_receiving_any_fills_the_queues(tmp_path: Path) -> None:
+    """With more tiles than slots every sender waits for a free slot: a cycle that only bounded queues have."""
+    send = "                tl.send(tl.load(out_ptr + go[0], shape=(go[1],)), right)  # S2\n"
+    loop = "        for go, come in pairs(tiles(rank + 1 - step), tiles(rank - step)):\n            if go:\n"
+    all_first = (
+        f"{loop}{send}            if come:\n",
+        f"        for go in tiles(rank + 1 - step):\n{send[4:]}        for come in tiles(rank - step):\n"
+        "            if come:\n",
+    )
+    assert only(tmp_path, all_first, case=on_ring(2, 2 * 4 * 4))[0] == []  # four tiles find room in four slots
+    (fault,), lines = only(tmp_path, all_first, case=on_ring(2, 2 * 4 * 5))
+    assert (fault.kind, fault.rank, fault.step, fault.lines) == (DEADLOCK, 0, 2, (lines["S2"],))
+    assert fault.sentence == (
+        f"2 PEs wait for ever, 2 of them for each other in a cycle: rank 0 at {lines['S2']} waits for a free slot at "
+        "rank 1, to send its message 10 of step 2 (elements 36-39 of ranks 0 and 1); rank 1 at "
+        f"{lines['S2']} waits for a free slot at rank 0, to send its message 10 of step 2 (elements 16-19 of ranks 0 "
+        "and 1)."
+    )
+    algorithm, _ = ring(tmp_path, all_first)
+    assert [fault.kind for fault in next(check(algorithm, Wanted([2]))).faults] == [DEADLOCK]  # the check gets there
+
+
+@pytest.mark.parametrize(("n_pe", "sender"), [(1, "rank 0"), (2, "PE 0 of rank 0")])
+def test_a_message_of_another_size_names_the_rank_that_sent_it(tmp_path: Path, n_pe: int, sender: str) -> None:
+    """The kernel knows peers by their ranks, not by numbers of PEs."""
+    wrong = ("got = tl.recv((come[1],)", "got = tl.recv((come[1] + 1,)")
+    (fault, *_), _lines = only(tmp_path, wrong, case=on_ring(3, 6 * n_pe, n_pe))
+    assert (fault.kind, fault.rank) == (RAISED, 1)
+    assert f" must receive as many bytes as {sender} sent at " in fault.sentence
+    assert ", 4 B of f16 (2,), not 6 B of f16 (3,); give a shape and dtype of that many bytes" in fault.sentence
+
+
+def test_a_wrong_offset_in_a_store_is_found(tmp_path: Path) -> None:
+    """What was overwritten and what was never written are both told."""
+    store = "tl.store(out_ptr + come[0]"
+    wrong = (f"{store}, tl.recv", f"{store} + (rank == 2 and come[0] == 1), tl.recv")
+    faults, lines = only(tmp_path, wrong, case=on_ring(3, 3))
+    assert [fault.sentence for fault in faults] == [
+        "element 1 of rank 2's output must be the sum of element 1 of ranks 0-2, and lacks rank 0; rank 2 stored it in "
+        f"step 1 at {lines['W1']}; what rank 0 brought was received by rank 2 in step 4 at {lines['W2']} and stored in "
+        f"another place in step 4 at {lines['W2']}. 1 more stretch of outputs went wrong there."
+    ]
+
+
+def test_two_pes_that_write_one_element_race(tmp_path: Path) -> None:
+    """A proof for one order would say nothing about another, so that no message orders them is a fault."""
+    wrong = ("tl.store(out_ptr + come[0], total)  # W1", "tl.store(out_ptr + come[0] - (pe == 1), total)  # W1")
+    faults, lines = only(tmp_path, wrong, case=on_ring(2, 4, 2))
+    assert faults[0].sentence == (
+        f"PE 1 of rank 1 writes output of rank 1 at {lines['W1']} and PE 0 of rank 1 writes the same elements at "
+        f"{lines['W2']}, and no message orders the two."
+    )
+
+
+def test_payload_may_not_be_computed_with(tmp_path: Path) -> None:
+    """An op that no reduction is made of is named with its line."""
+    finish = "c.finish(tl, total) if step == world - 2 else total  # F"
+    (fault,), lines = only(tmp_path, (finish, "tl.exp(total)  # F"), case=on_ring(2, 1))
+    assert (fault.kind, fault.lines) == (WRONG, (lines["F"],))
+    assert fault.sentence == (
+        f"rank 1 after step 1: tl.exp at {lines['F']} must not be done to payload, which may only be moved, cast and "
+        "reduced by sum."
+    )
+
+
+def test_an_average_is_taken_once(tmp_path: Path) -> None:
+    """Neither never, nor at every step."""
+    finish = "c.finish(tl, total) if step == world - 2 else total  # F"
+    average = Case(network_of("ring", 3), 1, 1, "avg")
+    (often,), lines = only(tmp_path, (finish, "c.finish(tl, total)  # F"), case=average)
+    assert often.sentence == (
+        f"rank 2 after step 2: tl.add at {lines['C']}: an average must not be reduced with what was not averaged; "
+        "average once, at the end."
+    )
+    never, lines = only(tmp_path, (finish, "total  # F"), case=average)
+    assert never[0].sentence == (
+        "element 0 of rank 0's output must be the average of element 0 of ranks 0-2, and is not averaged; rank 0 "
+        f"stored it in step 3 at {lines['W2']}."
+    )
+
+
+def test_a_kernel_may_not_look_at_its_payload(tmp_path: Path) -> None:
+    """A branch on data is refused: no proof could hold for all data."""
+    finish = "total = c.finish(tl, total) if step == world - 2 else total  # F"
+    (fault,), lines = only(tmp_path, (finish, "total = total if total[0] > 0 else got  # F"), case=on_ring(2, 1))
+    assert (fault.kind, fault.lines) == (RAISED, (lines["F"],))
+    assert fault.sentence == (
+        f"rank 1 after step 1: an element at {lines['F']} must have data that is known while the kernel runs, and the "
+        f"result of tl.add made at {lines['C']} exists only after it; branch on loaded data or on integers computed "
+        "from it, or store the result and read it in the next launch. A proof holds for all data: the kernel of a "
+        "collective must not look at its payload."
+    )
+
+
+# Every algorithm that is shipped ----------------------------------------------------------------------
+
+
+SHIPPED = sorted(entry.name for entry in kernbench_algorithms())
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.sample(2)
+def test_every_shipped_algorithm_is_proved(plugins: Plugins, name: str) -> None:
+    """For a few ranks: in every other case on its first network, in one on every other network."""
+    (algorithm,) = open_algorithms(plugins.algorithms, name)
+    first, *others = algorithm.topologies
+    world = next(world for world in (3, 4) if algorithm.refuses(world, network_of(first, world)) is None)
+    for case in list(cases(algorithm, network_of(first, world)))[::2]:
+        proof, _ = prove_case(algorithm, case)
+        assert [fault.sentence for fault in proof.faults] == [], case
+    for other in others:
+        network = network_of(other, 4)
+        if algorithm.refuses(4, network) is None:
+            proof, _ = prove_case(algorithm, next(cases(algorithm, network, counts=(9,))))
+            assert [fault.sentence for fault in proof.faults] == [], other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_algorithm_is_proved_for_2_to_17_ranks(plugins: Plugins, name: str) -> None:
+    """All of them on every network, two of them by runs of that network's own; refusals are sentences."""
+    (algorithm,) = open_algorithms(plugins.algorithms, name)
+    for found in check(algorithm):
+        assert [fault.sentence for fault in found.faults] == [], found.network
+        assert any(ranks.proved for ranks in found.ranks), found.network
+        assert all(ranks.refusal is None or ranks.refusal.endswith(".") for ranks in found.ranks)
+        (own,) = check(algorithm, Wanted([4, 6], [found.network]))
+        for here, there in zip(own.ranks, (r for r in found.ranks if r.world in (4, 6)), strict=True):
+            assert (here.messages, here.steps, here.slots) == (there.messages, there.steps, there.slots)
+
+
+# Names, networks and the command line -----------------------------------------------------------------
+
+
+def test_algorithms_are_opened_by_path(plugins: Plugins, tmp_path: Path) -> None:
+    """A path is taken wherever a name is; another collective than the one asked for is refused."""
+    ring(tmp_path)
+    path = str(tmp_path / "ring.py")
+    assert open_algorithm(plugins.algorithms, path, "all_reduce").collective == "all_reduce"
+    assert load_algorithm(plugins.algorithms, path, "all_reduce").name == path
+    with pytest.raises(UsageError) as refused:
+        open_algorithm(plugins.algorithms, path, "broadcast")
+    assert str(refused.value) == f"algorithm {path!r} must do broadcast, not all_reduce; choose another."
+    with pytest.raises(UsageError) as missing:
+        read_file("no_such.py")
+    assert str(missing.value) == "algorithm 'no_such.py' must be a Python file, and there is none; correct the path."
+
+
+def test_an_unsupported_network_is_refused(tmp_path: Path) -> None:
+    """Only the networks of TOPO_NAME_TO_KIND are checked."""
+    algorithm, _ = ring(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        next(check(algorithm, Wanted([2], ["switch"])))
+    assert str(refused.value) == (
+        f"topology of {tmp_path / 'ring.py'} must be one of ring, not 'switch'; choose one of these."
+    )
+
+
+def test_refused_numbers_of_ranks_are_told(tmp_path: Path) -> None:
+    """What `refuses` says is kept, and is no fault."""
+    refuses = 'def refuses(world, network):\n    return "not odd." if world % 2 else None\n\n\n'
+    change = ("def kernel(", f"{refuses}def kernel(")
+    algorithm, _ = ring(tmp_path, change)
+    (found,) = check(algorithm, Wanted([2, 3]))
+    assert found.ranks[1] == Ranks(3, refusal="not odd.")
+    assert found.ranks[0].proved
+
+
+def test_numbers_are_read() -> None:
+    """Ranges and lists, each number once."""
+    assert Numbers().convert("2-4,8,3", None, None) == (2, 3, 4, 8)
+    for wrong in ("", "0", "5-2", "a", "2-", "2,,3"):
+        with pytest.raises(UsageError) as refused:
+            Numbers().convert(wrong, None, None)
+        assert str(refused.value) == (
+            "option the option must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
+            f"{wrong!r}."
+        )
+
+
+def run_command(plugins: Plugins, *args: str) -> int:
+    """Run `kernbench ccl check` as the command line does, and return its exit code."""
+    from kernbench_ccl.cli.check import check as command
+    from kernbench_core.cli.shell import Shell
+
+    code = command.main(list(args), standalone_mode=False, obj=Shell(plugins))
+    assert isinstance(code, int)
+    return code
+
+
+def test_the_command_prints_a_row_for_each_network(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Proved: exit code 0, and every line fits 80 columns."""
+    ring(tmp_path)
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-3") == 0
+    title, row, verdict = capsys.readouterr().out.splitlines()
+    assert title == "ring.py (all_reduce)"
+    assert row.startswith("  ring            proved 2-3 ")
+    assert verdict == "proved: every rank ends with every contribution once, and nobody waits for ever"
+    assert len(row) <= 80
+
+
+def test_the_command_tells_faults_and_their_exit_codes(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1 for wrong data, 4 for a deadlock; --json has the fields of every fault."""
+    ring(tmp_path, ("tiles(rank - step), tiles(rank - step - 1)", "tiles(rank - step), tiles(rank - step)"))
+    path = str(tmp_path / "ring.py")
+    assert run_command(plugins, path, "--ranks", "2", "--count", "2") == 1
+    assert "WRONG for 2 ranks" in capsys.readouterr().out
+    assert run_command(plugins, path, "--ranks", "3", "--count", "1", "--json") == 4
+    found = json.loads(capsys.readouterr().out)
+    (fault,) = found["topologies"][0]["ranks"][0]["faults"]
+    assert (found["schema"], found["proved"], fault["kind"], fault["rank"]) == (
+        "kernbench.ccl.check/1", False, "deadlock", 0,
+    )  # fmt: skip
+
+
+def test_refusals_of_several_numbers_of_ranks_are_told_once(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the number left out, and every comma and semicolon where it was; one number is told as it is."""
+    sentence = 'f"mine must have an even number, not {world}; add one." if world % 2 else None'
+    ring(tmp_path, ("def kernel(", f"def refuses(world, network):\n    return {sentence}\n\n\ndef kernel("))
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-5", "--count", "1") == 0
+    assert "    refused N = 3, 5: mine must have an even number, not N; add one.\n" in capsys.readouterr().out
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-4", "--count", "1") == 0
+    assert "    refused 3: mine must have an even number, not 3; add one.\n" in capsys.readouterr().out
+
+
+def test_networks_on_which_all_is_refused_alike_share_a_row(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason is told once, with its number."""
+    refuses = "def refuses(world, network):\n    return f'mine must not have {world} ranks.'\n\n\n"
+    ring(tmp_path, ('{"ring": 0}', '{"ring": 0, "switch": 1}'), ("def kernel(", f"{refuses}def kernel("))
+    with pytest.raises(UsageError) as refused:
+        run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "3")
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "    alike on switch", "    refused 3: mine must not have 3 ranks.",
+    ]  # fmt: skip
+    assert str(refused.value) == (
+        "option --ranks must have a number of ranks that the algorithm does; mine must not have 3 ranks."
+    )
+
+
+def test_a_row_says_deadlock_and_needs_no_slots_for_it(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How many slots were tried until then is no need of the algorithm."""
+    ring(tmp_path, ("tiles(rank - step), tiles(rank - step - 1)", "tiles(rank - step), tiles(rank - step)"))
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "3", "--count", "1") == 4
+    out = capsys.readouterr().out
+    assert "    DEADLOCK for 3 ranks\n" in out and "must have 4 slots" not in out
+
+
+def test_every_spelling_of_a_registered_name_is_opened(plugins: Plugins, tmp_path: Path, monkeypatch: Any) -> None:
+    """In full, without vendor, without collective; a file that is meant without its ending is guessed."""
+    for name in ("ccl.direct_gather", "direct_gather"):
+        assert [each.name for each in open_algorithms(plugins.algorithms, name)] == ["ccl.direct_gather"]
+    assert "ccl.direct_gather" in [each.name for each in open_algorithms(plugins.algorithms, "ccl.direct")]
+    monkeypatch.chdir(tmp_path)
+    ring(tmp_path)
+    for name, guess in (("ring.p", "ring"), ("rign", "ring")):
+        with pytest.raises(UsageError) as refused:
+            open_algorithms(plugins.algorithms, name)
+        assert str(refused.value) == (
+            f"algorithm must be a registered name, a method, the path of a .py file, or 'all', not {name!r}. "
+            f"Did you mean {guess!r}?"
+        )
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(UsageError) as refused:
+        open_algorithms(plugins.algorithms, "mine")
+    assert str(refused.value).endswith("not 'mine'. Did you mean './mine.py'?")
+
+
+def test_what_a_file_raises_is_told_by_its_own_lines(tmp_path: Path) -> None:
+    """None of kernbench's."""
+    path = tmp_path / "broken.py"
+    path.write_text("import no_such_module\n")
+    with pytest.raises(KernelError) as raised:
+        read_file(path)
+    assert str(raised.value) == (
+        f"algorithm file {str(path)!r} must run to its end, but it raised ModuleNotFoundError: No module named "
+        f"'no_such_module'.\n  File \"{path}\", line 1, in <module>\n    import no_such_module"
+    )

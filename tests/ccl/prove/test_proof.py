@@ -1,0 +1,74 @@
+"""What a kernel finds in a proof is what it finds in a timed run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernbench_ccl.algorithm_file import read_file
+from kernbench_ccl.contract import Algorithm
+from kernbench_ccl.prove.check import network_of, prove_case
+from kernbench_ccl.prove.proof import RAISED, Case
+
+SOURCE = '''
+from kernbench_ccl.contract import kernel_args as kernel_args
+from kernbench_ccl.contract import share
+
+COLLECTIVE = "all_gather"
+TOPO_NAME_TO_KIND = {"ring": 0, "mesh_2d": 1, "torus_2d": 2, "switch": 3}
+
+
+def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):
+    """Pass every part on along rows to both sides, then rows along columns; a ring is one row that closes."""
+    width, height = tl.collective.network.grid(world) if topo_kind in (1, 2) else (world, 1)
+    low, high = share(count, n_pe, pe)
+    if low == high:
+        return
+    own = tl.load(in_ptr + low, shape=(high - low,))
+    tl.store(out_ptr + rank * count + low, own)
+    column, row = rank % width, rank // width
+    for size, place, ahead, back, ranks in (
+        (width, column, "e", "w", lambda at: [row * width + at]),
+        (height, row, "s", "n", lambda at: [at * width + each for each in range(width)]),
+    ):
+        for to, come, step in ((ahead, back, 1), (back, ahead, -1)):
+            for hop in range(1, size):
+                going, coming = place - step * (hop - 1), place - step * hop
+                if 0 <= going < size and 0 <= place + step < size:
+                    for r in ranks(going):
+                        tl.send(tl.load(out_ptr + r * count + low, shape=(high - low,)), to, wait=False)  # S
+                if 0 <= coming < size:
+                    for r in ranks(coming):
+                        tl.store(out_ptr + r * count + low, tl.recv((high - low,), tl.collective.dtype, come))
+'''
+
+
+def by_directions(folder: Path) -> Algorithm:
+    """Return an all-gather whose kernel knows its neighbours by directions only."""
+    path = folder / "compass.py"
+    path.write_text(SOURCE)
+    return read_file(path)
+
+
+@pytest.mark.parametrize("network", ["ring", "mesh_2d", "torus_2d"])
+@pytest.mark.parametrize("world", [2, 6, 9])
+@pytest.mark.sample(3)
+def test_directions_lead_to_the_neighbours_of_the_network(tmp_path: Path, network: str, world: int) -> None:
+    """In a proof as in a timed run: every rank gets every part along rows, then columns."""
+    case = Case(network_of(network, world), 2, 5)
+    proof, _ = prove_case(by_directions(tmp_path), case)
+    assert [fault.sentence for fault in proof.faults] == []
+    assert proof.messages > 0
+
+
+def test_a_direction_without_a_neighbour_is_an_error_with_its_line(tmp_path: Path) -> None:
+    """Networks without directions have none."""
+    proof, _ = prove_case(by_directions(tmp_path), Case(network_of("switch", 3), 1, 5))
+    line = next(n for n, text in enumerate(SOURCE.splitlines(), 1) if text.endswith("# S"))
+    fault = proof.faults[0]
+    assert (fault.kind, fault.rank) == (RAISED, 0)
+    assert fault.sentence == (
+        f"rank 0 after step 0: tl.send at {tmp_path / 'compass.py'}:{line}: a peer must be in a direction in which "
+        "this PE has a neighbour, not 'e'; name it by its number."
+    )

@@ -1,0 +1,373 @@
+"""The command line: options, streams, exit codes, and nothing heavy for --help."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import LimitError
+from kernbench_core.process.interrupt import Terminated
+
+REPO = Path(__file__).parents[3]
+HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.host.session")
+
+
+def call(toy: ModuleType, *args: str) -> int:
+    return main(args, toy.plugins)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`kernbench --help` loads no library of the simulation, and takes under 0.3 s where nothing else runs.
+
+    That is 300 modules, Python's own among them, and 100 thousand calls.
+    """
+    program = (
+        "import sys\ncalls = 0\n"
+        "def profile(frame, event, arg):\n    global calls\n    calls += event == 'call'\n"
+        "sys.setprofile(profile)\n"
+        "from kernbench_core.cli import main; code = main(['--help'])\n"
+        "sys.setprofile(None)\n"
+        f"print(code, [name for name in {HEAVY!r} if name in sys.modules], len(sys.modules), calls)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    for _ in range(2):  # the first one may have to compile
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+    *_, modules, calls = done.stdout.split()
+    assert done.stdout.splitlines()[-1] == f"0 [] {modules} {calls}"
+    assert "Usage: kernbench [OPTIONS] COMMAND [ARGS]..." in done.stdout
+    assert int(modules) < 340
+    assert int(calls) < 140_000
+
+
+def test_run_prints_a_report_on_stdout_only(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results go to stdout; without a terminal there is no progress on stderr."""
+    assert call(toy, "run", "toy", "--topology", "one", "--verify-data") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("the kernel says hello\ntoy on one   n=3")
+    assert "\ndata verified: 1 tensor, largest error 0.00012\n" in out
+    assert err == ""
+
+
+def test_json_is_one_object_whatever_kernels_print(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json a kernel's print goes to stderr."""
+    assert call(toy, "run", "toy", "--topology", "one", "--json", "-p", "n=2") == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert (found["schema"], found["bench"], found["params"]["n"]) == ("kernbench.run/1", "toy", 2)
+    assert err == "the kernel says hello\n"
+
+
+def test_quiet_prints_one_line(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """-q leaves the kernel's own prints and one line."""
+    assert call(toy, "run", "toy", "--topology", "one", "-q") == 0
+    assert capsys.readouterr().out == (
+        "the kernel says hello\ntoy on one: 412.3 us, data not verified (--verify-data does)\n"
+    )
+
+
+def test_options_reach_the_engine(toy: ModuleType, tmp_path: Path) -> None:
+    """Every option of `run` has its effect."""
+    overlay = tmp_path / "more.yaml"
+    overlay.write_text("cube: {pes: 2}\n")
+    code = call(
+        toy, "run", "toy", "--topology", "one", "--components", str(overlay), "--set", "system.sips=3",
+        "--device", "sip:1", "--no-data", "--seed", "9", "--max-events", "5", "--max-sim-time", "2 us",
+        "--timeout", "1.5 s", "--trace", str(tmp_path / "t.txt"), "--out", str(tmp_path / "o"), "-v",
+    )  # fmt: skip
+    engine = toy.engines[-1]
+    limits = engine.options["limits"]
+    assert code == 0
+    assert engine.graph.data == {"system": {"sips": 3}, "cube": {"pes": 2}}
+    assert (engine.options["device"], engine.options["data"], engine.options["seed"]) == ("sip:1", False, 9)
+    assert (limits.max_events, limits.max_sim_ns, limits.timeout_s) == (5, 2000.0, 1.5)
+    assert (tmp_path / "t.txt").exists() and (tmp_path / "o" / "manifest.json").exists()
+
+
+def test_problems_of_a_configuration_begin_with_their_place(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each problem is a line that an editor can jump to."""
+    file = tmp_path / "m.yaml"
+    file.write_text("a: 1\na: 2\nbase: [1]\n")
+    assert call(toy, "topology", "validate", str(file)) == 3
+    assert capsys.readouterr().err == (
+        f"{file}:3:1: base must be a preset or a file name, not [1].\n"
+        f"{file}:2:1: key 'a' must appear once, but it is also at {file}:1:1.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fail", "code"),
+    [
+        ("UsageError", 2), ("ConfigError", 3), ("DeadlockError", 4), ("LimitError", 5), ("KernelError", 6),
+        ("ComponentError", 6), ("PluginError", 6), ("SanityError", 7),
+    ],
+)  # fmt: skip
+def test_errors_are_sentences_with_their_exit_codes(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], fail: str, code: int
+) -> None:
+    """Each error of the family is one sentence on stderr, nothing on stdout, and its own code."""
+    assert call(toy, "run", "toy", "--topology", "one", "-p", f"fail={fail}") == code
+    assert capsys.readouterr() == ("", "it failed.\n" if fail == "ConfigError" else "error: it failed.\n")
+
+
+def test_wrong_data_is_exit_one(toy: ModuleType, samples: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report is printed, and the code says that it is wrong."""
+    toy.verdict = samples.WRONG
+    assert call(toy, "run", "toy", "--topology", "one", "--verify-data") == 1
+    assert "DATA IS WRONG: 1 of 2 tensors, largest error 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("where", "doing"),
+    [
+        ("topology.compilation.compile_topology", "building the machine"),
+        ("runs.text_report.print_summary", "printing the result"),
+        ("runs.bench_run.manifest_of", "summing up the run"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("stop", "code", "word"), [(KeyboardInterrupt, 130, "interrupted"), (Terminated, 143, "terminated")]
+)
+def test_what_was_interrupted_is_said(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, doing: str,
+    stop: type[BaseException], code: int, word: str,
+) -> None:  # fmt: skip
+    """One sentence where there is nothing to show: before anything ran, and when all did."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise stop
+
+    monkeypatch.setattr(f"kernbench_core.{where}", interrupt)
+    assert call(toy, "run", "toy", "--topology", "one", "-q") == code
+    assert capsys.readouterr().err.strip() == f"error: {word} while {doing}."
+
+
+def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C gives a partial summary and 130, in JSON too."""
+    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt") == 130
+    assert "interrupted: everything here covers only what ran" in capsys.readouterr().out
+    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt", "--json") == 130
+    assert json.loads(capsys.readouterr().out)["interrupted"] is True
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["run"], "Missing argument 'BENCH'. See 'kernbench run --help'."),
+        (["rum", "toy"], "kernbench must be followed by a command, not 'rum'. Did you mean 'run'?"),
+        (
+            ["run", "toy", "--toplogy", "1"],
+            "No such option '--toplogy'. Did you mean '--topology'? See 'kernbench run --help'.",
+        ),
+        (["run", "toy", "-p", "n"], "option -p must be followed by NAME=VALUE, not 'n'."),
+        (["run", "toy", "-q", "-v"], "options -q and -v exclude each other; give one of them."),
+        (
+            ["run", "toy", "--timeout", "60"],
+            "option --timeout must be a positive time with its unit, as '60 s', not '60'.",
+        ),
+        (["components", "x.y"], "component must be a registered name, not 'x.y'."),
+        (["rerun", "none.json"], "manifest 'none.json' must be a readable file: No such file or directory."),
+    ],
+)
+def test_usage_errors_are_sentences(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], args: list[str], sentence: str
+) -> None:
+    """Exit code 2, one sentence on stderr."""
+    assert call(toy, *args) == 2
+    assert capsys.readouterr() == ("", f"error: {sentence}\n")
+
+
+def test_a_fault_of_our_own_is_not_a_result(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anything else that raises shows its traceback and says not to trust the run."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", broken)
+    assert call(toy, "run", "toy", "--topology", "one") == 7
+    err = capsys.readouterr().err.splitlines()
+    assert err[0] == "Traceback (most recent call last):"
+    assert err[-2:] == [
+        "RuntimeError: oops",
+        "error: kernbench itself failed; please report the lines above. Do not use any result of this run.",
+    ]
+
+
+def test_rerun_says_same_or_what_differs(toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0 for the same op log, 1 for another, in words and in JSON."""
+    out = tmp_path / "o"
+    call(toy, "run", "toy", "--topology", "one", "--out", str(out), "-q")
+    capsys.readouterr()
+    path = out / "manifest.json"
+    same = json.loads(path.read_text())["op_log_sha256"]
+    assert call(toy, "rerun", str(path)) == 0
+    assert capsys.readouterr().out == f"the kernel says hello\nsame op log: {same} (4,096 ops)\n"
+    path.write_text(path.read_text().replace('"n": 3', '"n": 4'))
+    assert call(toy, "rerun", str(path), "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["same"]) == ("kernbench.rerun/1", False)
+    assert found["differences"][:1] == [f"op_log_sha256 was {same} and is {found['result']['op_log_sha256']}."]
+
+
+def test_a_rerun_with_wrong_data_is_exit_one(
+    toy: ModuleType, samples: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same op log with data that is wrong now: the verdict is printed, and the code says so."""
+    out = tmp_path / "o"
+    assert call(toy, "run", "toy", "--topology", "one", "--verify-data", "--out", str(out), "-q") == 0
+    toy.verdict = samples.WRONG
+    capsys.readouterr()
+    path = out / "manifest.json"
+    assert call(toy, "rerun", str(path)) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[1].startswith("same op log: ")
+    assert told[2] == "DATA IS WRONG: 1 of 2 tensors, largest error 3"
+    failures = "\n".join(samples.WRONG.failures).splitlines()
+    assert told[3:] == [f"  {line}" for line in failures] != []
+    assert call(toy, "rerun", str(path), "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["same"], found["result"]["verified"]) == (True, False)
+
+
+def test_an_interrupted_rerun_prints_what_there_is(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C gives the partial summary of a run and 130, in JSON too, where `same` is not known."""
+    out = tmp_path / "o"
+    call(toy, "run", "toy", "--topology", "one", "--out", str(out), "-q")
+    path = out / "manifest.json"
+    path.write_text(path.read_text().replace('"fail": ""', '"fail": "interrupt"'))
+    capsys.readouterr()
+    assert call(toy, "rerun", str(path)) == 130
+    out_text, err = capsys.readouterr()
+    assert "interrupted: everything here covers only what ran" in out_text
+    assert err == ""
+    assert call(toy, "rerun", str(path), "--json") == 130
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["same"], found["result"]["interrupted"]) == ("kernbench.rerun/1", None, True)
+
+
+def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence and one line a parameter; a bench that cannot be imported is a warning."""
+    assert call(toy, "list") == 0
+    out, err = capsys.readouterr()
+    assert out == "toy  Do nothing, n times.\n    n: int = 3\n    fail: str = \n    a: .npy file\n"
+    assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from")
+    assert call(toy, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["benches"][0]["params"][0] == {
+        "name": "n", "type": "int", "required": False, "default": 3,
+    }  # fmt: skip
+
+
+def test_a_plugins_command_is_a_sub_command(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is listed by its sentence without being imported, and called like ours."""
+    assert call(toy, "--help") == 0
+    assert "hello       Say hello." in capsys.readouterr().out
+    assert "toy_parts" not in sys.modules
+    assert call(toy, "hello", "you") == 0
+    assert capsys.readouterr().out == "hello you\n"
+
+
+def test_a_plugins_command_returns_an_exit_code(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any that a process can end with; the system would make another one of 300, such as one of ours."""
+    assert [call(toy, "hello", "--", code) for code in ("0", "255")] == [0, 255]
+    assert capsys.readouterr().err == ""
+    for code in ("300", "-1"):
+        assert call(toy, "hello", "--", code) == 6
+        assert capsys.readouterr().err == (
+            f"error: command 'hello' of toy_plugin (source tree) must return an exit code from 0 to 255, or None, not "
+            f"{code}; repair or reinstall toy_plugin (source tree).\n"
+        )
+
+
+@pytest.mark.parametrize("option", [("--max-sim-time", "5 ms"), ("--timeout", "60 s")])
+@pytest.mark.parametrize("text", ["1e-400s", "0 s", "-1 s", "soon"])
+def test_a_limit_that_is_no_time_names_the_option(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str], option: tuple[str, str], text: str
+) -> None:
+    """Also one that is positive, and too small for a number."""
+    assert call(toy, "run", "toy", "--topology", "one", option[0], text) == 2
+    assert capsys.readouterr().err == (
+        f"error: option {option[0]} must be a positive time with its unit, as {option[1]!r}, not {text!r}.\n"
+    )
+
+
+def test_what_a_plugin_prints_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It goes to stderr, so that --json stays one object."""
+
+    class Chatty:
+        name, version = "chatty", "1.0"
+
+    (tmp_path / "chatty_plugin.py").write_text("print('hello')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = importlib.metadata.EntryPoint("chatty", "chatty_plugin", "kernbench")._for(Chatty())  # type: ignore[attr-defined]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+    assert main(("list", "--json")) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["benches"], err) == ([], "hello\n")
+
+
+@pytest.mark.parametrize("columns", ["0", "abc", "-5", ""])
+def test_a_width_that_is_none_is_not_used(
+    toy: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+) -> None:
+    """COLUMNS may hold anything; then output is as wide as without it."""
+    call(toy, "components")
+    usual = capsys.readouterr().out
+    assert usual
+    monkeypatch.setenv("COLUMNS", columns)
+    assert (call(toy, "components"), capsys.readouterr().out) == (0, usual)
+
+
+def test_version(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """--version names program and version."""
+    assert call(toy, "--version") == 0
+    assert capsys.readouterr().out == "kernbench 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("endless", "command", "doing"),
+    [
+        ("cli.shell.load_plugins", ("list",), "loading the plug-ins"),
+        (
+            "topology.compilation.compile_topology",
+            ("rerun", "o/manifest.json", "--timeout", "20 ms"),
+            "building the machine",
+        ),
+    ],
+)
+def test_a_limit_covers_what_never_ends(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    endless: str, command: tuple[str, ...], doing: str,
+) -> None:  # fmt: skip
+    """Plug-ins and a run made again, as it does a run; the manifest keeps its own limit."""
+    monkeypatch.chdir(tmp_path)
+    call(toy, "run", "toy", "--topology", "one", "--out", "o", "-q")
+    capsys.readouterr()
+    monkeypatch.setattr(f"kernbench_core.{endless}", lambda *_, **__: time.sleep(1000))
+    if command == ("list",):
+        with pytest.raises(LimitError) as caught:
+            Shell(timeout_s=0.02).plugins  # noqa: B018 - the first look loads them
+        told = f"error: {caught.value}"
+    else:
+        assert call(toy, *command) == 5
+        told = capsys.readouterr().err
+    assert told.startswith(f"error: the run reached its limit of 0.02 s of wall time while {doing}, in {__file__}:")
+    assert told.rstrip().endswith("; raise --timeout if it is only long.")

@@ -1,0 +1,512 @@
+"""One rule of types, compiled Triton's: written out here, from its front end, and held against every pair and op."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_dtypes import finfo
+
+from kernbench_core.compute.functions import evaluate
+from kernbench_core.compute.math_recomputation import Anew, math_anew, rounded
+from kernbench_core.compute.promotion import meet, meet_all, table
+from kernbench_core.compute.result_types import result_type
+from kernbench_core.errors import ShapeError
+from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.values.dtypes import NAMES, dtype_name, numpy_dtype
+from tests.core.kernel_rig import Rig
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "language.md"
+SHORT = {
+    "b": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "e4": "f8e4m3", "e5": "f8e5m2", "h": "f16", "bf": "bf16", "f": "f32", "-": None,
+}  # fmt: skip
+WRITTEN = """
+      b    i8   i16  i32  i64  u8   u16  u32  e4   e5   h    bf   f    |bool int  float
+b     b    i8   i16  i32  i64  u8   u16  u32  -    -    h    f    f    |b    i32  f
+i8    i8   i8   i16  i32  i64  u8   u16  u32  -    -    h    f    f    |i8   i8   f
+i16   i16  i16  i16  i32  i64  i16  u16  u32  -    -    h    f    f    |i16  i16  f
+i32   i32  i32  i32  i32  i64  i32  i32  u32  -    -    h    f    f    |i32  i32  f
+i64   i64  i64  i64  i64  i64  i64  i64  i64  -    -    h    f    f    |i64  i64  f
+u8    u8   u8   i16  i32  i64  u8   u16  u32  -    -    h    f    f    |u8   u8   f
+u16   u16  u16  u16  i32  i64  u16  u16  u32  -    -    h    f    f    |u16  u16  f
+u32   u32  u32  u32  u32  i64  u32  u32  u32  -    -    h    f    f    |u32  u32  f
+e4    -    -    -    -    -    -    -    -    e4   h    h    f    f    |e4   e4   e4
+e5    -    -    -    -    -    -    -    -    h    e5   h    f    f    |e5   e5   e5
+h     h    h    h    h    h    h    h    h    h    h    h    h    f    |h    h    h
+bf    f    f    f    f    f    f    f    f    f    f    h    bf   f    |bf   bf   bf
+f     f    f    f    f    f    f    f    f    f    f    f    f    f    |f    f    f
+"""
+"""What two operands meet in, as the compiler's front end decides it; the last three columns are Python numbers."""
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("bool", "uint8", "uint16", "uint32")
+
+
+def _read() -> dict[tuple[Any, Any], str | None]:
+    head, *rows = (line.replace("|", " ").split() for line in WRITTEN.strip("\n").splitlines())
+    numbers = {"bool": bool, "int": int, "float": float}
+    columns = [numbers.get(name) or SHORT[name] for name in head]
+    return {(SHORT[row[0]], column): SHORT[cell] for row in rows for column, cell in zip(columns, row[1:], strict=True)}
+
+
+RULE = _read()
+PAIRS = list(itertools.product(NAMES, NAMES))
+
+
+def common(left: str, right: Any, dividing: bool) -> str | None:
+    """Give what two operands meet in by the table above; in a division f16 and bf16 are f32, and signs must agree."""
+    found = RULE[left, right]
+    if not dividing:
+        return found
+    other = {bool: "bool", int: "int32"}.get(right, right)
+    apart = (left in SIGNED and other in UNSIGNED) or (left in UNSIGNED and other in SIGNED)
+    if apart and (isinstance(right, str) or (left == "bool" and right is int)):
+        return None
+    return "f32" if {left, right} & {"f16", "bf16"} else found
+
+
+def test_the_table_is_whole() -> None:
+    """Every dtype with every dtype and number, and the order of two dtypes does not matter."""
+    assert set(RULE) == set(itertools.product(NAMES, (*NAMES, bool, int, float)))
+    assert all(RULE[a, b] == RULE[b, a] for a, b in PAIRS)
+
+
+@pytest.mark.parametrize("dividing", [False, True])
+def test_operands_meet_as_in_triton(dividing: bool) -> None:
+    """Every pair of dtypes, and of a dtype and a number, both ways round."""
+    for left, right in RULE:
+        for a, b in ((left, right), (right, left)):
+            want = common(left, right, dividing)
+            if want is None:
+                with pytest.raises(ShapeError):
+                    meet(a, b, dividing)
+            else:
+                assert meet(a, b, dividing) == want, (a, b)
+
+
+def test_what_cannot_meet_is_a_sentence() -> None:
+    """An 8-bit float with an integer, integers of two signs in a division, and nothing at all."""
+    with pytest.raises(ShapeError) as caught:
+        meet("int8", "f8e5m2")
+    assert str(caught.value) == (
+        "An 8-bit float must not meet an integer, as int8 and f8e5m2 do; cast one of them first."
+    )
+    with pytest.raises(ShapeError) as caught:
+        meet("bool", int, dividing=True)
+    assert str(caught.value) == (
+        "Signed and unsigned integers must not be divided by each other, as bool and int32 are; cast one of them first."
+    )
+    with pytest.raises(ShapeError) as caught:
+        meet_all([])
+    assert str(caught.value) == "An operation must have at least one operand, not none; pass one."
+
+
+def test_numbers_alone_and_several_operands() -> None:
+    """Numbers alone are bool, int32 and f32; tensors meet before numbers."""
+    assert [meet_all([kind]) for kind in (bool, int, float)] == ["bool", "int32", "f32"]
+    assert meet_all([int, float]) == "f32"
+    assert meet_all([float, 1.0.__class__, "f16"]) == "f16"
+    assert meet_all(["f16", "bf16", "f32"]) == "f32"
+
+
+# Values -------------------------------------------------------------------------------------------------
+
+
+def c_quotient(a: int, b: int) -> int:
+    """Divide as C does, and give 0 for a division by zero."""
+    return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+OF_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": c_quotient,
+    "mod": lambda a, b: a - c_quotient(a, b) * b, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+    "maximum": max, "minimum": min,
+}  # fmt: skip
+OF_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "mod": np.fmod, "maximum": np.fmax,
+    "minimum": np.fmin,
+}  # fmt: skip
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
+EVERY = sorted({*OF_INTEGERS, *OF_FLOATS, *COMPARED})
+DIVIDING = ("div", "floordiv", "mod")
+
+
+def sample(name: str) -> np.ndarray[Any, Any]:
+    """Give numbers of a dtype: its ends, ones that no narrow float holds, both signs, zero."""
+    dtype = numpy_dtype(name)
+    if dtype.kind == "b":
+        return np.array([0, 1, 1, 0, 1, 0, 0, 1], bool)
+    if dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        return np.array([ends.min, ends.max, 0, 1, ends.max // 3, 7, ends.min // 5, 2049 & ends.max], dtype)
+    return np.array([0.1, -1.5, 0.0, 3.0, 448.0, -7.0, 0.3125, -0.0], np.float32).astype(dtype)
+
+
+def integer(value: int, name: str) -> int:
+    """Wrap an integer to a dtype; bool is one bit."""
+    if name == "bool":
+        return value & 1
+    bits = numpy_dtype(name).itemsize * 8
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if name in SIGNED and value >> (bits - 1) else value
+
+
+def expected(op: str, a: Any, b: Any, met: str) -> tuple[list[float], str]:
+    """Compute by the rule, one element after the other: operands to the dtype that they meet in, then the op."""
+    if numpy_dtype(met).kind in "iub":
+        pairs = [(integer(int(x), met), integer(int(y), met)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+        if op in COMPARED:
+            return [COMPARED[op](x, y) for x, y in pairs], "bool"
+        if op == "div":
+            return (_f32([x for x, _ in pairs]) / _f32([y for _, y in pairs])).tolist(), "f32"
+        return [integer(OF_INTEGERS[op](x, y), met) for x, y in pairs], met
+    x, y = (_f32(values.astype(numpy_dtype(met))) for values in (a, b))
+    if op in COMPARED:
+        return COMPARED[op](x, y).tolist(), "bool"
+    found = OF_FLOATS[op](x, y)
+    if met.startswith("f8"):
+        limit = {"f8e4m3": 448.0, "f8e5m2": 57344.0}[met]
+        found = np.clip(found, -limit, limit)
+    return _f32(found.astype(numpy_dtype(met))).tolist(), met
+
+
+def _f32(values: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(values).astype(np.float32)
+
+
+@pytest.mark.parametrize("op", EVERY)
+def test_every_pair_computes_by_the_rule(op: str) -> None:
+    """Each of 169 pairs of dtypes gives the dtype and, bit for bit, the numbers of the rule; or is an error."""
+    with np.errstate(all="ignore"):
+        for left, right in PAIRS:
+            a, b = sample(left), sample(right)[::-1].copy()
+            met = common(left, right, op in DIVIDING)
+            floats = met is not None and numpy_dtype(met).kind not in "iub"
+            if met is None or (floats and op in ("floordiv", "and", "or", "xor")):
+                with pytest.raises(ShapeError):
+                    result_type(op, [left, right])
+                continue
+            want, dtype = expected(op, a, b, met)
+            got = evaluate(op, {}, [a, b])
+            assert (dtype_name(got.dtype), result_type(op, [left, right])) == (dtype, dtype), (left, right)
+            np.testing.assert_array_equal(_or_float(got), want, err_msg=f"{left} {op} {right}")
+
+
+def _or_float(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array if array.dtype.kind in "iub" else array.astype(np.float32)
+
+
+@pytest.mark.parametrize(("left", "right"), [p for p in PAIRS if {*p} <= {*SIGNED, *UNSIGNED}])
+def test_shifts_keep_the_sign_of_the_left_operand(left: str, right: str) -> None:
+    """A signed left operand is shifted with its sign, also where it meets an unsigned one; all else with zeros."""
+    a = sample(left)
+    b = np.array([0, 1, 1, 0, 1, 0, 1, 1], numpy_dtype(right))
+    met = common(left, right, False)
+    assert met is not None
+    bits = 1 if met == "bool" else 8 * numpy_dtype(met).itemsize
+    for op in ("shl", "shr"):
+        if bits == 1 and op == "shl":
+            b = np.zeros(8, bool)  # as wide a shift as the dtype means nothing
+        want = []
+        for x, n in zip(a.tolist(), b.tolist(), strict=True):
+            held = integer(int(x), met)
+            if op == "shr" and left in SIGNED and met in UNSIGNED and held >> (bits - 1):
+                held -= 1 << bits
+            want.append(integer(held << int(n) if op == "shl" else held >> int(n), met))
+        got = evaluate(op, {}, [a, b])
+        assert dtype_name(got.dtype) == met
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("op", ["where", "cat", "join"])
+def test_choices_and_moves_meet_too(op: str) -> None:
+    """`where`, `cat` and `join` give the dtype that their operands meet in, and the operands rounded to it."""
+    cond = np.array([1, 0, 256, 0, 1, 1, 0, 0], np.int32)
+    for left, right in PAIRS:
+        a, b = sample(left), sample(right)[::-1].copy()
+        inputs = [cond, a, b] if op == "where" else [a, b]
+        met = common(left, right, False)
+        if met is None:
+            with pytest.raises(ShapeError):
+                result_type(op, [dtype_name(x.dtype) for x in inputs])
+            continue
+        with np.errstate(all="ignore"):
+            x, y = (np.asarray([integer(int(v), met) for v in values], numpy_dtype(met)) if met in (*SIGNED, *UNSIGNED)
+                    else values.astype(numpy_dtype(met)) for values in (a, b))  # fmt: skip
+        want = {"where": np.where(cond != 0, x, y), "cat": np.concatenate((x, y)), "join": np.stack((x, y), -1)}[op]
+        got = evaluate(op, {}, inputs)
+        assert dtype_name(got.dtype) == met
+        np.testing.assert_array_equal(_or_float(got), _or_float(want), err_msg=f"{left} {right}")
+
+
+@pytest.mark.parametrize("op", [*EVERY, "shr", "where", "cat"])
+def test_the_second_way_to_compute_obeys_the_rule_too(op: str) -> None:
+    """What --verify-ops compares with meets in the same dtypes: integers are equal, floats within its slack."""
+    for left, right in PAIRS:
+        a, b = sample(left), sample(right)[::-1].copy()
+        if op == "shr":
+            b = np.array([0, 1, 1, 0, 1, 0, 1, 1], b.dtype)
+        inputs = [np.array([1, 0, 1, 0, 1, 1, 0, 0], bool), a, b] if op == "where" else [a, b]
+        try:
+            dtype = result_type(op, [dtype_name(x.dtype) for x in inputs])
+        except ShapeError:
+            continue
+        params = {"dtype": dtype, "axis": 0}
+        with np.errstate(all="ignore"):
+            got = evaluate(op, params, inputs)
+            anew = math_anew(op, params, [Anew(x) for x in inputs])
+            want = rounded(np.asarray(anew.value), dtype)
+        if got.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, want, err_msg=f"{left} {op} {right}")
+        else:
+            step = 2.0 ** -(finfo(numpy_dtype(dtype)).nmant)
+            np.testing.assert_allclose(_f32(got), _f32(want), rtol=step, atol=0, err_msg=f"{left} {op} {right}")
+
+
+# In a kernel ----------------------------------------------------------------------------------------------
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor, **COMPARED,
+}  # fmt: skip
+
+
+def test_tiles_have_the_dtypes_of_the_rule() -> None:
+    """Every operator on every pair of loaded tiles, and on a tile and a number, announces the dtype of the rule."""
+    rig = Rig()
+    seen: dict[tuple[str, Any, str], str | None] = {}
+
+    def kernel(x: Any, tl: Any) -> None:
+        tiles = [tl.load(x, shape=(8,), dtype=name) for name in NAMES]
+        for a, (b, kind), op in itertools.product(
+            tiles, [*((tile, tile.dtype) for tile in tiles), (True, bool), (1, int), (1.0, float)], OPERATORS
+        ):
+            try:
+                seen[a.dtype, kind, op] = OPERATORS[op](a, b).dtype
+            except ShapeError:
+                seen[a.dtype, kind, op] = None
+
+    rig.run(kernel, rig.tensor(np.ones(8, np.int64)))
+    assert len(seen) == len(NAMES) * (len(NAMES) + 3) * len(OPERATORS)
+    for (left, right, op), got in seen.items():
+        met = common(left, right, op in DIVIDING)
+        if met is None or (met not in (*SIGNED, *UNSIGNED) and op in ("floordiv", "and", "or", "xor")):
+            want = None
+        else:
+            want = "bool" if op in COMPARED else "f32" if op == "div" and met in (*SIGNED, *UNSIGNED) else met
+        assert got == want, (left, right, op)
+
+
+def test_a_number_is_rounded_to_what_it_meets_in() -> None:
+    """In a product with f16 a number is f16; in a quotient, which is f32, it is f32."""
+    rig = Rig()
+    given = np.array([1, 3, 7, 11], np.float16)
+    outs = [rig.empty((4,), "f16"), rig.empty((4,), "f32")]
+
+    def kernel(x: Any, y: Any, z: Any, tl: Any) -> None:
+        tile = tl.load(x + tl.arange(0, 4))
+        tl.store(y + tl.arange(0, 4), tile * 0.1)
+        tl.store(z + tl.arange(0, 4), tile / 0.1)
+
+    rig.run(kernel, rig.tensor(given), *outs)
+    product, quotient = (rig.numpy(out) for out in outs)
+    np.testing.assert_array_equal(product, (given.astype(np.float32) * np.float32(np.float16(0.1))).astype(np.float16))
+    np.testing.assert_array_equal(quotient, given.astype(np.float32) / np.float32(0.1))
+
+
+MASKS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "+": lambda p, q, tl: p + q,
+    "-": lambda p, q, tl: p - q,
+    "*": lambda p, q, tl: p * q,
+    "&": lambda p, q, tl: p & q,
+    "|": lambda p, q, tl: p | q,
+    "^": lambda p, q, tl: p ^ q,
+    "//": lambda p, q, tl: p // q,
+    "~": lambda p, q, tl: ~p,
+    "neg": lambda p, q, tl: -p,
+    "abs": lambda p, q, tl: abs(p),
+    "<": lambda p, q, tl: p < q,
+    ">=": lambda p, q, tl: p >= q,
+    "==": lambda p, q, tl: p == q,
+    "+ True": lambda p, q, tl: p + True,
+    "1 -": lambda p, q, tl: 1 - p,
+    "+ 2": lambda p, q, tl: p + 2,
+    "* 0.5": lambda p, q, tl: p * 0.5,
+    "/": lambda p, q, tl: p / q,
+    "where": lambda p, q, tl: tl.where(p, q, p),
+    "maximum": lambda p, q, tl: tl.maximum(p, q),
+    "cumsum": lambda p, q, tl: tl.cumsum(p, 0),
+    "cumprod": lambda p, q, tl: tl.cumprod(p, 0),
+    "cat": lambda p, q, tl: tl.cat(p, q),
+}
+P, Q = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_index_masks_equal_loaded_ones(name: str) -> None:
+    """A mask that the kernel computed itself and one that it loaded have one dtype and one result."""
+    rig = Rig()
+    found: list[Any] = []
+    probe = {"f32": np.float32, "int32": np.int32, "bool": bool, "uint32": np.uint32}
+
+    def kernel(p: Any, q: Any, y: Any, z: Any, tl: Any) -> None:
+        i = tl.arange(0, 4)
+        mine = MASKS[name]((i & 2) != 0, (i & 1) != 0, tl)
+        theirs = MASKS[name](tl.load(p + i), tl.load(q + i), tl)
+        found.extend((mine, theirs.dtype))
+        places = tl.arange(0, theirs.shape[0])
+        tl.store(y + places, mine.to(tl.float32))
+        tl.store(z + places, theirs.to(tl.float32))
+
+    outs = [rig.tensor(np.zeros(8, np.float32)) for _ in range(2)]
+    rig.run(kernel, rig.tensor(P), rig.tensor(Q), *outs)
+    assert isinstance(found[0], IndexTensor)
+    assert found[0].dtype == found[1]
+    assert found[0].numpy().dtype == (np.int64 if found[1] == "int32" else probe[found[1]])
+    mine, theirs = (rig.numpy(out)[: found[0].shape[0]] for out in outs)
+    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_one_bit_wraps() -> None:
+    """1 + 1 and 0 - 1 are those of one bit; a sum counts, in uint32."""
+    p, q = P.astype(int), Q.astype(int)
+    for op, want in (("add", (p + q) & 1), ("sub", (p - q) & 1), ("mul", p & q)):
+        got = evaluate(op, {}, [P, Q])
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, want)
+    total = evaluate("sum", {"axis": None}, [np.ones(300, bool)])
+    assert (total.dtype, int(total)) == (np.uint32, 300)
+    assert result_type("neg", ["bool"]) == "bool"
+    assert result_type("cumprod", ["int8"]) == "int8"
+
+
+INDEX: dict[str, tuple[Callable[[Any, Any], Any], str, Callable[[Any], Any]]] = {
+    "int": (lambda i, tl: i * 3 // 2, "int32", lambda i: i * 3 // 2),
+    "wide": (lambda i, tl: i * 2**31, "int64", lambda i: i * 2**31),
+    "told to be wide": (lambda i, tl: i.to(tl.int64) * 2, "int64", lambda i: i * 2),
+    "wide with int": (lambda i, tl: i.to(tl.int64) + i, "int64", lambda i: i * 2),
+    "wide // int": (lambda i, tl: i.to(tl.int64) // 2, "int64", lambda i: i // 2),
+    "narrow wraps": (lambda i, tl: i.to(tl.int8) * 100, "int8", lambda i: (i * 100).astype(np.int8)),
+    "narrow with int": (lambda i, tl: i.to(tl.int8) * i, "int32", lambda i: i * i),
+    "unsigned": (lambda i, tl: i.to(tl.uint32) - (i + 1), "uint32", lambda i: np.full_like(i, 2**32 - 1)),
+    "unsigned and byte": (lambda i, tl: i.to(tl.uint8) - i.to(tl.int8) - 1, "uint8", lambda i: np.full_like(i, 255)),
+    "f32": (lambda i, tl: i / 3 * 3, "f32", lambda i: i.astype(np.float32) / np.float32(3) * np.float32(3)),
+    "f16": (lambda i, tl: (i + 2048).to(tl.float16) + (i * 0 + 2049), "f16", lambda i: (i + 2048).astype(np.float16)
+            + np.float16(2049)),
+    "bf16 with int": (lambda i, tl: i.to(tl.bfloat16) + 257 * i, "f32", lambda i: (i * 258).astype(np.float32)),
+    "f16 with number": (lambda i, tl: i.to(tl.float16) * 0.1, "f16", lambda i: i.astype(np.float16) * np.float16(0.1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_index_tensors_obey_the_rule(name: str) -> None:
+    """What a kernel computes itself has the dtypes of the rule; int32 is computed in 64 bits."""
+    rig = Rig()
+    found: list[Any] = []
+
+    def kernel(tl: Any) -> None:
+        found.append(INDEX[name][0](tl.arange(0, 5), tl))
+
+    rig.run(kernel)
+    _, dtype, want = INDEX[name]
+    assert found[0].dtype == dtype
+    np.testing.assert_array_equal(found[0].numpy(), want(np.arange(5)))
+
+
+REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "bool / int": (
+        lambda i, tl: (i < 2) / 2,
+        "index arithmetic at LINE: Signed and unsigned integers must not be divided by each other, as bool and int32 "
+        "are; cast one of them first.",
+    ),
+    "f8 + int": (
+        lambda i, tl: i.to(tl.float8e5) + i,
+        "index arithmetic at LINE: An 8-bit float must not meet an integer, as f8e5m2 and int32 do; cast one of them "
+        "first.",
+    ),
+    "tl.maximum": (
+        lambda i, tl: tl.maximum(i.to(tl.float8e5), i),
+        "tl.maximum at LINE: An 8-bit float must not meet an integer, as f8e5m2 and int32 do; cast one of them first.",
+    ),
+    "float // int": (
+        lambda i, tl: (i / 2) // 2,
+        "index arithmetic at LINE: floordiv must have integer or bool operands, not f32; cast it first.",
+    ),
+    "too large": (
+        lambda i, tl: i.to(tl.int8) + 300,
+        "a number at LINE must be one that int8 holds, from -128 to 127, not 300; cast the tensor first.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_index_tensors_cannot_do_is_a_sentence(name: str) -> None:
+    """With the kernel's line."""
+    rig = Rig()
+    said: list[str] = []
+
+    def kernel(tl: Any) -> None:
+        with pytest.raises(ShapeError) as caught:
+            REFUSED[name][0](tl.arange(0, 4), tl)
+        said.append(str(caught.value))
+
+    rig.run(kernel)
+    assert [re.sub(r"at \S+:\d+", "at LINE", text) for text in said] == [REFUSED[name][1]]
+
+
+def test_a_fraction_is_no_offset_of_a_pointer() -> None:
+    """Index tensors of floats are refused as loaded ones are; bools count as 0 and 1."""
+    rig = Rig()
+    said: list[Any] = []
+
+    def kernel(x: Any, tl: Any) -> None:
+        said.append(tl.load(x + (tl.arange(0, 4) > 1)).numpy().tolist())
+        with pytest.raises(ShapeError) as caught:
+            x + tl.arange(0, 4) / 2
+        said.append(re.sub(r"at \S+:\d+", "at LINE", str(caught.value)))
+
+    rig.run(kernel, rig.tensor(np.arange(4, dtype=np.float32)))
+    assert said == [[0, 0, 1, 1], "pointer arithmetic at LINE must use integers, not f32; cast first."]
+
+
+def test_composites_obey_the_rule() -> None:
+    """An integer that meets f16 in a composite is rounded to it first; an 8-bit float and an integer are refused."""
+    rig = Rig()
+    a, b = np.full((2, 2), 0.5, np.float16), np.array([[2049, 3], [4097, 1]], np.int32)
+    said: list[str] = []
+
+    def kernel(x: Any, y: Any, e: Any, out: Any, tl: Any) -> None:
+        tl.composite("math", tl.ref(x, (2, 2)), tl.ref(y, (2, 2)), out, math_op="add", wait=True)
+        with pytest.raises(ShapeError) as caught:
+            tl.composite("math", tl.ref(e, (2, 2)), tl.ref(y, (2, 2)), out, math_op="mul")
+        said.append(re.sub(r"at \S+:\d+", "at LINE", str(caught.value)))
+
+    out = rig.empty((2, 2), "f32")
+    rig.run(kernel, rig.tensor(a), rig.tensor(b), rig.tensor(a.astype(numpy_dtype("f8e4m3"))), out)
+    np.testing.assert_array_equal(rig.numpy(out), b.astype(np.float16).astype(np.float32) + np.float32(0.5))
+    assert said == [
+        "tl.composite at LINE: An 8-bit float must not meet an integer, as f8e4m3 and int32 do; cast one of them first."
+    ]
+
+
+def test_the_documentation_holds_the_generated_table() -> None:
+    """docs/language.md says what the code says, pair for pair."""
+    text = DOCS.read_text(encoding="utf-8")
+    between = re.search(r"<!-- dtypes begin -->\n(.*)<!-- dtypes end -->", text, re.DOTALL)
+    assert between is not None
+    assert between[1] == table()
+    cells = [line.strip("|").split(" | ") for line in table().splitlines()[2:]]
+    names = [None if cell.strip() == "-" else cell.strip() for row in cells for cell in row[1:]]
+    assert names == [RULE[left, right] for left in NAMES for right in (*NAMES, bool, int, float)]
+    assert math.prod((len(cells), len(cells[0]) - 1)) == len(RULE)

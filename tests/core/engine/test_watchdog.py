@@ -1,0 +1,356 @@
+"""Limits on an environment of its own, without an engine."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from kernbench_core.engine.watchdog import Limits, Progress, Watchdog
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import LimitError
+from kernbench_core.process.interrupt import Terminated, Termination, WallTime, WallTimeExceeded
+from kernbench_core.units import EXACT_NS, GRID_NS
+
+
+class Clock:
+    """A wall clock that stands still but where events make it go on: no load of this machine shows."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give the watchdog a clock of ours."""
+    clock = Clock()
+    monkeypatch.setattr("kernbench_core.engine.watchdog.time", clock)
+    return clock
+
+
+def ticking(number: int, clock: Clock | None = None, busy_s: float = 0.0) -> Environment:
+    """Return an environment with a process that waits `number` times 1 ns, each of which takes `busy_s` on a clock."""
+    env = Environment()
+
+    def tick(env: Environment) -> ProcessGenerator:
+        for _ in range(number):
+            yield env.timeout(1.0)
+            if clock is not None:
+                clock.now += busy_s
+
+    env.process(tick(env))
+    return env
+
+
+def test_runs_to_the_end_without_limits() -> None:
+    """Without limits every event is processed, and the wall time is kept."""
+    env = ticking(1000)
+    watchdog = Watchdog(env, Limits(), None)
+    watchdog.run(lambda: False)
+    assert (env.now, env.events) == (1000.0, 1002)
+    assert watchdog.wall_s > 0.0
+
+
+def test_stops_when_finished() -> None:
+    """`finished` is asked between slices of events."""
+    env = ticking(10_000)
+    Watchdog(env, Limits(), None).run(lambda: env.now > 100.0)
+    assert 100.0 < env.now < 10_000.0
+
+
+@pytest.mark.parametrize("most", [1, 63, 64, 65, 501])
+def test_events_are_counted_exactly(most: int) -> None:
+    """The limit on events is exact for any number, also when the run ends just there."""
+    env = ticking(500)
+    with pytest.raises(LimitError):
+        Watchdog(env, Limits(max_events=most), None).run(lambda: False)
+    assert env.events == most
+    env = ticking(500)
+    Watchdog(env, Limits(max_events=502), None).run(lambda: False)
+    assert env.events == 502
+
+
+def test_simulated_time_up_to_the_limit_is_allowed() -> None:
+    """An event at the limit is processed, a later one is not, and the limit costs no event."""
+    env = ticking(500)
+    Watchdog(env, Limits(max_sim_ns=500.0), None).run(lambda: False)
+    assert (env.now, env.events) == (500.0, 502)
+    env = ticking(500)
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(max_sim_ns=499.5), None).run(lambda: False)
+    assert env.now == 499.0
+    assert str(caught.value) == (
+        "the run reached its limit of 499.5 ns of simulated time after 500 events; "
+        "raise --max-sim-time if it is only long."
+    )
+
+
+@pytest.mark.parametrize("limit", [None, 1e30])
+def test_simulated_time_ends_where_it_is_no_longer_exact(limit: float | None) -> None:
+    """At 2^37 ns every time on the grid, and one step less, is a float64 of its own; a step later one would be lost."""
+    assert EXACT_NS - GRID_NS < EXACT_NS == EXACT_NS + GRID_NS
+    env = Environment()
+    env.timeout(EXACT_NS)
+    Watchdog(env, Limits(max_sim_ns=limit), None).run(lambda: False)
+    assert env.now == EXACT_NS
+    env = Environment()
+    env.timeout(1.0)
+    env.timeout(EXACT_NS + 2 * GRID_NS)
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(max_sim_ns=limit), None).run(lambda: False)
+    assert env.now == 1.0
+    assert str(caught.value) == (
+        "the run reached 137.4 s of simulated time after 1 events, and later times are not exact on the grid of "
+        "2^-16 ns; simulate less at once."
+    )
+
+
+def test_time_limit_beyond_the_end_does_not_move_the_clock() -> None:
+    """A run that ends before its limit ends at its own time."""
+    env = ticking(5)
+    Watchdog(env, Limits(max_sim_ns=1e9), None).run(lambda: False)
+    assert env.now == 5.0
+
+
+@pytest.mark.parametrize("busy_s", [0.000_02, 0.000_2, 0.002, 0.007])
+def test_progress_comes_at_least_twice_a_second(clock: Clock, busy_s: float) -> None:
+    """Slow events are reported in time, fast ones not too often."""
+    seen: list[Progress] = []
+    Watchdog(ticking(round(8 / busy_s), clock, busy_s), Limits(), seen.append).run(lambda: False)
+    gaps = [b.wall_s - a.wall_s for a, b in pairwise(seen)]
+    assert max(gaps) < 0.5
+    assert len(seen) < 8 / 0.05
+    assert seen[-1].wall_s == pytest.approx(8, rel=0.01)
+
+
+@pytest.mark.parametrize("busy_s", [0.000_2, 0.002, 0.007])
+def test_the_limit_on_wall_time_is_met_half_a_second_after_it(clock: Clock, busy_s: float) -> None:
+    """A run whose events take no longer than that is stopped between two of them."""
+    watchdog = Watchdog(ticking(round(20 / busy_s), clock, busy_s), Limits(timeout_s=3.0), None)
+    with pytest.raises(
+        LimitError, match=r"^the run reached its limit of 3 s of wall time at simulated time \S+ [nu]s, "
+    ):
+        watchdog.run(lambda: False)
+    assert 3.0 < watchdog.wall_s < 3.5
+
+
+def test_wall_time_limit_leaves_nothing_behind() -> None:
+    """After a run that ended in time, its alarm is gone: the thread long before the limit, and the signal's handler."""
+    before = threading.enumerate()
+    Watchdog(ticking(10), Limits(timeout_s=600.0), None).run(lambda: False)
+    for thread in threading.enumerate():
+        if thread not in before:
+            thread.join(60.0)
+            assert not thread.is_alive()
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_interrupt_passes_every_except_exception() -> None:
+    """A program that swallows exceptions does not swallow the interrupt."""
+    env = Environment()
+
+    def stubborn(env: Environment) -> ProcessGenerator:
+        yield env.timeout(1.0)
+        while True:
+            try:
+                time.sleep(0.001)
+            except Exception:
+                continue
+
+    env.process(stubborn(env))
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+    assert f" in {__file__}:" in str(caught.value)
+    assert not issubclass(WallTimeExceeded, Exception)
+
+
+def sent_sigint(send: Callable[[], None]) -> Environment:
+    """Return an environment whose only process calls `send` after 100 ns, and goes on for ever."""
+    env = Environment()
+
+    def going_on(env: Environment) -> ProcessGenerator:
+        for number in itertools.count():
+            yield env.timeout(1.0)
+            if number == 100:
+                send()
+
+    env.process(going_on(env))
+    return env
+
+
+def test_ctrl_c_does_not_cut_a_finaliser_in_two() -> None:
+    """SIGINT inside a `__del__` lets it finish, and comes out of the loop between two events."""
+    steps: list[str] = []
+
+    class Dying:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+            steps.append("finished")
+
+    env = sent_sigint(lambda: Dying() and None)
+    with pytest.raises(KeyboardInterrupt):
+        Watchdog(env, Limits(timeout_s=20.0), None).run(lambda: False)
+    assert steps == ["finished"]
+    # the process is whole: it goes on where it was
+    before = env.now
+    env.advance(10)
+    assert env.now == before + 10.0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_that_is_swallowed_comes_out_between_events() -> None:
+    """A program that catches everything is stopped when it next returns to the simulator."""
+
+    def swallow() -> None:
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(signal.SIGINT)
+
+    env = sent_sigint(swallow)
+    with pytest.raises(KeyboardInterrupt):
+        Watchdog(env, Limits(timeout_s=20.0), None).run(lambda: False)
+    assert env.now < 100_000.0
+
+
+def test_other_handlers_of_the_signal_are_left_alone() -> None:
+    """A program that handles SIGINT itself keeps its handler."""
+    seen: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        env = sent_sigint(lambda: signal.raise_signal(signal.SIGINT))
+        Watchdog(env, Limits(), None).run(lambda: env.now > 300.0)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert seen == [signal.SIGINT]
+
+
+class Endless:
+    """Has a `__del__` that never ends."""
+
+    def __del__(self) -> None:
+        while True:
+            pass
+
+
+def spin_deaf(deafen: Callable[[], object]) -> None:
+    """Never return, once SIGALRM is not heard any more."""
+    deafen()
+    while True:
+        pass
+
+
+HARD = {
+    "a finaliser": lambda: Endless() and None,
+    "ignored": lambda: spin_deaf(lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN)),
+    "deadly": lambda: spin_deaf(lambda: signal.signal(signal.SIGALRM, signal.SIG_DFL)),
+    "blocked": lambda: spin_deaf(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})),
+}
+
+
+@pytest.mark.parametrize("how", HARD)
+@pytest.mark.sample(2)
+def test_a_program_that_defends_itself_is_interrupted_all_the_same(
+    how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An endless `__del__`, and SIGALRM ignored, given back or blocked: it ends, without a word of Python's own."""
+    env = Environment()
+
+    def stubborn(env: Environment) -> ProcessGenerator:
+        yield env.timeout(1.0)
+        HARD[how]()
+        yield env.timeout(1.0)
+
+    env.process(stubborn(env))
+    hook = sys.unraisablehook
+    try:
+        with pytest.raises(LimitError) as caught:
+            Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    assert f" in {__file__}:" in str(caught.value)
+    assert capsys.readouterr().err == ""
+    assert (signal.getsignal(signal.SIGALRM), sys.unraisablehook) == (signal.SIG_DFL, hook)
+    time.sleep(0)  # nothing is still to be raised
+
+
+def test_functions_can_be_profiled_after_a_limit_was_over() -> None:
+    """What interrupts is taken back whole: CPython 3.11 would never leave a profiled function if it were not."""
+    profiled = """if True:
+        import signal, sys, time
+        from kernbench_core.process.interrupt import Alarm, WallTimeExceeded
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        with Alarm(0.01):
+            try:
+                time.sleep(0.5)
+            except WallTimeExceeded:
+                print("swallowed")
+        sys.setprofile(lambda *_: None)
+        print(max([1], key=lambda number: number))
+    """
+    done = subprocess.run([sys.executable, "-c", profiled], capture_output=True, text=True, timeout=60.0)
+    assert (done.stdout, done.stderr, done.returncode) == ("swallowed\n1\n", "", 0)
+
+
+def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
+    """What was spent before counts; the sentence names the whole limit."""
+    wall = WallTime(20.0)
+    wall.spent_s = 19.95
+    with pytest.raises(LimitError, match=r"^the run reached its limit of 20 s of wall time at simulated time "):
+        Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=20.0), None, wall).run(lambda: False)
+    assert wall.left_s == 0.0
+
+
+def test_the_limit_on_recursion_is_given_back() -> None:
+    """A program may set one for itself, with which nothing of ours would work."""
+    env, before = Environment(), sys.getrecursionlimit()
+
+    def body() -> ProcessGenerator:
+        sys.setrecursionlimit(before + 50)
+        yield env.timeout(1.0)
+
+    env.process(body())
+    Watchdog(env, Limits(), None).run(lambda: False)
+    assert sys.getrecursionlimit() == before
+
+
+def test_the_limit_of_a_whole_ends_a_part_without_one() -> None:
+    """A simulation of a probe, say; the sentence is that of the whole."""
+    env = Environment()
+
+    def body() -> ProcessGenerator:
+        time.sleep(1000)
+        yield env.timeout(1.0)
+
+    env.process(body())
+    with pytest.raises(LimitError) as caught, WallTime(0.02).spent_on("probing"):
+        Watchdog(env, Limits(), None).run(lambda: False)
+    assert str(caught.value).startswith("the run reached its limit of 0.02 s of wall time while probing, in ")
+
+
+def test_sigterm_comes_out_between_events_as_it_is() -> None:
+    """Where it is handled as Ctrl-C is, also when the program swallows it; once, though it comes twice at a time."""
+    termination = Termination()
+
+    def swallow() -> None:
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, termination)
+    try:
+        with pytest.raises(Terminated):
+            Watchdog(sent_sigint(swallow), Limits(), None).run(lambda: False)
+        assert termination.came
+        assert signal.getsignal(signal.SIGTERM) is termination
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,188 @@
+"""A bench's signature is its parameter schema, for texts and for values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.host.bench import describe_bench, open_bench, parse_assignments
+from kernbench_core.registry import BenchEntry, Provider, Registry
+from tests.conftest import without_carets
+
+NOBODY: Registry[BenchEntry] = Registry("bench", [])
+
+
+def sample(
+    rt: Any,
+    M: int = 1024,  # noqa: N803
+    scale: float = 0.5,
+    dtype: Literal["f16", "f32"] = "f16",
+    name: str = "x",
+    fast: bool = False,
+    a: np.ndarray | None = None,
+) -> None:
+    """Multiply things.
+
+    More words.
+    """
+
+
+def needs(rt: Any, n: int) -> None:
+    """Need a number."""
+
+
+BENCH = describe_bench("sample", sample)
+
+
+def test_docstring_and_signature_are_the_description() -> None:
+    """The sentence is the first docstring line; kinds and defaults come from the signature."""
+    assert BENCH.sentence == "Multiply things."
+    assert [(p.name, p.kind, p.optional, p.default) for p in BENCH.params] == [
+        ("M", "int", False, 1024),
+        ("scale", "float", False, 0.5),
+        ("dtype", "choice", False, "f16"),
+        ("name", "str", False, "x"),
+        ("fast", "bool", False, False),
+        ("a", "npy", True, None),
+    ]
+    assert BENCH.params[2].to_json() == {
+        "name": "dtype", "type": "choice", "required": False, "default": "f16", "choices": ["f16", "f32"],
+    }  # fmt: skip
+
+
+def test_texts_and_values_give_the_same() -> None:
+    """A text from the command line and a Python value go through one door."""
+    typed = BENCH.values({"M": "64", "scale": "2", "dtype": "f32", "name": "y", "fast": "true"})
+    valued = BENCH.values({"M": np.int64(64), "scale": 2, "dtype": "f32", "name": "y", "fast": True})
+    assert typed == valued == {"M": 64, "scale": 2.0, "dtype": "f32", "name": "y", "fast": True, "a": None}
+    assert type(valued["M"]) is int
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"M": "ten"}, "parameter 'M' of bench 'sample' must be an integer, not 'ten'."),
+        ({"M": 1.5}, "parameter 'M' of bench 'sample' must be an integer, not 1.5."),
+        ({"M": True}, "parameter 'M' of bench 'sample' must be an integer, not True."),
+        ({"scale": "nan"}, "parameter 'scale' of bench 'sample' must be a finite number, not 'nan'."),
+        ({"dtype": "f64"}, "parameter 'dtype' of bench 'sample' must be one of 'f16', 'f32', not 'f64'."),
+        ({"fast": "yes"}, "parameter 'fast' of bench 'sample' must be true or false, not 'yes'."),
+        ({"m": "4"}, "bench 'sample' has no parameter 'm'; its parameters are: M, scale, dtype, name, fast, a. "
+                     "Did you mean 'M'?"),
+        ({"a": "none.npy"}, "parameter 'a' of bench 'sample' must be a .npy file, not 'none.npy' "
+                            "(there is no such file)."),
+        ({"a": 3}, "parameter 'a' of bench 'sample' must be a .npy file, not 3."),
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_a_sentence(given: dict[str, Any], sentence: str) -> None:
+    """The error names parameter, bench, what it must be, and what was given."""
+    with pytest.raises(UsageError) as caught:
+        BENCH.values(given)
+    assert str(caught.value) == sentence
+
+
+def test_a_required_parameter_must_be_given() -> None:
+    """A parameter without default is asked for."""
+    with pytest.raises(UsageError) as caught:
+        describe_bench("needs", needs).values({})
+    assert str(caught.value) == "bench 'needs' needs a value for 'n'; give it with -p n=VALUE."
+
+
+def test_an_array_comes_from_a_npy_file(tmp_path: Path) -> None:
+    """A .npy path becomes a read-only array; an array stays what it is."""
+    array = np.arange(6.0).reshape(2, 3)
+    np.save(tmp_path / "a.npy", array)
+    loaded = BENCH.values({"a": str(tmp_path / "a.npy")})["a"]
+    np.testing.assert_array_equal(loaded, array)
+    assert not loaded.flags.writeable
+    assert BENCH.values({"a": array})["a"] is array
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("text", "it does not begin like one; save the array with numpy.save"),
+        ("several", "it holds several arrays"),
+        ("objects", "it holds Python objects; save numbers"),
+        ("part", "it is cut short or damaged"),
+    ],
+)
+def test_what_is_no_plain_array_is_refused(tmp_path: Path, how: str, reason: str) -> None:
+    """Text, an .npz, pickled objects and a part of a file are not one array."""
+    path = tmp_path / "a.npy"
+    if how == "text":
+        path.write_text("hello")
+    elif how == "several":
+        np.savez(tmp_path / "a.npz", a=np.ones(2))
+        (tmp_path / "a.npz").rename(path)
+    elif how == "objects":
+        np.save(path, np.array([{}], object), allow_pickle=True)
+    else:
+        np.save(path, np.ones(64))
+        path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(UsageError) as caught:
+        BENCH.values({"a": path})
+    assert str(caught.value) == f"parameter 'a' of bench 'sample' must be a .npy file, not {path!r} ({reason})."
+
+
+def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registered names, .py files and functions all become a Bench."""
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry("bench", [(BenchEntry("s", "mine_bench:bench"), Provider("t", "t", "1"))])
+    file = tmp_path / "mine_bench.py"
+    file.write_text('def bench(rt, n: int = 3):\n    """Do mine."""\n')
+    named = open_bench("s", registry)
+    assert (named.name, named.registered, named.sources) == ("s", True, None)
+    filed = open_bench(str(file), NOBODY)
+    assert filed.sources is not None
+    found = (filed.name, filed.sentence, filed.registered, filed.sources.given)
+    assert found == ("mine_bench", "Do mine.", False, file)
+    assert open_bench(sample, NOBODY).name == "sample"
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "sentence"),
+    [
+        (None, UsageError, "bench file {path!r} does not exist; give a registered bench or the path of a .py file."),
+        ("x = 1", UsageError, "bench file {path!r} must define a function bench(rt, …)."),
+        ("1 / 0", KernelError,
+         "bench file {path!r} must run to its end, but it raised ZeroDivisionError: division by zero.\n"
+         '  File "{path}", line 1, in <module>\n    1 / 0'),
+        ("import sys\nsys.exit(0)", KernelError,
+         "bench file {path!r} must run to its end, but it raised SystemExit: 0.\n"
+         '  File "{path}", line 2, in <module>\n    sys.exit(0)'),
+        ("x = 1\ndef bench(rt:", KernelError, "{path}:2: bench file must be valid Python, but '(' was never closed."),
+        ("def bench(rt): yield", UsageError,
+         "bench 'b' must be a plain function, with neither yield nor async: it would never run."),
+        ("def bench(): pass", UsageError,
+         "bench 'b' must take the runtime as its first parameter: def bench(rt, …)."),
+        ("def bench(rt, x: list): pass", UsageError,
+         "parameter 'x' of bench 'b' must be annotated int, float, str, bool, Literal[…] or np.ndarray, "
+         "or one of these | None, not <class 'list'>."),
+    ],
+)  # fmt: skip
+def test_a_bad_bench_file_is_a_sentence(
+    tmp_path: Path, source: str | None, error: type[Exception], sentence: str
+) -> None:
+    """Whatever is wrong with a bench file is said before anything runs."""
+    path = tmp_path / "b.py"
+    if source is not None:
+        path.write_text(source)
+    with pytest.raises(error) as caught:
+        open_bench(str(path), NOBODY)
+    assert without_carets(str(caught.value)) == sentence.format(path=str(path))
+
+
+def test_assignments_are_split_once() -> None:
+    """NAME=VALUE texts keep further equals signs; doubles and missing ones are errors."""
+    assert parse_assignments(["a=b=c", "d="], "-p") == {"a": "b=c", "d": ""}
+    with pytest.raises(UsageError) as caught:
+        parse_assignments(["M"], "-p")
+    assert str(caught.value) == "option -p must be followed by NAME=VALUE, not 'M'."
+    with pytest.raises(UsageError) as caught:
+        parse_assignments(["M=1", "M=2"], "-p")
+    assert str(caught.value) == "option -p must give 'M' once, not as '1' and as '2'."

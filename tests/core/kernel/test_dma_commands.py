@@ -1,0 +1,185 @@
+"""Loads and stores: what a masked load holds, and what a load that nobody waited for finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.errors import ShapeError, UninitializedReadError
+from tests.conftest import examples
+from tests.core.kernel_rig import Rig
+
+VIEWS: dict[str, Any] = {
+    "column": lambda b: b[:, None],
+    "row": lambda b: b[None, :],
+    "reshape": lambda b: b.reshape(4, 4),
+    "twice": lambda b: b.reshape(2, 8)[None, :].reshape(16, 1),
+    "ravel": lambda b: b[:, None].ravel(),
+    "expand_dims": lambda b: b.expand_dims(0),
+}
+
+
+@pytest.mark.parametrize("wait", [True, False])
+@pytest.mark.parametrize("view", VIEWS)
+@given(st.lists(st.booleans(), min_size=16, max_size=16), st.sampled_from([None, 0, 5, -3]), st.booleans())
+@examples(25)
+def test_a_masked_load_keeps_its_other_in_every_view(
+    view: str, wait: bool, bits: list[bool], other: int | None, twisted: bool
+) -> None:
+    """Read in the kernel, and stored: elements that are off hold `other`, or 0, as with np.where."""
+    rig = Rig()
+    data = np.arange(100, 116, dtype=np.int32)
+    order = np.array([5, 2, 9, 0, 15, 1, 7, 3, 4, 6, 8, 10, 14, 12, 13, 11], np.int32)
+    x, at, on = rig.tensor(data), rig.tensor(order), rig.tensor(np.array(bits))
+    y, z = rig.tensor(np.zeros(16, np.int32)), rig.tensor(np.zeros(16, np.int32))
+    seen: list[Any] = []
+
+    def kernel(x: Any, at: Any, on: Any, y: Any, z: Any, tl: Any) -> None:
+        offsets = tl.load(at + tl.arange(0, 16)).as_offsets() if twisted else tl.arange(0, 16)
+        mask = tl.load(on + tl.arange(0, 16))
+        tile = tl.load(x + offsets, mask=mask, other=other, wait=wait)
+        viewed = VIEWS[view](tile)
+        seen.append(viewed.numpy())
+        tl.store(y, viewed)
+        tl.store(z, viewed * 1)
+
+    rig.run(kernel, x, at, on, y, z)
+    want = np.where(bits, data[order] if twisted else data, 0 if other is None else other)
+    np.testing.assert_array_equal(seen[0].reshape(-1), want)
+    np.testing.assert_array_equal(rig.numpy(y), want)
+    np.testing.assert_array_equal(rig.numpy(z), want)
+
+
+def test_an_other_that_the_dtype_does_not_hold_is_refused() -> None:
+    """It is a number as every other: it must fit where it stands, and is not wrapped in silence."""
+    rig = Rig()
+    x = rig.tensor(np.zeros(4, np.int8))
+
+    def kernel(x: Any, tl: Any) -> None:
+        tl.load(x + tl.arange(0, 4), mask=tl.arange(0, 4) < 2, other=300)
+
+    with pytest.raises(ShapeError) as caught:
+        rig.run(kernel, x)
+    line = kernel.__code__.co_firstlineno + 1
+    assert str(caught.value).splitlines()[0] == (
+        f"a number at {__file__}:{line} must be one that int8 holds, from -128 to 127, not 300; cast the "
+        "tensor first."
+    )
+
+
+SIZE = 24
+SPANS = st.sampled_from(["run", "steps", "masked", "gathered"])
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["load", "load", "store", "composite", "wait"]), SPANS, st.integers(0, 12), st.integers(1, 6)
+    ),
+    min_size=2,
+    max_size=14,
+)
+
+
+def _elements(span: str, first: int, count: int) -> list[int]:
+    """Which elements of 24 an access reaches."""
+    if span == "steps":
+        return [first + 2 * i for i in range(count)]
+    return [(5 * (first + i)) % SIZE for i in range(count)] if span == "gathered" else [first + i for i in range(count)]
+
+
+@given(ACTIONS, st.integers(1, 2))
+@examples(60)
+def test_loads_beside_stores_find_what_program_order_says(
+    actions: list[tuple[str, str, int, int]], launches: int
+) -> None:
+    """Runs, steps, masks and gathers, overlapping at will, are numpy's copies at their place in the program."""
+    rig = Rig()
+    start = np.arange(SIZE, dtype=np.float32)
+    x, orders = rig.tensor(start), rig.tensor((5 * np.arange(2 * SIZE) % SIZE).astype(np.int32))
+    memory = start.copy()
+    want: list[Any] = []
+    got: list[Any] = []
+    number = 100.0
+
+    def access(x: Any, orders: Any, span: str, first: int, count: int, tl: Any) -> tuple[Any, Any]:
+        if span == "gathered":
+            return x + tl.load(orders + first + tl.arange(0, count)).as_offsets(), None
+        if span == "steps":
+            return x + first + 2 * tl.arange(0, count), None
+        if span == "run":
+            return x + first + tl.arange(0, count), None
+        return x + tl.arange(0, SIZE), (tl.arange(0, SIZE) >= first) & (tl.arange(0, SIZE) < first + count)
+
+    def kernel(x: Any, orders: Any, tl: Any) -> None:
+        nonlocal number
+        kept = []
+        for what, span, first, count in actions:
+            pointers, mask = access(x, orders, span, first, count, tl)
+            reached = _elements(span, first, count)
+            if what == "load":
+                kept.append(tl.load(pointers, mask=mask, other=-1.0, wait=False))
+                whole = np.full(SIZE, -1.0, np.float32)
+                whole[reached] = memory[reached]
+                want.append(whole if span == "masked" else memory[reached].copy())
+            elif what == "wait" and kept:
+                tl.wait(kept[first % len(kept)])
+            elif what == "composite":
+                tl.composite("math", tl.ref(orders, (1, 4), dtype="f32"), out=tl.ref(x + first, (1, 4)), math_op="relu")
+                memory[first : first + 4] = np.maximum((5 * np.arange(4)).astype(np.int32).view(np.float32), 0)
+            else:
+                number += 1
+                tl.store(pointers, number, mask=mask)
+                memory[reached] = number
+        got.extend(tile[None, :] if number % 2 else tile for tile in kept)
+        for tile in kept:
+            tl.wait(tile)
+
+    for _ in range(launches):
+        rig.run(kernel, x, orders)
+    executor = DataExecutor(rig.log, rig.ctx.store)
+    assert len(got) == len(want)
+    for tile, right in zip(got, want, strict=True):
+        np.testing.assert_array_equal(executor.materialize(tile.value).reshape(-1), right)
+    np.testing.assert_array_equal(rig.numpy(x), memory)
+
+
+def test_writes_of_others_are_found_beside_later_own_ones() -> None:
+    """A load that is under way excludes what its own PE stores later, and nothing else."""
+    rig = Rig(pes=2)
+    x = rig.tensor(np.arange(4, dtype=np.float32))
+    found: list[Any] = []
+
+    def kernel(x: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            early = tl.load(x + tl.arange(0, 4), wait=False)  # from 1 to 101 ns
+            found.append(early)
+            tl.store(x, 5.0)  # goes out at 13 ns: a copy to the scratchpad comes first
+            tl.store(x + 3, 5.0)
+            found.append(tl.load(x + tl.arange(0, 4)))
+        else:
+            tl.store(x, 7.0)  # goes out at 12 ns
+            tl.store(x + 1, 9.0)  # after the load has completed
+
+    rig.run(kernel, x)
+    executor = DataExecutor(rig.log, rig.ctx.store)
+    assert [executor.materialize(tile.value).tolist() for tile in found] == [[7, 1, 2, 3], [5, 9, 2, 5]]
+
+
+def test_nothing_is_kept_once_loads_have_landed() -> None:
+    """The store holds what stands apart only while a load is under way, also where that fails."""
+    rig = Rig()
+    x, hole = rig.tensor(np.arange(4, dtype=np.float32)), rig.empty((4,))
+
+    def kernel(x: Any, hole: Any, tl: Any) -> None:
+        first, second = (tl.load(pointer + tl.arange(0, 4), wait=False) for pointer in (x, hole))
+        tl.store(x, 5.0)
+        tl.store(hole + tl.arange(0, 4), 6.0)
+        assert first.numpy().tolist() == [0, 1, 2, 3]
+        with pytest.raises(UninitializedReadError):
+            second.numpy()
+
+    rig.run(kernel, x, hole)
+    assert not rig.ctx.store._in_flight

@@ -1,0 +1,224 @@
+"""What is kept of uses stays small, and neither dropping nor joining changes which hazards are found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.callsite import CallSite
+from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.memory.hazards import Hazards
+from kernbench_core.memory.memory_uses import LastUse, TensorUses, UseGroup
+from kernbench_core.messages import Launch
+from kernbench_core.values.region import Region
+from tests.conftest import examples
+
+X = TensorAllocation("x", 0, (1 << 20,), "int8", 1 << 20, ())
+NUMBERS = count()
+
+
+def line_a() -> None:
+    """Stand for a line."""
+
+
+def line_b() -> None:
+    """Stand for another line."""
+
+
+SITES: tuple[CallSite, ...] = ((line_a.__code__, 0), (line_b.__code__, 0))
+
+
+class Command(KernelCommand):
+    """Use some bytes."""
+
+    def __init__(self, pe: int, regions: tuple[Region, ...], writes: bool, line: int, waits: bool = True) -> None:
+        super().__init__((pe, next(NUMBERS)), "tl.use", SITES[line], (), 0)
+        self.blocking = waits
+        self._used = regions
+        self._writes = writes
+
+    def memory_uses(self) -> Iterable[Any]:
+        """The bytes, virtual and physical alike."""
+        return ((X, self._used, self._used, self._writes),)
+
+
+def hazards(pes: int = 4, race_by: str = "pe") -> Hazards:
+    """Return a search."""
+    return Hazards([f"pe{pe}" for pe in range(pes)], lambda: 0.0, race_by)
+
+
+def used(search: Hazards, pe: int, regions: Any, writes: bool = False, line: int = 0, waits: bool = True) -> Command:
+    """Issue and complete a command."""
+    command = Command(pe, regions if isinstance(regions, tuple) else (regions,), writes, line, waits)
+    search.issued(command, 0.0)
+    search.landed(command, 1.0)
+    return command
+
+
+def kept(search: Hazards) -> int:
+    """Count the last uses that are kept."""
+    tensors = search._tensors.values()
+    groups = [group for tensor in tensors for side in (tensor.reads, tensor.writes) for group in side.values()]
+    return sum(len(group.last) for group in groups)
+
+
+def test_a_loop_over_the_same_bytes_keeps_its_last_use() -> None:
+    """However often it comes by, and however many it does not wait for."""
+    search = hazards()
+    for turn in range(1000):
+        for tile in range(4):
+            used(search, 0, Region(64 * tile, 64), writes=tile == 3, waits=turn % 2 == 0)
+    assert kept(search) == 4
+
+
+def test_a_stream_is_joined() -> None:
+    """Forty thousand loads one after another, of four PEs, are a few thousand last uses; the race is found."""
+    search = hazards()
+    for start in range(10_000):
+        for pe in range(4):
+            used(search, pe, Region(start * 32, 32))
+    assert kept(search) < 8_000
+    used(search, 3, Region(7777 * 32 + 3, 1), writes=True, line=1)
+    (hazard,) = search.found()
+    assert (hazard.kind, hazard.count, hazard.byte, hazard.nbytes) == ("unordered_read", 3, 7777 * 32 + 3, 1)
+
+
+def test_columns_of_a_matrix_are_joined() -> None:
+    """Tiles beside each other become wider rows, and whole rows one run."""
+    tensor, group = TensorUses(), None
+    for tile in (2, 0, 3, 1):
+        group = UseGroup(X, (Region(64 * tile, 64, 8, 256),), False, "tl.load", SITES[0])
+        group.last[0] = LastUse(group, (0, tile), 0.0)
+        group.last[0].epoch = 5
+        tensor.add(group)
+    other = UseGroup(X, (Region(0, 64, 8, 256),), True, "tl.store", SITES[0])
+    other.last[1] = LastUse(other, (1, 0), 0.0)
+    other.last[1].epoch = 5
+    tensor.add(other)
+    assert tensor.tidy(hazards(2).floor()) == 2
+    (joined,) = tensor.reads.values()
+    assert joined.physical == (Region(0, 2048),)
+    assert joined.meets == [other]
+    assert set(other.meets) == {other, joined}
+
+
+@pytest.mark.parametrize(("epoch", "line", "then"), [(6, 0, 256), (5, 1, 256), (5, 0, 257)])
+def test_unlike_neighbours_are_not_joined(epoch: int, line: int, then: int) -> None:
+    """Another epoch, another line, a gap."""
+    tensor = TensorUses()
+    for base, when, site in ((0, 5, SITES[0]), (then, epoch, SITES[line])):
+        group = UseGroup(X, (Region(base, 256),), False, "tl.load", site)
+        group.last[0] = LastUse(group, (0, base), 0.0)
+        group.last[0].epoch = when
+        tensor.add(group)
+    assert tensor.tidy(hazards(2).floor()) == 2
+    assert len(tensor.reads) == 2
+
+
+@pytest.mark.parametrize("order", [("halves", "whole"), ("whole", "halves"), ("whole", "halves", "whole")])
+def test_halves_that_become_a_whole_are_united_with_it(order: tuple[str, ...]) -> None:
+    """One line uses bytes at once and in halves: the last use of each PE is kept, the latest of PE 0 is told."""
+    search = hazards(3)
+    for turn, how in enumerate(order):
+        search.publish((0, -turn - 1))
+        size = 64 if how == "halves" else 128
+        commands = [used(search, 0, Region(at, size)) for at in range(0, 128, size)]
+    used(search, 1, Region(0, 128))
+    search._tidy()
+    assert kept(search) == 2
+    used(search, 2, Region(0, 128), writes=True, line=1)
+    (hazard,) = search.found()
+    assert (hazard.count, hazard.first.op_id, hazard.nbytes) == (2, commands[0].op_id, 128)
+
+
+@pytest.mark.parametrize("order", [("halves", "whole"), ("whole", "halves")])
+def test_who_knows_of_the_first_only_is_unordered_with_what_was_united(order: tuple[str, ...]) -> None:
+    """A message sent between the two uses of the same bytes orders the earlier one alone."""
+    search = hazards(3)
+    for turn, how in enumerate(order):
+        size = 64 if how == "halves" else 128
+        commands = [used(search, 0, Region(at, size)) for at in range(0, 128, size)]
+        search.publish((0, -turn - 1))
+    search._tidy()
+    for sent, found in ((-2, 0), (-1, 1)):
+        search.order((0, sent), -sent)
+        used(search, -sent, Region(0, 128), writes=True, line=1)
+        of_reads = [hazard for hazard in search.found() if hazard.first.op_id == commands[0].op_id]
+        assert len(of_reads) == found
+
+
+def test_what_is_over_for_all_that_comes_is_dropped() -> None:
+    """Two host programs whose PEs tell each other: nothing grows, though neither of them waits for the other."""
+    search = hazards(2)
+    search._tidy_at = 50
+    for child in (1, 2):
+        search.program_started(child, 0)
+    for turn in range(500):
+        launches = [Launch(None, {}, (1, 1, 1), {pe: ((0, 0, 0),)}) for pe in range(2)]  # type: ignore[arg-type]
+        for pe, launch in enumerate(launches):
+            search.launched(launch, pe + 1)
+            search.begun(launch, pe)
+            used(search, pe, Region(64 * turn, 8, 2, 32), writes=True)
+        for pe in range(2):
+            search.publish((pe, -turn))
+        for pe in range(2):
+            search.order((1 - pe, -turn), pe)
+        for pe, launch in enumerate(launches):
+            search.ended(launch, pe)
+            search.joined(launch, pe + 1)
+    assert len(search.found()) == 1  # the stores of one turn
+    assert kept(search) < 8500
+    search._tidy()
+    assert kept(search) <= 4
+
+
+def test_all_is_forgotten_when_the_host_has_waited() -> None:
+    """Then nothing can be unordered with anything any more."""
+    search = hazards(2)
+    launch = Launch(None, {}, (1, 1, 1), {0: ((0, 0, 0),)})  # type: ignore[arg-type]
+    search.launched(launch)
+    search.begun(launch, 0)
+    used(search, 0, Region(0, 64), writes=True)
+    search.publish((0, 5))
+    search.ended(launch, 0)
+    search.joined(launch)
+    assert (search._tensors, search._published) == ({}, {})
+
+
+uses = st.tuples(
+    st.sampled_from(["use", "use", "use", "later", "wait", "edge"]),
+    st.integers(0, 3), st.integers(0, 3), st.integers(0, 30), st.integers(1, 9), st.booleans(), st.integers(0, 1),
+)  # fmt: skip
+
+
+@examples(150)
+@given(st.lists(uses, max_size=60), st.integers(0, 2**32))
+def test_tidying_at_any_time_finds_the_same(steps: list[Any], seed: int) -> None:
+    """By kind, lines and tensor: after each step, or never."""
+    found = []
+    for often in (0.0, 0.3, 1.0):
+        search, chance = hazards(), random.Random(seed)
+        pending: list[Command] = []
+        for number, (kind, pe, other, start, size, writes, line) in enumerate(steps):
+            if kind == "edge":
+                search.publish((pe, -number - 1))
+                search.order((pe, -number - 1), other)
+            elif kind == "wait" and pending:
+                search.waited([pending.pop(start % len(pending))])
+            elif kind in ("use", "later"):
+                region = Region(4 * start, 4 * size) if line else Region(4 * start, 4, size, 16)
+                command = used(search, pe, region, writes, line, waits=kind == "use")
+                if kind == "later":
+                    pending.append(command)
+            if chance.random() < often:
+                search._tidy()
+        found.append({(h.kind, h.first.line, h.second.line) for h in search.found()})
+    ordered = [{(kind, *sorted(lines)) for kind, *lines in each} for each in found]
+    assert ordered[0] == ordered[1] == ordered[2]

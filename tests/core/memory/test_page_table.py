@@ -1,0 +1,78 @@
+"""The page table translates byte for byte, and says what is near where nothing is mapped."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.errors import PageFaultError
+from kernbench_core.memory.page_table import Mapping, PageTable
+from kernbench_core.memory.placement import dealt_rows
+from kernbench_core.values.region import Region
+from tests.core.memory.test_device_memory import bytes_of
+
+
+def linear(va: int, pa: int, nbytes: int, tensor: str) -> Mapping:
+    """Map one contiguous range to another."""
+    return Mapping(va, dealt_rows((nbytes,), nbytes, 1), (pa,), tensor)
+
+
+@st.composite
+def mapped(draw: st.DrawFn) -> tuple[PageTable, dict[int, int]]:
+    """Map a few ranges of any size, some adjacent, and give a byte-by-byte oracle beside the table."""
+    table, oracle = PageTable(), {}
+    va = 1000
+    for index in range(draw(st.integers(1, 5))):
+        va += draw(st.sampled_from([0, 0, 0, 7]))
+        nbytes = draw(st.integers(1, 40))
+        pa = 10_000 * (index + 1) + draw(st.integers(0, 9))
+        table.map(linear(va, pa, nbytes, f"t{index}"))
+        oracle.update({va + i: pa + i for i in range(nbytes)})
+        va += nbytes
+    return table, oracle
+
+
+@given(mapped(), st.integers(990, 1100), st.integers(1, 30), st.integers(1, 5), st.integers(-40, 40))
+def test_translation_equals_a_byte_map(
+    drawn: tuple[PageTable, dict[int, int]], base: int, row_bytes: int, rows: int, pitch: int
+) -> None:
+    """The translated regions hold the same bytes in the same order, or the first unmapped byte is a fault."""
+    table, oracle = drawn
+    region = Region(base, row_bytes, rows, pitch)
+    wanted = bytes_of((region,))
+    if all(va in oracle for va in wanted):
+        assert bytes_of(tuple(table.translate(region))) == [oracle[va] for va in wanted]
+    else:
+        with pytest.raises(PageFaultError):
+            table.translate(region)
+
+
+def test_page_faults_name_the_nearest_tensor() -> None:
+    """The sentence says how far past which tensor the access is, also where only its first bytes are mapped."""
+    table = PageTable()
+    table.map(linear(4096, 0, 100, "a"))
+    with pytest.raises(PageFaultError) as caught:
+        table.translate(Region(4200, 4))
+    assert str(caught.value) == (
+        "virtual address 0x1068 must be mapped, and is 4 B past the end of tensor 'a'; was the tensor that lived there "
+        "freed?"
+    )
+    with pytest.raises(PageFaultError) as caught:
+        table.translate(Region(4192, 8))
+    assert str(caught.value) == (
+        "virtual address 0x1064 must be mapped, and is 0 B past the end of tensor 'a'; was the tensor that lived there "
+        "freed?"
+    )
+    with pytest.raises(PageFaultError) as caught:
+        table.translate(Region(0, 4))
+    assert str(caught.value) == (
+        "virtual address 0x0 must be mapped, and no tensor lies at or below it; was the tensor freed?"
+    )
+    with pytest.raises(ValueError, match="must be free, not mapped already"):
+        table.map(linear(4190, 0, 100, "b"))
+    table.unmap(4096)
+    with pytest.raises(KeyError):
+        table.unmap(4096)
+    with pytest.raises(PageFaultError):
+        table.translate(Region(4096, 4))

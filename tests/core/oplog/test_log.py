@@ -1,0 +1,247 @@
+"""The log gives back what was logged, in one order, and hashes it the same everywhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.log import OpLog, OpLogger, op_log_of
+from kernbench_core.oplog.parameters import OF_READS
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import LoadedValue, ResultValue
+from tests.conftest import examples
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False),
+    st.sampled_from(["f16", "", "tcm"]),
+)
+items = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
+params = st.dictionaries(
+    st.sampled_from(["m", "src_addr", "input_addrs", "shape_out", "handle_id", "axis", "op"]),
+    st.one_of(items, st.lists(items, max_size=3), st.dictionaries(st.text("aé\0", max_size=2), scalars, max_size=2)),
+)
+accesses = st.lists(
+    st.builds(
+        lambda space, regions, has: Access(space, tuple(regions), LoadedValue((1,), "f32") if has else None),
+        st.sampled_from(["hbm", "tcm"]),
+        st.lists(
+            st.builds(Region, st.integers(0, 2**64), st.integers(1, 9), st.integers(1, 3), st.integers(0, 30)),
+            max_size=3,
+        ),
+        st.booleans(),
+    ),
+    max_size=3,
+).map(tuple)
+descriptions = st.builds(
+    OpDescription,
+    st.sampled_from(["memory", "math"]),
+    st.sampled_from(["exp", "add"]),
+    params,
+    accesses,
+    st.one_of(st.none(), accesses.filter(len).map(lambda a: a[0])),
+    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.integers(0, 99))),
+    st.one_of(st.none(), st.just((1, 2))),
+    st.one_of(st.none(), st.just("acme:f")),
+)
+
+
+def types_in(thing):
+    """Nested types, so that 1, True and 1.0 are told apart."""
+    if isinstance(thing, list | tuple):
+        return type(thing), [types_in(x) for x in thing]
+    return type(thing)
+
+
+@examples(150)
+@given(st.lists(descriptions, max_size=5))
+def test_records_come_back_exactly(described) -> None:
+    """Names, parameters with their types and order, accesses, values: all as they were described."""
+    log = OpLog()
+    for at, one in enumerate(described):
+        log.append(float(at), at + 0.5, "unit", one)
+    for at, (one, record) in enumerate(zip(described, log, strict=True)):
+        assert (record.t_start, record.t_end, record.component_id) == (at, at + 0.5, "unit")
+        for name in ("op_kind", "op_name", "op_id", "stage_of", "function"):
+            assert getattr(record, name) == getattr(one, name)
+        assert record.params == one.params and list(record.params) == list(one.params)
+        assert [types_in(v) for v in record.params.values()] == [types_in(v) for v in one.params.values()]
+        for old, new in zip((*one.reads, one.writes), (*record.reads, record.writes), strict=True):
+            assert (old is None) == (new is None)
+            if old is not None:
+                assert (new.space, new.regions, new.value) == (old.space, old.regions, old.value)
+    again = op_log_of(list(log))
+    assert again.sha256() == log.sha256()
+
+
+def test_order_is_time_component_sequence() -> None:
+    """Records sort by start, then component name, then their turn in it, however they arrive; so does the hash."""
+    rows = [(t, c, s) for t in (2.0, 0.0, 1.0) for c in ("b", "a") for s in (1, 0)]
+    logs = []
+    for order in (rows, rows[::-1], sorted(rows)):
+        log = OpLog()
+        for t, component, sequence in order:
+            log.append(
+                t, t + 1, component, OpDescription("math", f"{component}{sequence}", {"n": sequence, "x": t}), sequence
+            )
+        logs.append(log)
+        assert [(r.t_start, r.component_id, r.params["n"]) for r in log] == sorted(rows)
+    assert len({log.sha256() for log in logs}) == 1
+    assert logs[0][-1].t_start == 2.0 and [r.t_start for r in logs[0][:2]] == [0.0, 0.0]
+
+
+def test_records_since_are_those_that_were_appended_last() -> None:
+    """They come as they were appended, whatever their times."""
+    log = OpLog()
+    for number, t in enumerate((5.0, 3.0, 4.0, 1.0)):
+        log.append(t, t + 1, "c", OpDescription("math", f"op{number}", {}))
+    assert [record.op_name for record in log.since(2)] == ["op2", "op3"]
+    assert list(log.since(4)) == []
+
+
+def test_hash_sees_every_fact() -> None:
+    """Changing any one fact of a record changes the hash; changing values does not."""
+
+    def digest(t=0.0, end=1.0, unit="u", name="exp", value=3, base=64, op_id=(0, 1), deep=1.5, loaded=None):
+        log = OpLog()
+        reads = (Access("tcm", (Region(base, 4),), loaded or LoadedValue((1,), "f32")),)
+        log.append(t, end, unit, OpDescription("math", name, {"n": value, "deep": {"x": deep}}, reads, op_id=op_id))
+        return log.sha256()
+
+    changed = [
+        digest(),
+        digest(t=0.5),
+        digest(end=2.0),
+        digest(unit="v"),
+        digest(name="log"),
+        digest(value=4),
+        digest(value=3.0),
+        digest(base=68),
+        digest(op_id=(0, 2)),
+        digest(deep=-1.5),
+    ]
+    assert len(set(changed)) == len(changed)
+    assert digest(loaded=ResultValue((0, 0), (1,), "f32")) == digest()
+
+
+def test_hash_does_not_depend_on_the_process() -> None:
+    """Two hash seeds give one digest."""
+    code = (
+        "from kernbench_core.oplog.description import OpDescription\nfrom kernbench_core.oplog.log import OpLog\n"
+        "log = OpLog()\n"
+        "for n in ('b', 'a', 'c'):\n"
+        "    log.append(1.0, 2.0, n, OpDescription('math', n, {'s': n, 'd': {'q': 1, 'p': (2.5,)}, 'a': 1 << 40}))\n"
+        "print(log.sha256())"
+    )
+    root = Path(__file__).resolve().parents[3]
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=root,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "77")
+    }
+    assert len(found) == 1
+
+
+class Message:
+    """A message whose description changes while it is served, as a tile token's does."""
+
+    def __init__(self, early: bool) -> None:
+        self.captured_at_start, self.stage = early, "DMA_READ"
+
+    def describe(self):
+        return OpDescription("memory", f"TileToken/{self.stage}", {})
+
+
+class Silent:
+    """A message that describes nothing."""
+
+    def describe(self):
+        return None
+
+
+def test_logger_captures_stages_at_their_start() -> None:
+    """A tile token is described when its stage starts, other messages when they end; a silent one is unknown."""
+    logger = OpLogger(OpLog())
+    for early in (True, False):
+        message = Message(early)
+        logger.record_start(1.0, "dma", message)
+        message.stage = "GEMM"
+        logger.record_end(2.0, "dma", message)
+    silent = Silent()
+    logger.record_start(0.5, "x", silent)
+    assert (logger.unfinished, len(logger.log)) == (1, 2)
+    logger.record_end(0.75, "x", silent)
+    assert [(r.op_kind, r.op_name) for r in logger.log] == [
+        ("unknown", "Silent"),
+        ("memory", "TileToken/DMA_READ"),
+        ("memory", "TileToken/GEMM"),
+    ]
+
+
+def test_dependencies_name_producers() -> None:
+    """dependency_ids are the positions of the ops whose results are read, through loads, once each."""
+    log = OpLog()
+    first, second = ResultValue((0, 0), (4,), "f32"), ResultValue((1, 0), (4,), "f32")
+    load = LoadedValue((4,), "f32")
+    where = (Region(0, 16),)
+    reads = (Access("tcm", where, first), Access("tcm", where, load), Access("tcm", where, first))
+    log.append(
+        5.0,
+        6.0,
+        "u",
+        OpDescription("math", "add", {}, reads, Access("tcm", where, ResultValue((0, 1), (4,), "f32")), (0, 1)),
+    )
+    log.append(1.0, 2.0, "u", OpDescription("math", "exp", {}, (), Access("tcm", where, second), (1, 0)))
+    log.append(0.0, 2.0, "u", OpDescription("math", "exp", {}, (), Access("tcm", where, first), (0, 0)))
+    load.bind(second)
+    assert [r.dependency_ids for r in log] == [[], [], [0, 1]]
+
+
+def test_parameters_that_repeat_reads_take_no_room() -> None:
+    """Snapshots and immediates are the values of the reads; a log made of the records is the same log."""
+    log = OpLog()
+    values = [LoadedValue((4,), "f32"), LoadedValue((), "f32")]
+    reads = tuple(Access("tcm", (Region(0, v.nbytes),), v) for v in values)
+    params = {"input_shapes": [(4,), ()], "input_snapshots": OF_READS, "immediate1": OF_READS, "snapshot": OF_READS}
+    log.append(0.0, 1.0, "u", OpDescription("math", "add", params, reads, Access("tcm", (), values[0]), (0, 0)))
+    assert log[0].params == {
+        "input_shapes": [(4,), ()], "input_snapshots": values, "immediate1": values[1], "snapshot": values[0],
+    }  # fmt: skip
+    again = op_log_of(list(log))
+    assert again[0].params == log[0].params
+    assert again.sha256() == log.sha256()
+    assert (log.columns.side, again.columns.side, len(log.columns.ints)) == ({}, {}, 2)
+
+
+def test_lists_are_encoded_as_fast_as_tuples() -> None:
+    """The lists of a math record go through the plan of its names and types, not one by one."""
+    log = OpLog()
+    for at in range(3):
+        params = {"input_addrs": [at, 7], "input_shapes": [(4,), ()], "input_spaces": ["tcm", "tcm"]}
+        log.append(0.0, 1.0, "u", OpDescription("math", "add", params))
+    (plan,) = log.columns._plans.values()
+    assert plan.codes == "All"
+    assert [r.params["input_addrs"] for r in log] == [[0, 7], [1, 7], [2, 7]]
+    assert len(log.columns.templates) == 1
+
+
+def test_params_of_numpy_types_survive() -> None:
+    """What is not a plain scalar is kept as it is."""
+    log = OpLog()
+    log.append(0.0, 1.0, "u", OpDescription("math", "x", {"a": np.arange(3), "b": np.int64(5)}))
+    found = log[0].params
+    assert found["a"].tolist() == [0, 1, 2] and type(found["b"]) is np.int64

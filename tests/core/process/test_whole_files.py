@@ -1,0 +1,137 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.errors import UsageError
+from kernbench_core.process.whole_files import check_file, whole_file, whole_folder, write_text
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    """When writing raises, the old file stays and no temporary one does."""
+    path = tmp_path / "x.json"
+    write_text(path, "old")
+    with pytest.raises(ZeroDivisionError), whole_file(path) as out:
+        out.write(b"half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_compressed_bytes_depend_on_the_content_alone(tmp_path: Path) -> None:
+    """Neither the time nor the name of the file is in it."""
+    for name in ("a.gz", "b.gz"):
+        with whole_file(tmp_path / name, compress=True) as out:
+            out.write(b"hello")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"hello"
+
+
+def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    """The error names the file and the reason."""
+    path = tmp_path / "none" / "x"
+    with pytest.raises(UsageError) as caught, whole_file(path):
+        pass
+    assert str(caught.value) == (
+        f"file {str(path)!r} must be in a folder that can be written: No such file or directory."
+    )
+
+
+def test_a_link_is_written_through_and_rights_stay(tmp_path: Path) -> None:
+    """What a link points to is replaced, not the link; a file keeps its rights; the longest names can be written."""
+    target, link = tmp_path / ("x" * 250 + ".json"), tmp_path / "link.json"
+    write_text(target, "old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    write_text(check_file("file", link), "new")
+    assert link.is_symlink()
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("new\n", 0o640)
+
+
+def test_what_is_no_file_is_not_written_over(tmp_path: Path) -> None:
+    """A folder, a pipe, a device, a name in no folder."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "null"):
+        with pytest.raises(UsageError) as caught:
+            check_file("trace file", path)
+        assert str(caught.value) == (
+            f"trace file {str(path)!r} must be a file in a folder that can be written; give another one."
+        )
+    with pytest.raises(UsageError) as caught:
+        check_file("trace file", tmp_path / "none" / "x")
+    assert str(caught.value) == (
+        f"trace file {str(tmp_path / 'none' / 'x')!r} must be in a folder that exists; make "
+        f"{str(tmp_path / 'none')!r} first."
+    )
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """Make a folder with two files to replace and one to keep."""
+    folder = tmp_path / "o"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("a", "sub/b", "keep"):
+        (folder / name).write_text("old")
+    return folder
+
+
+def test_a_folder_takes_new_files_in_place_of_old_ones(tmp_path: Path, old: Path) -> None:
+    """Named files go, with folders that are empty then; all others stay."""
+    with whole_folder(old, {"a", "sub/b", "gone"}) as new:
+        (new / "a").write_text("new")
+        (new / "replaced").write_text("new")
+    assert tree(tmp_path) == {"o/a": "new", "o/replaced": "new", "o/keep": "old"}
+    assert not (old / "sub").exists()
+
+
+@pytest.mark.parametrize("fault", ["in the block", "a file in the way", "in the middle"])
+def test_a_folder_is_as_it_was_when_it_fails(
+    tmp_path: Path, old: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Nothing new stays, and everything old comes back."""
+    before = tree(tmp_path)
+    moves = 0
+    rename = Path.rename
+
+    def failing(self: Path, target: Path) -> Path:
+        nonlocal moves
+        moves += 1
+        if fault == "in the middle" and moves == 4:
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises((ZeroDivisionError, OSError, UsageError)), whole_folder(old, {"a", "sub/b"}) as new:
+        for name in ("a", "b", "c"):
+            (new / name).write_text("new")
+        if fault == "a file in the way":
+            (new / "keep").write_text("new")
+        if fault == "in the block":
+            raise ZeroDivisionError
+    assert tree(tmp_path) == before
+
+
+def test_ctrl_c_waits_until_a_folder_is_whole(tmp_path: Path, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not lost either."""
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        signal.raise_signal(signal.SIGINT)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), whole_folder(old, {"a"}) as new:
+        (new / "a").write_text("new")
+    assert tree(old) == {"a": "new", "sub/b": "old", "keep": "old"}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,141 @@
+"""A run goes from names to a result, and writes its files whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernbench_core.errors import ConfigError, KernelError, UsageError
+from kernbench_core.runs.bench_run import RunInterrupted, run
+
+
+def test_a_run_by_name(toy: ModuleType) -> None:
+    """Names become a bench, a configuration and an engine; the result holds what they gave."""
+    result = run("toy", "one", {"n": "5"}, set=["system.sips=2"], seed=7, max_events=10, plugins=toy.plugins)
+    engine = toy.engines[-1]
+    assert engine.params == {"n": 5, "fail": "", "a": None}
+    assert engine.graph.data == {"system": {"sips": 2}}
+    assert (engine.options["seed"], engine.options["device"], engine.options["data"]) == (7, "all", True)
+    assert engine.options["limits"].max_events == 10
+    assert result.op_log.records == [5]
+    assert result.verified is None
+    assert result.total_ns == toy.timing.total_ns
+    assert result.op_log_sha256 == engine.op_log.sha256()
+
+
+def test_the_manifest_says_how_to_run_again(toy: ModuleType) -> None:
+    """It holds the resolved configuration, the plug-ins and the parameters."""
+    manifest = run("toy", "one", {"n": 5}, plugins=toy.plugins).manifest
+    assert manifest["schema"] == "kernbench.manifest/1"
+    assert manifest["bench"] == {"name": "toy"}
+    assert manifest["params"] == {"n": 5, "fail": "", "a": None}
+    assert manifest["configuration"] == {"system": {"sips": 1}}
+    assert manifest["plugins"] == [{"plugin": "toy", "distribution": "toy_plugin (source tree)", "version": ""}]
+    json.dumps(manifest)
+
+
+def test_out_and_trace_are_written_after_the_run(toy: ModuleType, tmp_path: Path) -> None:
+    """The folder holds manifest, result, inputs and op log; nothing in it is an absolute path."""
+    array = np.arange(4.0)
+    np.save(tmp_path / "in.npy", array)
+    out = tmp_path / "out"
+    given = {"a": str(tmp_path / "in.npy")}
+    result = run("toy", "one", given, out=out, trace=tmp_path / "t.txt", plugins=toy.plugins)
+    files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
+    assert files == ["manifest.json", "oplog/log", "params/a.npy", "result.json"]
+    assert json.loads((out / "result.json").read_text()) == json.loads(json.dumps(result.to_json()))
+    assert str(tmp_path) not in (out / "manifest.json").read_text()
+    np.testing.assert_array_equal(np.load(out / "params/a.npy"), array)
+    assert (tmp_path / "t.txt").read_text() == "[3]"
+
+
+@pytest.mark.parametrize("fail", ["KernelError", "LimitError", "interrupt"])
+def test_nothing_is_written_when_the_run_fails(toy: ModuleType, tmp_path: Path, fail: str) -> None:
+    """Neither the folder nor the trace appears."""
+    with pytest.raises(BaseException, match=r"it failed|interrupted"):
+        run("toy", "one", {"fail": fail}, out=tmp_path / "out", trace=tmp_path / "t.txt", plugins=toy.plugins)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "t.txt").exists()
+
+
+def test_an_interrupt_carries_the_partial_result(toy: ModuleType) -> None:
+    """RunInterrupted is a KeyboardInterrupt with what had happened until then."""
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run("toy", "one", {"fail": "interrupt"}, verify_data=True, plugins=toy.plugins)
+    assert isinstance(caught.value, RunInterrupted)
+    result = caught.value.result
+    assert (result.interrupted, result.verified, result.op_log_sha256) == (True, None, None)
+    assert result.timing == toy.timing
+
+
+def test_verification_is_phase_twos(toy: ModuleType, samples: ModuleType) -> None:
+    """The verdict of the executor is the result's."""
+    assert run("toy", "one", verify_data=True, plugins=toy.plugins).verified is True
+    toy.verdict = samples.WRONG
+    assert run("toy", "one", verify_data=True, plugins=toy.plugins).verified is False
+
+
+def test_a_bench_file_and_a_function_can_be_run(toy: ModuleType, tmp_path: Path) -> None:
+    """A path ending in .py, and a function, are benches; the file is copied beside the manifest."""
+    path = tmp_path / "mine.py"
+    path.write_text("def bench(rt, n: int = 1):\n    rt.logged.append(-n)\n")
+    result = run(path, "one", {"n": 4}, out=tmp_path / "out", plugins=toy.plugins)
+    assert result.op_log.records == [-4]
+    assert result.manifest["bench"]["file"] == "bench/mine.py"
+    assert (tmp_path / "out" / "bench" / "mine.py").read_bytes() == path.read_bytes()
+
+    def mine(rt: Any) -> None:
+        rt.logged.append("mine")
+
+    assert run(mine, "one", plugins=toy.plugins).op_log.records == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"bench": "tay"}, UsageError,
+         "bench must be a registered name or the path of a .py file, not 'tay'. Did you mean 'toy'?"),
+        ({"topology": "two"}, UsageError, "topology must be a preset or a file, not 'two'. Known: one."),
+        ({"params": {"m": 1}}, UsageError,
+         "bench 'toy' has no parameter 'm'; its parameters are: n, fail, a."),
+        ({"verify_data": True, "data": False}, UsageError,
+         "verifying data needs data; leave out either --verify-data or --no-data."),
+        ({"trace": "t.csv"}, UsageError, "trace file must end in .txt or .txt.gz, not 't.csv'."),
+        ({"out": "no/such/out"}, UsageError, "--out must be in a folder that exists; make 'no/such' first."),
+        ({"out": __file__}, UsageError, f"--out must name a folder, not the file {__file__!r}."),
+        ({"set": ["x"]}, ConfigError, "--set x: setting must be KEY=VALUE with a dotted key, not 'x'."),
+    ],
+)  # fmt: skip
+def test_bad_input_costs_no_run(
+    toy: ModuleType, arguments: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    """Everything that can be checked is checked before the engine is made."""
+    toy.engines.clear()
+    with pytest.raises(error) as caught:
+        run(**{"bench": "toy", "topology": "one", **arguments}, plugins=toy.plugins)
+    assert str(caught.value) == sentence
+    assert toy.engines == []
+
+
+def test_a_reference_that_raises_is_a_kernel_error(toy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bench's own expected value is user code."""
+
+    def reference() -> None:
+        raise ValueError("no numbers")
+
+    from kernbench_core.host.runtime import Expectation
+
+    expectation = Expectation("c", None, reference, None, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(
+        toy.FakeEngine, "run", lambda self, bench, params, name: self.expectations.append(expectation), raising=True
+    )
+    with pytest.raises(KernelError) as caught:
+        run("toy", "one", verify_data=True, plugins=toy.plugins)
+    first, place, _ = str(caught.value).split("\n", 2)
+    assert first == "the reference of tensor 'c' raised ValueError: no numbers."
+    assert place.startswith(f'  File "{__file__}", line ')

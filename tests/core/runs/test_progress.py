@@ -1,0 +1,188 @@
+"""Progress is shown in a terminal only, never goes back, and gives way to a debugger."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.engine.watchdog import Progress
+from kernbench_core.runs.progress import ProgressDisplay, describe, one_line
+from tests.core.screen import run_in_terminal, screen, wrapped
+
+REPO = Path(__file__).parents[3]
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_shown_without_a_terminal() -> None:
+    """A pipe gets not one byte, nor does a terminal when progress is off."""
+    for stream, enabled in ((io.StringIO(), True), (Terminal(), False)):
+        with ProgressDisplay("gemm", stream, enabled=enabled) as display:
+            display.update(Progress(5.0, 10, 1.0))
+            assert not display.active
+        assert stream.getvalue() == ""
+
+
+def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line holds simulated time, events and events/s, and is gone at the end."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    stream = Terminal()
+    with ProgressDisplay("gemm", stream) as display:
+        display.update(Progress(12_500.0, 40_000, 0.5))
+        deadline = time.monotonic() + 60
+        while "80 k events/s" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert "gemm" in stream.getvalue()
+    assert "12.5 us 40 k events 80 k events/s" in stream.getvalue()
+
+
+def test_what_is_shown_never_goes_back() -> None:
+    """An update with smaller numbers does not turn the display back."""
+    display = ProgressDisplay("gemm", io.StringIO())
+    display.update(Progress(10.0, 100, 1.0, 0.5))
+    display.update(Progress(5.0, 200, 0.5, 0.25))
+    assert display.latest == Progress(10.0, 200, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("progress", "cells"),
+    [
+        (Progress(0.0, 0, 0.0), ("0 ns", "0 events", "0 events/s")),
+        (Progress(2e6, 3_000_000, 2.0), ("2 ms", "3 M events", "1.5 M events/s")),
+        (Progress(2e6, 3_000_000, 2.0, 0.25), ("2 ms", "3 M events", "1.5 M events/s", "25%, 6 s left")),
+    ],
+)
+def test_cells(progress: Progress, cells: tuple[str, ...]) -> None:
+    """The part done and the time left appear only when they are known."""
+    assert describe(progress) == cells
+
+
+def test_breakpoint_takes_the_line_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A debugger gets the terminal, in the frame that called breakpoint()."""
+    monkeypatch.delenv("PYTHONBREAKPOINT", raising=False)
+    called: list[bool] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "breakpointhook", lambda: called.append(display._live is None))
+        with ProgressDisplay("gemm", Terminal()) as display:
+            breakpoint()
+            display.update(Progress(1.0, 1, 1.0))
+        assert called == [True]
+
+
+PROGRAM = """
+import sys
+from kernbench_core.runs.progress import ProgressDisplay
+with ProgressDisplay("gemm") as display:
+    here = 41
+    breakpoint()
+    here += 1
+print("end", here)
+"""
+
+
+def test_a_debugger_stops_in_the_callers_frame(tmp_path: Path) -> None:
+    """In a real terminal, pdb prints a name of the frame that called breakpoint(), and goes on."""
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(PROGRAM))
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(REPO), "TERM": "xterm"}
+    environment.pop("PYTHONBREAKPOINT", None)
+    process = subprocess.Popen(
+        [sys.executable, script], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+    )
+    os.close(theirs)
+    os.write(ours, b"p here + 1\nc\n")
+    seen = b""
+    deadline = time.monotonic() + 60
+    while b"end 42" not in seen and time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.1)[0]:
+            seen += os.read(ours, 4096)
+    process.wait(60)
+    os.close(ours)
+    # from 3.13 on, Python stops at the call and not behind it
+    stopped = b"program.py(6)<module>()" if sys.version_info >= (3, 13) else b"program.py(7)<module>()"
+    assert stopped in seen
+    assert b"\n42\r" in seen
+    assert b"end 42" in seen
+
+
+ROWS = """
+import sys, time
+import click
+from kernbench_core.runs.progress import ProgressDisplay
+from kernbench_core.engine.watchdog import Progress
+with ProgressDisplay("a title as long as that of a table, 3 of 10 runs") as display:
+    for number in range(4):
+        display.update(Progress(1e4 * number, 4000 * number, 0.5 * number, 0.25 * number))
+        click.echo(f"row {number}   [bold]" + "x y" * 30)
+        print("said", end=" ")
+        time.sleep(0.15)
+        print("\\x1b[31min red\\x1b[0m", number)
+        click.echo(f"warned {number}", err=True)
+click.echo("end")
+"""
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+@pytest.mark.sample(2)
+def test_rows_stand_whole_above_the_line(tmp_path: Path, width: int) -> None:
+    """Whoever prints, and however wide it is: in one terminal rows are as without progress, and nothing else stays."""
+    script = tmp_path / "program.py"
+    script.write_text(ROWS)
+    seen, _ = run_in_terminal([sys.executable, str(script)], width, env={"PYTHONPATH": str(REPO)})
+    row = "x y" * 30
+    rows = [line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said in red {n}", f"warned {n}")]
+    assert screen(seen, width) == wrapped([*rows, "end"], width)
+    assert "\x1b[31min red\x1b[0m 3" in seen
+    assert "75%, " in seen or width < 60
+
+
+def test_a_pipe_gets_rows_without_controls(tmp_path: Path) -> None:
+    """What goes through a pipe is what is printed; the line is taken away before a row, and comes again."""
+    script = tmp_path / "program.py"
+    script.write_text(ROWS)
+    seen, out = run_in_terminal([sys.executable, str(script)], 80, env={"PYTHONPATH": str(REPO)}, piped=True)
+    row = "x y" * 30
+    assert out.decode().splitlines() == [
+        line for n in range(4) for line in (f"row {n}   [bold]{row}", f"said \x1b[31min red\x1b[0m {n}")
+    ] + ["end"]
+    assert screen(seen, 80) == [f"warned {n}" for n in range(4)]
+    assert "3 of 10 runs" in seen
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (80, "all_reduce, 3 of 10 runs 2 ms 3 M events 1.5 M events/s 25%, 6 s left"),
+        (60, "all_reduce, 3 of 10 runs 2 ms 3 M events 25%, 6 s left"),
+        (50, "all_reduce, 3 of 10 runs 2 ms 25%, 6 s left"),
+        (40, "all_reduce, 3 of 10 runs 25%, 6 s left"),
+        (30, "all_reduce, 3 o… 25%, 6 s left"),
+        (10, "…"),
+    ],
+)
+def test_the_line_is_one_line_whatever_the_width(width: int, line: str) -> None:
+    """The rate goes first, then the number of events and the simulated time; a title is cut last."""
+    cells = describe(Progress(2e6, 3_000_000, 2.0, 0.25))
+    assert one_line("all_reduce, 3 of 10 runs", cells, width) == line
+
+
+def test_a_title_without_cells_is_cut() -> None:
+    """What has no simulated time to tell has its title only."""
+    assert one_line("case 3 of 10: ring, 5 ranks", (), 80) == "case 3 of 10: ring, 5 ranks"
+    assert one_line("case 3 of 10: ring, 5 ranks", (), 12) == "case 3 of 1…"

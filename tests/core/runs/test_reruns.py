@@ -1,0 +1,159 @@
+"""A run made again from its manifest gives the same log, or says what differs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.plugins import load_plugins
+from kernbench_core.runs.bench_run import run
+from kernbench_core.runs.reruns import rerun
+
+
+def test_a_rerun_gives_the_same_hash(toy: ModuleType, tmp_path: Path) -> None:
+    """A manifest is enough to run again, file, array and configuration included."""
+    path = tmp_path / "mine.py"
+    path.write_text("import numpy as np\ndef bench(rt, a: np.ndarray):\n    rt.logged.append(float(a.sum()))\n")
+    first = run(path, "one", {"a": np.ones(3)}, set=["system.sips=2"], out=tmp_path / "out", plugins=toy.plugins)
+    path.unlink()
+    again = rerun(tmp_path / "out" / "manifest.json", plugins=toy.plugins)
+    assert again.same
+    assert again.differences == ()
+    assert again.result.op_log.records == [3.0]
+    assert again.result.op_log_sha256 == first.op_log_sha256
+    assert toy.engines[-1].graph.data == {"system": {"sips": 2}}
+
+
+def test_a_rerun_says_what_differs(toy: ModuleType, tmp_path: Path) -> None:
+    """Another op log is not the same; the reasons are sentences."""
+    run("toy", "one", out=tmp_path / "out", plugins=toy.plugins)
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    was = manifest["op_log_sha256"]
+    manifest["params"]["n"] = 4
+    manifest["versions"]["numpy"] = "1.0"
+    path.write_text(json.dumps(manifest))
+    again = rerun(path, plugins=toy.plugins)
+    assert not again.same
+    assert again.differences[0].startswith("numpy was 1.0 and is ")
+    assert again.differences[1:] == (
+        f"op_log_sha256 was {was} and is {again.result.op_log_sha256}.",
+        "the first op that differs is number 0: params was {'value': '3'} and is {'value': '4'}, "
+        "in log (op 1 of PE 0, sip0.cube0.pe0.pe_math, 0.000 ns).",
+    )
+
+
+def test_a_rerun_says_how_far_two_logs_are_alike(toy: ModuleType, tmp_path: Path) -> None:
+    """A log that is longer than the saved one differs in its length."""
+    path = tmp_path / "mine.py"
+    path.write_text("def bench(rt, n: int = 1):\n    rt.logged.extend([0] * n)\n")
+    run(path, "one", {"n": 2}, out=tmp_path / "out", plugins=toy.plugins)
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"n": 2', '"n": 3'))
+    assert rerun(manifest, plugins=toy.plugins).differences[-1] == "the log had 2 ops and has 3, the first 2 alike."
+
+
+MARK = "from pathlib import Path\nPath({!r}).write_text('ran')\ndef bench(rt, n: int = 3):\n    rt.logged.append(n)\n"
+
+
+def own_bench(rt: Any) -> None:
+    """Log something."""
+    rt.logged.append(3)
+
+
+def strange(toy: ModuleType, folder: Path, **changes: Any) -> Path:
+    """Write the manifest of a stranger: one of a run, with changes."""
+    run("toy", "one", out=folder / "out", plugins=toy.plugins)
+    path = folder / "out" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "params": {"n": 3}, **changes}))
+    return path
+
+
+@pytest.mark.parametrize("how", ["absolute", "above", "link"])
+def test_a_file_elsewhere_runs_only_when_trusted(toy: ModuleType, tmp_path: Path, how: str) -> None:
+    """A manifest must not have any file of the machine executed."""
+    evil, ran = tmp_path / "evil.py", tmp_path / "ran"
+    evil.write_text(MARK.format(str(ran)))
+    name = {"absolute": str(evil), "above": "../evil.py", "link": "link.py"}[how]
+    bench = {"file": name, "sha256": hashlib.sha256(evil.read_bytes()).hexdigest()}
+    manifest = strange(toy, tmp_path, bench=bench)
+    (manifest.parent / "link.py").symlink_to(evil)
+    with pytest.raises(UsageError) as caught:
+        rerun(manifest, plugins=toy.plugins)
+    assert str(caught.value) == (
+        f"the bench file must be in the folder of the manifest, not at {str(manifest.parent / name)!r}; look at that "
+        "file, and give --trust to use it."
+    )
+    assert not ran.exists()
+    assert rerun(manifest, trust=True, plugins=toy.plugins).same
+    assert ran.exists()
+
+
+def test_a_name_is_never_a_file(toy: ModuleType, tmp_path: Path) -> None:
+    """The name of a registered bench that is a path names nothing."""
+    evil, ran = tmp_path / "evil.py", tmp_path / "ran"
+    evil.write_text(MARK.format(str(ran)))
+    manifest = strange(toy, tmp_path, bench={"name": str(evil)})
+    with pytest.raises(UsageError, match=r"bench must be a registered name"):
+        rerun(manifest, trust=True, plugins=toy.plugins)
+    assert not ran.exists()
+
+
+def test_a_function_runs_only_when_trusted(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any function of any module can be named."""
+    monkeypatch.setitem(sys.modules, "benches_of_mine", sys.modules[__name__])
+    manifest = strange(toy, tmp_path, bench={"function": "benches_of_mine:own_bench"}, params={})
+    with pytest.raises(UsageError) as caught:
+        rerun(manifest, plugins=toy.plugins)
+    assert str(caught.value) == (
+        f"manifest {str(manifest)!r} names the function 'benches_of_mine:own_bench', which may do anything; look at "
+        "it, and give --trust to run it."
+    )
+    assert rerun(manifest, trust=True, plugins=toy.plugins).same
+
+
+def test_a_module_of_the_bench_must_be_unchanged(toy: ModuleType, tmp_path: Path) -> None:
+    """Another text of it is another run."""
+    (tmp_path / "mine.py").write_text("import helper\ndef bench(rt):\n    rt.logged.append(helper.x)\n")
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    out = tmp_path / "out"
+    run(tmp_path / "mine.py", "one", out=out, plugins=toy.plugins)
+    assert rerun(out / "manifest.json", plugins=toy.plugins).same
+    kept = out / "bench" / "helper.py"
+    kept.write_text("x = 2\n")
+    was, now = (hashlib.sha256(text).hexdigest()[:12] for text in (b"x = 1\n", b"x = 2\n"))
+    with pytest.raises(UsageError) as caught:
+        rerun(out / "manifest.json", plugins=toy.plugins)
+    assert str(caught.value) == (
+        f"the module 'helper.py' of the bench at {str(kept)!r} must have SHA-256 {was}…, not {now}…; restore the file "
+        "that the manifest was made with."
+    )
+    kept.unlink()
+    with pytest.raises(UsageError, match=r"^the module 'helper.py' of the bench must be at .*; put the file there"):
+        rerun(out / "manifest.json", plugins=toy.plugins)
+
+
+@pytest.mark.parametrize("error", [UsageError, ConfigError])
+def test_what_cannot_be_run_again_says_which_plugins_are_missing(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """A bench or a component of a plug-in that is not here."""
+    manifest = strange(toy, tmp_path)
+    if error is ConfigError:
+        monkeypatch.setattr(
+            "kernbench_core.runs.reruns._request", lambda *_: (_ for _ in ()).throw(ConfigError("wrong."))
+        )
+    with pytest.raises(error) as caught:
+        rerun(manifest, plugins=load_plugins([], installed=False))
+    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert told.splitlines()[-1] == "  since then, plug-in 'toy' was toy_plugin (source tree) and is absent."

@@ -1,0 +1,151 @@
+"""The report is a compact table in a terminal and plain text elsewhere."""
+
+from __future__ import annotations
+
+import io
+from types import ModuleType
+
+import attrs
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from kernbench_core.host.timing import ResourceUse
+from kernbench_core.runs.text_report import bar, make_console, print_result, print_summary
+
+
+def plain(samples: ModuleType, *, verbose: bool = False, verification: str | None = "RIGHT", **changed: object) -> str:
+    out = io.StringIO()
+    result = samples.make_result(verification and getattr(samples, verification), **changed)
+    print_result(result, make_console(out), verbose=verbose)
+    return out.getvalue().removesuffix("\n")
+
+
+def test_plain_report(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal there are no colours, no bars and no boxes."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert (
+        plain(samples)
+        == """\
+gemm on tiny   M=64  b=params/b.npy
+
+total time        412.3 us
+  host to device   18.2 us   4.4%
+  launch            1.1 us   0.3%
+  kernel            380 us  92.2%
+  device to host     13 us   3.2%
+
+busiest of its kind     kind        busy        mean  moved
+sip0.cube0.pe0.pe_gemm  pe_gemm    81.2%  50.0% of 4      -
+sip0.io0.pcie_ep->host  pcie wire  25.0%           -  6 MiB
+
+data verified: 1 tensor, largest error 0.00012
+4,096 ops, 1,234,567 events in 2.00 s (617 k events/s), 3.25 s in all
+2 late starts; sip0.cube3.pe7 was the latest, 12.5 ns after the common stamp
+not modelled: Buffers are unbounded; Refresh is left out"""
+    )
+
+
+def test_a_failure_is_shown_where_it_is(samples: ModuleType) -> None:
+    """A wrong result names the tensor, place and value."""
+    text = plain(samples, verification="WRONG")
+    assert "DATA IS WRONG: 1 of 2 tensors, largest error 3\n  tensor 'c' differs at (0, 1): 4.0 must be 1.0.\n" in text
+
+
+def test_a_long_failure_keeps_its_indentation(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its lines goes on below its own start."""
+    monkeypatch.setenv("COLUMNS", "60")
+    failure = "tensor 'c' must equal what is expected, " + "y " * 10 + "of:\n  1.0: made by " + "x " * 40
+    wrong = attrs.evolve(samples.WRONG, failures=(failure,))
+    out = io.StringIO()
+    print_result(samples.make_result(wrong), make_console(out))
+    told = out.getvalue().partition("largest error 3\n")[2].splitlines()[:4]
+    assert told[:2] == ["  tensor 'c' must equal what is expected, y y y y y y y y y", "  y of:"]
+    assert told[2].startswith("    1.0: made by x x ") and told[3].startswith("    x x ")
+
+
+def test_not_verified_and_interrupted_are_said(samples: ModuleType) -> None:
+    """Silence is never taken for a verdict."""
+    assert "\ndata not verified (--verify-data does)\n" in plain(samples, verification=None)
+    assert "\ndata not verified: the bench checks no tensor (rt.check does)\n" in plain(samples, verification="NOTHING")
+    assert "\ninterrupted: everything here covers only what ran\n" in plain(samples, interrupted=True)
+
+
+def test_not_modelled_is_one_line(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit in the window is counted."""
+    monkeypatch.setenv("COLUMNS", "54")
+    assert plain(samples).splitlines()[-1] == "not modelled: Buffers are… (2 in all; -v lists them)"
+
+
+def test_verbose_lists_everything(samples: ModuleType) -> None:
+    """-v shows each ignored thing with its component and count, each late start, and the hash."""
+    text = plain(samples, verbose=True)
+    assert "  Refresh is left out.    builtin.hbm_ctrl         512\n" in text
+    assert "  sip0.cube0.pe1 by 2 ns\n" in text
+    assert text.endswith("op log SHA-256 " + "ab" * 32)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_report_fits_its_window(samples: ModuleType, width: int) -> None:
+    """No line is wider than the window, and shares are drawn."""
+    out = io.StringIO()
+    print_result(samples.make_result(), Console(file=out, width=width, force_terminal=True, color_system=None))
+    lines = out.getvalue().splitlines()
+    assert max(cell_len(line.rstrip()) for line in lines) <= width
+    assert any("█" in line for line in lines)
+
+
+def test_summary_is_one_line(samples: ModuleType) -> None:
+    """-q prints bench, time and verdict."""
+    out = io.StringIO()
+    print_summary(samples.make_result(), make_console(out))
+    assert out.getvalue() == "gemm on tiny: 412.3 us, data verified: 1 tensor, largest error 0.00012\n"
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"), [(0.0, ""), (0.0001, "▏"), (0.5, "████"), (0.53, "████▎"), (1.0, "████████"), (2.0, "████████")]
+)
+def test_bars_are_drawn_to_an_eighth(share: float, drawn: str) -> None:
+    """A bar is proportional, never empty for something, never too long."""
+    assert bar(share, 8) == drawn
+
+
+def test_reported_rows_are_a_table_at_the_end(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts stand left, numbers right; what a row leaves out is a dash."""
+    rows = ({"tile": "64", "kernel_ns": 6099.0, "DMA_READ": 1024}, {"tile": "128", "kernel_ns": 85.5})
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert plain(samples, rows=rows).endswith(
+        """
+
+                  DMA
+tile    kernel   READ
+64    6.099 us  1,024
+128    85.5 ns      -"""
+    )
+
+
+def test_reported_rows_move_together_in_a_narrow_window(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of blanks is given up before any cell is cut."""
+    rows = ({"one": "x" * 9, "two": "y" * 9, "three": "z" * 9},)
+    monkeypatch.setenv("COLUMNS", "29")
+    assert plain(samples, rows=rows).splitlines()[-1] == "xxxxxxxxx yyyyyyyyy zzzzzzzzz"
+    monkeypatch.setenv("COLUMNS", "33")
+    assert plain(samples, rows=rows).splitlines()[-1] == "xxxxxxxxx  yyyyyyyyy  zzzzzzzzz"
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (80, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_…  pe wire           5.8%  2.4% of 1024"),
+        (101, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler  pe wire           5.8%  2.4% of 1024  78.23 KiB"),
+    ],
+)
+def test_a_narrow_window_keeps_the_numbers_of_the_busiest(samples: ModuleType, width: int, row: str) -> None:
+    """Bars go first, then bytes, then the ends of names; what is left is whole."""
+    long = ResourceUse("sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler", "pe wire", 0.058, 58.0, 80104, 1024, 0.024)
+    channel = ResourceUse("sip0.cube0.hbm_ctrl0#pc0", "hbm_ctrl channel", 0.023, 23.0, 512, 16, 0.023)
+    result = samples.make_result()
+    result = attrs.evolve(result, timing=attrs.evolve(result.timing, busiest=(long, channel)))
+    out = io.StringIO()
+    print_result(result, Console(file=out, width=width, force_terminal=True, color_system=None))
+    assert row in (line.rstrip() for line in out.getvalue().splitlines())

@@ -1,0 +1,93 @@
+"""Modules that moved: logs that name functions by old places execute, and plug-ins are told the new ones."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernbench_core.compute.functions import CORE_FUNCTIONS, GEMM
+from kernbench_core.compute.saved_run import load_run, save_run
+from kernbench_core.moved import MOVED, current
+from kernbench_core.oplog.description import Access, OpDescription
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.plugins import load_plugins
+from kernbench_core.values.memory_store import MemoryStore
+from kernbench_core.values.region import Region
+from kernbench_core.values.value import ArrayValue, ResultValue
+
+OLD = "kernbench_core.compute"
+"""Where core's functions lay when the first logs were saved."""
+
+
+def test_every_new_place_is_there() -> None:
+    """And none leads on to another."""
+    assert [new for new in MOVED.values() if find_spec(new) is None] == []
+    assert not set(MOVED.values()) & set(MOVED)
+
+
+def saved(folder: Path) -> np.ndarray:
+    """Save a log of one product, with its functions named as logs of old name them; return the product."""
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-4, 5, (8, 8)).astype(np.float32) for _ in range(2))
+    store, log = MemoryStore(True), OpLog()
+    read = [Access("hbm", (Region(at << 12, 256),), ArrayValue(x)) for at, x in ((1, a), (2, b))]
+    made = ResultValue((0, 0), (8, 8), "f32")
+    store.write("hbm", 3 << 12, made)
+    params = {"m": 8, "n": 8, "k": 8, "dtype_in": "f32", "dtype_acc": "f32", "dtype_out": "f32"}
+    written = Access("hbm", (Region(3 << 12, 256),), made)
+    described = OpDescription("gemm", "gemm_f32", params, tuple(read), written, (0, 0))
+    log.append(0.0, 1.0, "sip0.cube0.pe0.pe_gemm", described)
+    save_run(folder, log, store)
+    head = json.loads((folder / "run.json").read_text())
+    assert head["functions"] == {"gemm_f32": GEMM}
+    head["functions"] = {"gemm_f32": f"{OLD}:gemm"}
+    (folder / "run.json").write_text(json.dumps(head))
+    return a @ b
+
+
+def test_a_log_that_names_functions_by_their_old_place_executes(tmp_path: Path) -> None:
+    """To the right numbers; and it is told apart which function it is, as comparisons of single ops need it."""
+    wanted = saved(tmp_path / "run")
+    executor = load_run(tmp_path / "run").executor()
+    assert executor.verify({"c": (Access("hbm", (Region(3 << 12, 256),)), wanted)}).failures == ()
+    (record,) = executor.op_log
+    assert executor.function(record)[0] == GEMM
+
+
+def test_each_function_of_core_had_an_old_place() -> None:
+    """A name that an old log may hold leads to the present one."""
+    names = set(CORE_FUNCTIONS.values())
+    assert {current(f"{OLD}:{name.partition(':')[2]}") for name in names} == names
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "from kernbench_core.tcm_map import TcmRecorder",
+            "ModuleNotFoundError: No module named 'kernbench_core.tcm_map'; "
+            "kernbench_core.tcm_map is now kernbench_core.memory.scratchpad_map",
+        ),
+        (
+            "from kernbench_core.memory import DeviceMemory",
+            "ImportError: cannot import name 'DeviceMemory' from 'kernbench_core.memory' (PATH); "
+            "kernbench_core.memory is now kernbench_core.memory.device_memory",
+        ),
+    ],
+)
+def test_a_plugin_that_imports_an_old_place_is_told_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    """In the warning that says why it was left out."""
+    (tmp_path / "moved_plug.py").write_text(line + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (failure,) = load_plugins(["moved = moved_plug"], installed=False).failures
+    sys.modules.pop("moved_plug", None)
+    path = importlib.import_module("kernbench_core.memory").__file__
+    assert failure.reason.replace(str(path), "PATH") == said

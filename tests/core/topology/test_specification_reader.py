@@ -1,0 +1,90 @@
+"""The specification: typed, in kernbench's own units, every fault reported with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernbench_core.errors import ConfigError
+from kernbench_core.topology.configuration import parse_config
+from kernbench_core.topology.specification import OverrideSpec
+from kernbench_core.topology.specification_reader import read_choices, read_spec
+from tests.core.small_machine import TEXT
+
+
+def problems(sets: list[str], text: str = TEXT) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        read_spec(parse_config(text, "m.yaml", sets=sets))
+    return caught.value.problems
+
+
+def test_values_are_in_kernbench_units_and_defaults_filled_in() -> None:
+    spec = read_spec(parse_config(TEXT))
+    assert (spec.sip.ucie.bandwidth, spec.sip.ucie.latency) == (100.0, 2.0)
+    assert (spec.host.pcie.payload_bytes, spec.host.pcie.header_bytes) == (256, 24)
+    assert spec.cube.noc.ns_per_mm == 0.1
+    assert spec.cube.hbm.capacity == 4 * 2**20
+    assert (spec.system.chunk_bytes, spec.system.page_bytes, spec.system.flit_bytes) == (4096, 4096, 32)
+    assert (spec.cube.mesh.rows, spec.cube.mesh.hbm_zone.rows, spec.sip.io_chiplets) == (None, None, 1)
+    assert spec.sip.ucie.payload_bytes is None
+    assert spec.components["pe_gemm"].impl == "test.pe_gemm"
+    assert spec.overrides == []
+
+
+def test_the_value_with_the_wrong_unit_is_named_with_its_line() -> None:
+    assert problems([], TEXT.replace("    bandwidth: 100 GB/s", "    bandwidth: 12 ns")) == (
+        "m.yaml:10:5: sip.ucie.bandwidth must be a positive bandwidth, not '12 ns'. Did you mean '12 GB/s'?",
+    )
+
+
+def test_every_fault_of_every_section_is_reported() -> None:
+    found = problems(
+        [
+            "system.sips=x",
+            "sip.mesh=3",
+            "cube.pes=0",
+            "pe.lnks.x=1",
+            "host=null",
+            "overrides=3",
+            "components.pe_math.impl=4",
+            "system.network.latency=0 ns",
+            "cube.mesh.rows=auto",
+            "cube.mesh.columns=many",
+        ]
+    )
+    assert set(found) == {
+        "--set system.sips=x: system.sips must be a positive integer, not 'x'.",
+        "--set sip.mesh=3: sip.mesh must be a mapping of keys to values, not 3.",
+        "--set cube.pes=0: cube.pes must be a positive integer, not 0.",
+        "--set pe.lnks.x=1: pe.lnks must be a known key. Did you mean 'links'?",
+        "--set host=null: host must be a mapping of keys to values, not None.",
+        "--set overrides=3: overrides must be a list, not 3.",
+        "--set components.pe_math.impl=4: components.pe_math.impl must be text, not 4.",
+        "--set system.network.latency=0 ns: system.network.latency must be a positive time, not '0 ns'.",
+        "--set cube.mesh.columns=many: cube.mesh.columns must be an integer of at least 0 or auto, not 'many'.",
+    }
+
+
+def test_a_missing_key_is_reported_at_its_section() -> None:
+    assert problems([], TEXT.replace("  tcm: {capacity: 128 KiB}", "  tcm: {}")) == (
+        "m.yaml:19:3: pe.tcm must have the key 'capacity'; add it, or start from a preset with 'base:'.",
+    )
+
+
+def test_overrides_and_units_are_typed() -> None:
+    spec = read_spec(
+        parse_config(
+            TEXT,
+            sets=[
+                "overrides=[{match: 'sip0.*', impl: acme.x, params: {rows: 3}}]",
+                "pe.units={pe_sfu: {impl: acme.sfu, attach: pe_dma}}",
+            ],
+        )
+    )
+    assert spec.overrides == [OverrideSpec("sip0.*", "acme.x", {"rows": 3})]
+    assert (spec.pe.units["pe_sfu"].impl, spec.pe.units["pe_sfu"].attach) == ("acme.sfu", "pe_dma")
+
+
+def test_sections_that_name_implementations_are_read_when_others_are_wrong() -> None:
+    choices = read_choices(parse_config(TEXT, sets=["system=3", "overrides=3"]))
+    assert choices.components["host"].impl == "test.host"
+    assert (choices.overrides, choices.units) == ([], {})
