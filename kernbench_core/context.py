@@ -17,7 +17,7 @@ from kernbench_core.wire import Wire
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.compute.on_demand import OnDemand
-    from kernbench_core.graph import Design, Graph
+    from kernbench_core.graph import Graph
     from kernbench_core.kernel.queues import Queues
     from kernbench_core.memory.device_memory import DeviceMemory
     from kernbench_core.memory.hazards import Hazards
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch, MsgBase, Transaction
     from kernbench_core.oplog.log import OpLogger
     from kernbench_core.registry import Provider
-    from kernbench_core.topology.address import AddressResolver
+    from kernbench_core.topology.design import Design
+    from kernbench_core.topology.resolver import AddressResolver
     from kernbench_core.topology.routing import PathRouter
     from kernbench_core.values.memory_store import MemoryStore
 
@@ -103,7 +104,7 @@ class RunContext:
     @property
     def design(self) -> Design:
         """The checked design that the graph was compiled from."""
-        design = self.graph.design
+        design: Design | None = getattr(self.graph, "design", None)
         if design is None:
             raise ConfigError("this graph was built by hand and has no design; compile it from a topology instead.")
         return design

@@ -1,4 +1,4 @@
-"""The compiled machine: nodes, directed edges and the checked design, as frozen data that the engine reads once."""
+"""The graph of a machine: nodes and directed edges, as frozen data that the engine reads once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.topology.address import AddressMap
-from kernbench_core.topology.networks import Network
 
 
 class EdgeKind(Enum):
@@ -87,49 +85,15 @@ class PeSite:
 
 
 @frozen
-class Design:
-    """A specification that has been checked: counts, granularities in bytes, PE sites and the address map."""
-
-    sips: int
-    cubes_per_sip: int
-    pes_per_cube: int
-    chunk_bytes: int
-    page_bytes: int
-    pes: tuple[PeSite, ...]
-    address_map: AddressMap
-    mesh_width: int = 1
-    mesh_height: int = 1
-    network: Network | None = None
-
-    @property
-    def hbm_slice_bytes(self) -> int:
-        """Capacity of one PE's HBM slice."""
-        return self.address_map.hbm_bytes
-
-    @property
-    def tcm_bytes(self) -> int:
-        """Capacity of one PE's TCM."""
-        return self.address_map.tcm_bytes
-
-    @property
-    def sram_bytes(self) -> int:
-        """Capacity of one cube's SRAM."""
-        return self.address_map.sram_bytes
-
-
-@frozen
 class Graph:
-    """Nodes by id and edges by (source, destination), both in sorted order; `design` is None when built by hand."""
+    """Nodes by id and edges by (source, destination), both in sorted order."""
 
     nodes: Mapping[str, Node]
     edges: Mapping[tuple[str, str], Edge]
-    design: Design | None = None
     warnings: tuple[str, ...] = ()
 
-    @classmethod
-    def of(
-        cls, nodes: Iterable[Node], edges: Iterable[Edge], design: Design | None = None, warnings: Iterable[str] = ()
-    ) -> Graph:
+    @staticmethod
+    def of(nodes: Iterable[Node], edges: Iterable[Edge], warnings: Iterable[str] = ()) -> Graph:
         """Sort and check nodes and edges.
 
         Raises:
@@ -154,24 +118,11 @@ class Graph:
             problems.extend(_edge_problems(edge, by_id))
         if problems:
             raise ConfigError(*problems)
-        return cls(
+        return Graph(
             MappingProxyType(dict(sorted(by_id.items()))),
             MappingProxyType(dict(sorted(by_pair.items()))),
-            design,
             tuple(warnings),
         )
-
-    @property
-    def checked_design(self) -> Design:
-        """The design of a compiled graph; raises ConfigError for a graph that was built by hand without one."""
-        if self.design is None:
-            if any(node.kind == "interface" for node in self.nodes.values()):
-                raise ConfigError(
-                    "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
-                    "'kernbench probe --traffic', or choose another --topology."
-                )
-            raise ConfigError("graph must have a design for this, but it was built by hand; give Graph.of(design=…).")
-        return self.design
 
 
 def _edge_problems(edge: Edge, nodes: Mapping[str, Node]) -> list[str]:

@@ -42,7 +42,7 @@ MOVED: Final[Mapping[str, str]] = {
     "kernbench_core.critical_path": "kernbench_core.explain.critical_path",
     "kernbench_core.deadlock": "kernbench_core.host.deadlock",
     "kernbench_core.descriptors": "kernbench_core.kernel.tl.descriptors",
-    "kernbench_core.design": "kernbench_core.topology.design",
+    "kernbench_core.design": "kernbench_core.topology.checking",
     "kernbench_core.device_tensor": "kernbench_core.host.device_tensor",
     "kernbench_core.dispatch": "kernbench_core.kernel.dispatch",
     "kernbench_core.dma_commands": "kernbench_core.kernel.dma_commands",

@@ -10,6 +10,7 @@ import pytest
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.design import design_of
 from kernbench_core.units import format_bytes
 from tests.conftest import loaded_tool
 
@@ -83,7 +84,7 @@ def test_the_default_is_the_largest_size_that_keeps_bulk_transfers_within_about_
         return max(abs(float(row[column].removesuffix("%") or 0)) for row in bulk)
 
     within = [head[column] for column in range(2, len(head)) if worst(column) < 1.5]
-    default = compile_topology(configure(plugins, "default", None, ()), plugins.components).checked_design.chunk_bytes
+    default = design_of(compile_topology(configure(plugins, "default", None, ()), plugins.components)).chunk_bytes
     assert within[-1] == format_bytes(default) == "4 KiB"
     at = head.index("4 KiB")
     alone = float(beside[1].removesuffix(" ns"))

@@ -9,6 +9,7 @@ import pytest
 
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import run
+from kernbench_core.topology.design import design_of
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -30,7 +31,7 @@ def test_the_presets_have_as_many_pes_as_it_says(plugins: Plugins) -> None:
     from kernbench_core.topology.compilation import compile_topology
 
     for name, pes in re.findall(r"`(tiny|default|full)` \((?:\d packages, )?(\d+) PEs\)", README):
-        assert len(compile_topology(configure(plugins, name), plugins.components).design.pes) == int(pes)
+        assert len(design_of(compile_topology(configure(plugins, name), plugins.components)).pes) == int(pes)
 
 
 def test_the_first_kernel_is_short() -> None:

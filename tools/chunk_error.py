@@ -18,6 +18,8 @@ from typing import ClassVar
 
 import attrs
 
+from kernbench_core.topology.design import Machine, design_of
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_core.graph import Graph
@@ -113,12 +115,12 @@ def machine(
     """Compile a preset for chunks of so many bytes that cost nothing by themselves, a window of bytes under way."""
     sets = (*FREE, f"system.chunk_bytes={chunk} B", f"components.pe_dma.params.servers={max(1, window // chunk)}")
     graph = compile_topology(configure(plugins, preset, None, sets), plugins.components)
-    nodes, design = dict(graph.nodes), graph.checked_design
+    nodes, design = dict(graph.nodes), design_of(graph)
     if bystander is not None:
         own = naming.pe_unit(design.pes[bystander].prefix, "pe_dma")
         nodes[own] = attrs.evolve(nodes[own], params={**nodes[own].params, "servers": OWN_LOADS})
     bare = [attrs.evolve(edge, header_bytes=0) for edge in graph.edges.values()]
-    return Graph.of(nodes.values(), bare, design)
+    return Machine.of_graph(Graph.of(nodes.values(), bare), design)
 
 
 def simulate(plugins: Plugins, chunk: int, work: Workload) -> Outcome:
@@ -129,7 +131,7 @@ def simulate(plugins: Plugins, chunk: int, work: Workload) -> Outcome:
 def move(plugins: Plugins, graph: Graph, work: Workload) -> Outcome:
     """Run the transfers of a workload on one machine."""
     engine = GraphEngine(graph, plugins.components, data=False, log=False)
-    design, space = graph.checked_design, graph.checked_design.address_map
+    design, space = design_of(graph), design_of(graph).address_map
     asked = []
     for pe, owner, offset, nbytes, at in work.transfers:
         site, there = design.pes[pe], design.pes[owner]

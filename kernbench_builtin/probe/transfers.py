@@ -19,6 +19,7 @@ from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import Command, MemoryReadMsg, MemoryWriteMsg, Transaction
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import naming
+from kernbench_core.topology.design import Machine, design_of
 from kernbench_core.topology.routing import PathRouter
 from kernbench_core.values.region import Region
 
@@ -99,7 +100,7 @@ class Prober:
 
     def __init__(self, graph: Graph, components: ComponentClasses) -> None:
         self.graph = graph
-        self.design = graph.checked_design
+        self.design = design_of(graph)
         self._components = components
         self._router = PathRouter(graph)
 
@@ -207,7 +208,8 @@ class Prober:
             for (src, dst), edge in self.graph.edges.items()
             if src in nodes and dst in nodes
         ]
-        return GraphEngine(Graph.of(nodes.values(), edges, self.design), self._components, data=False, log=False)
+        machine = Machine.of_graph(Graph.of(nodes.values(), edges), self.design)
+        return GraphEngine(machine, self._components, data=False, log=False)
 
     def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> Measured:
         """Simulate one transfer of `nbytes` from the start of the memory."""

@@ -11,6 +11,7 @@ import rich_click as click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
+from kernbench_core.topology.design import design_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,7 +57,7 @@ def run(
     tell_warnings(graph)
     prober = Prober(graph, shell.plugins.components)
     cases = prober.cases() if source is None or target is None else prober.case(source, target)
-    nbytes = graph.checked_design.chunk_bytes if size is None else _size(size, prober, cases)
+    nbytes = design_of(graph).chunk_bytes if size is None else _size(size, prober, cases)
     alone = [prober.measure(case, nbytes) for case in cases]
     check_probes(prober, alone)
     picked = [one for one in alone if len(cases) == 1 or _IN_SWEEP.fullmatch(one.case.name)]
@@ -68,7 +69,7 @@ def run(
     ]
     for sweep in sweeps:
         check_probes(prober, sweep)
-    chunk = graph.checked_design.chunk_bytes
+    chunk = design_of(graph).chunk_bytes
     loaded = [loaded_latency(prober, one.case, chunk, count=CHUNKS if one.exact else _SLOW_CHUNKS) for one in picked]
     if as_json:
         click.echo(_json(topology, alone, chosen, sweeps, chunk, loaded))

@@ -304,6 +304,8 @@ def _sets(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _check_ranks(question: Question, machine: Machine) -> None:
+    from kernbench_core.topology.design import design_of
+
     if question.root >= machine.world:
         raise UsageError(
             f"option --root must be a rank from 0 to {machine.world - 1}, not {question.root}; choose one of these."
@@ -314,7 +316,8 @@ def _check_ranks(question: Question, machine: Machine) -> None:
         raise UsageError(
             "a collective must have at least 2 ranks, and this topology has 1 SIP; give --ranks, or another --topology."
         )
-    most = machine.graph.checked_design.cubes_per_sip * machine.graph.checked_design.pes_per_cube
+    design = design_of(machine.graph)
+    most = design.cubes_per_sip * design.pes_per_cube
     if question.pes is not None and question.pes > most:
         raise UsageError(f"option --pes must be at most {most}, the PEs of a SIP, not {question.pes}; give fewer.")
 

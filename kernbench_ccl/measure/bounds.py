@@ -120,6 +120,7 @@ class Fabric:
 def fabric_of(graph: Graph) -> Fabric:
     """Read the links between the packages of a compiled machine; rank i is SIP i."""
     from kernbench_core.graph import EdgeKind
+    from kernbench_core.topology.design import design_of
 
     def end(node_id: str) -> int:
         sip = graph.nodes[node_id].sip
@@ -130,7 +131,7 @@ def fabric_of(graph: Graph) -> Fabric:
         for edge in graph.edges.values()
         if edge.kind is EdgeKind.SCALE_UP
     )
-    return Fabric(graph.checked_design.sips, links)
+    return Fabric(design_of(graph).sips, links)
 
 
 def lower_bound(collective: str, fabric: Fabric, nbytes: int, root: int = 0) -> Bound:

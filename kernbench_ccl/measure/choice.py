@@ -15,6 +15,7 @@ from kernbench_ccl.plan.selection import machine_network
 from kernbench_ccl.plan.tuning import Tuning, load_tuning
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
+from kernbench_core.topology.design import design_of
 
 
 @frozen
@@ -79,7 +80,7 @@ class Chooser:
     def able(self) -> dict[str, Choice]:
         """Return every algorithm that does these ranks, by its full name; `refusals` then has the others."""
         if self._able is None:
-            asked, design = self._question, self._machine.graph.checked_design
+            asked, design = self._question, design_of(self._machine.graph)
             network = partial(machine_network, design)
             collective, registry = asked.collective, self._plugins.algorithms
             found = find_able(registry, self._config, collective, network, contributors=asked.contributors)
@@ -103,7 +104,7 @@ class Chooser:
             if entry.algorithm.endswith(".py") or meant:
                 of_its_name = len(meant) == 1 and name in spellings(meant[0], asked.collective)
                 (own if of_its_name else others)[name] = entry
-        network = partial(machine_network, self._machine.graph.checked_design)
+        network = partial(machine_network, design_of(self._machine.graph))
         found = find_able(registry, evolve(self._config, entries=own), asked.collective, network,
                           contributors=asked.contributors)  # fmt: skip
         self.refusals, self.warnings = {**found.refusals, **found.broken}, found.warnings
@@ -143,12 +144,12 @@ class Chooser:
 
     def _choice(self, algorithm: Algorithm, settings: Settings) -> Choice:
         """Return an algorithm as it runs here; ConfigError for more PEs than there are."""
-        design, settings = self._machine.graph.checked_design, self._question.adjusted(settings)
+        design, settings = design_of(self._machine.graph), self._question.adjusted(settings)
         settings.check_pes(design.cubes_per_sip * design.pes_per_cube)
         return Choice(algorithm, settings)
 
     def _refusal(self, choice: Choice) -> str | None:
-        network = machine_network(self._machine.graph.checked_design, choice.settings.topology)
+        network = machine_network(design_of(self._machine.graph), choice.settings.topology)
         return choice.algorithm.refusal(network, contributors=self._question.contributors)
 
 

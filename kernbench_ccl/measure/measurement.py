@@ -31,6 +31,7 @@ from kernbench_core.host.timing import resource_uses
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.design import design_of
 from kernbench_core.topology.mesh import is_mesh
 from kernbench_core.units import format_time
 from kernbench_core.values.dtypes import itemsize
@@ -103,7 +104,7 @@ class Machine:
 
     def vectors(self, contributors: str) -> int:
         """Return how many vectors a collective reduces or moves: one of each rank, or of each PE."""
-        return len(self.graph.checked_design.pes) if contributors == "pe" else self.world
+        return len(design_of(self.graph).pes) if contributors == "pe" else self.world
 
     def link(self) -> tuple[float, float]:
         """Return the bandwidth (GB/s) and latency (ns) of a scale-up link: the slowest of each; zeros without links."""
@@ -127,7 +128,7 @@ def machine_of(setup: Setup, plugins: Plugins) -> Machine:
             "--topology."
         )
     graph = compile_topology(config, plugins.components)
-    return Machine(graph, fabric_of(graph), machine_network(graph.checked_design))
+    return Machine(graph, fabric_of(graph), machine_network(design_of(graph)))
 
 
 def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | None:
@@ -135,7 +136,7 @@ def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | No
 
     It has none for links that differ, for another network laid over the ranks than theirs, and for fewer PEs than ways.
     """
-    design, settings = machine.graph.checked_design, case.settings
+    design, settings = design_of(machine.graph), case.settings
     alike = len({(link.bandwidth, link.latency) for link in machine.fabric.links}) == 1
     network = machine_network(design, settings.topology)
     most = design.cubes_per_sip * design.pes_per_cube

@@ -22,6 +22,7 @@ from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.kernel.queues import UNIT
 from kernbench_core.peers import Channel
+from kernbench_core.topology.design import design_of
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
 from kernbench_core.values.region import Region
@@ -57,7 +58,7 @@ class TimedRun:
     def bench(self, rt: Runtime) -> None:
         """Place the tensors, launch the collective over all ranks, and keep what its tensors held and hold."""
         case, settings = self.case, self.case.settings
-        design = self.machine.graph.checked_design
+        design = design_of(self.machine.graph)
         channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier, CHOSEN_BY)
         group = make_group(rt.pes, channel=channel)
         collective = make_collective(
@@ -185,7 +186,7 @@ class TimedRun:
         if self._unwritten:
             return None
         case, world = self.case, self.machine.world
-        design, size = self.machine.graph.checked_design, itemsize(case.dtype)
+        design, size = design_of(self.machine.graph), itemsize(case.dtype)
         symbols = Symbols(case.redop, case.dtype, self._data.world)
         for rank, value in self._before.items():
             for part in value.parts():

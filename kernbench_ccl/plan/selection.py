@@ -18,8 +18,8 @@ from kernbench_core.values.dtypes import itemsize
 if TYPE_CHECKING:
     from kernbench_ccl.plan.configuration import CclConfig, Settings
     from kernbench_ccl.plan.groups import Group
-    from kernbench_core.graph import Design
     from kernbench_core.registry import AlgorithmEntry, Registry
+    from kernbench_core.topology.design import Design
 
 __tracebackhide__ = True
 

@@ -20,7 +20,7 @@ from kernbench_ccl.prove.kernel_prints import RANK
 from kernbench_ccl.prove.untimed_queues import Queues, Wait
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, LimitError
-from kernbench_core.graph import Design, PeSite
+from kernbench_core.graph import PeSite
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.dispatch import PeState
@@ -30,6 +30,7 @@ from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.messages import Launch
 from kernbench_core.process.interrupt import WallTimeExceeded
 from kernbench_core.topology.address import AddressMap
+from kernbench_core.topology.design import Design
 from kernbench_core.topology.naming import pe as pe_name
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.memory_store import MemoryStore

@@ -66,10 +66,12 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
 
 def counts_of(graph: Graph) -> dict[str, Any]:
     """Count nodes, edges, PEs, and nodes by kind."""
+    from kernbench_core.topology.design import Machine
+
     kinds: dict[str, int] = {}
     for node in graph.nodes.values():
         kinds[node.kind] = kinds.get(node.kind, 0) + 1
-    pes = len(graph.design.pes) if graph.design is not None else 0
+    pes = len(graph.design.pes) if isinstance(graph, Machine) else 0
     return {"nodes": len(graph.nodes), "edges": len(graph.edges), "pes": pes, "kinds": dict(sorted(kinds.items()))}
 
 

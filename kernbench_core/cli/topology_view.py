@@ -10,6 +10,7 @@ from kernbench_core.cli.network_view import draw_network
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.topology import naming
+from kernbench_core.topology.design import Machine, design_of
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 
@@ -22,9 +23,9 @@ def show(graph: Graph, view: str = "system") -> str:
     draw = VIEWS.get(view)
     if draw is None:
         raise UsageError(f"view must be one of {', '.join(VIEWS)}, not {view!r}.")
-    if graph.design is None and draw is not show_system:
+    if not isinstance(graph, Machine) and draw is not show_system:
         raise UsageError(f"view must be system for a mesh on its own, which has no packages or PEs, not {view!r}.")
-    lines = draw(graph) if graph.design is not None else show_mesh(graph)
+    lines = draw(graph) if isinstance(graph, Machine) else show_mesh(graph)
     if graph.warnings:
         lines += ["", "warnings", *(f"  {warning}" for warning in graph.warnings)]
     return "\n".join(line.rstrip() for line in lines)
@@ -32,7 +33,7 @@ def show(graph: Graph, view: str = "system") -> str:
 
 def show_system(graph: Graph) -> list[str]:
     """Draw host, packages and scale-up links, and count nodes and edges by kind."""
-    design = graph.checked_design
+    design = design_of(graph)
     lines = [
         f"machine   {_count(design.sips, 'SIP')} x {_count(design.cubes_per_sip, 'cube')} "
         f"x {_count(design.pes_per_cube, 'PE')} = {_count(len(design.pes), 'PE')}, "
@@ -80,7 +81,7 @@ def _neighbours(graph: Graph, row: int, column: int) -> bool:
 
 def show_sip(graph: Graph) -> list[str]:
     """Draw one package: its IO chiplets and its mesh of cubes."""
-    design = graph.checked_design
+    design = design_of(graph)
     width, height = design.mesh_width, design.mesh_height
     label = f"{_count(design.pes_per_cube, 'PE')}, {format_bytes(design.hbm_slice_bytes * design.pes_per_cube)}"
     inner = max(len(label), len(f"cube{design.cubes_per_sip - 1}")) + 2
@@ -135,10 +136,10 @@ def show_cube(graph: Graph) -> list[str]:
 
 def show_pe(graph: Graph) -> list[str]:
     """List the units of one PE with their implementations, and its wires."""
-    site = graph.checked_design.pes[0]
+    site = design_of(graph).pes[0]
     units = [node for node in graph.nodes.values() if naming.pe_prefix(node.id) == site.prefix]
     width = max(len(node.kind) for node in units)
-    design = graph.checked_design
+    design = design_of(graph)
     lines = [
         f"{site.prefix}   HBM slice {format_bytes(design.hbm_slice_bytes)} on {site.hbm_ctrl}, "
         f"TCM {format_bytes(design.tcm_bytes)}",

@@ -18,6 +18,7 @@ from kernbench_core.explain.roofline import Achieved, RooflinePoint, WorkMeter
 from kernbench_core.explain.usage import Usage, UsageSampler
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
+from kernbench_core.topology.design import Machine
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -192,11 +193,12 @@ class Recorder:
     def _balance(self, launch: Launch) -> Balance | None:
         """Compare the times of the PEs that ran a launch."""
         times = {pe: ended - launch.started_ns[pe] for pe, ended in sorted(launch.ended_ns.items())}
-        if not times or self._ctx.graph.design is None:
+        graph = self._ctx.graph
+        if not times or not isinstance(graph, Machine):
             return None
         longest = max(times, key=lambda pe: times[pe])
         mean = sum(times.values()) / len(times)
-        name = self._ctx.graph.design.pes[longest].prefix
+        name = graph.design.pes[longest].prefix
         return Balance(len(times), min(times.values()), mean, times[longest], name)
 
     def _went(self, total: float, requests: Iterable[HostRequest]) -> Iterable[Went]:

@@ -17,6 +17,7 @@ from kernbench_core.host.launch_names import called
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.wait_graph import shortest_cycle, spell, stuck, wait_graph, waits, way_out
 from kernbench_core.spelling import join_names
+from kernbench_core.topology.design import Machine
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_time
 
@@ -92,7 +93,7 @@ def waiting_kernels(ctx: RunContext, shared: Shared) -> list[KernelWait]:
         for pe in handle.launch.started_ns:
             if pe not in handle.launch.ended_ns:
                 running[pe] = handle
-    indices = {} if ctx.graph.design is None else {site.pe_cpu: site.index for site in ctx.graph.design.pes}
+    indices = {site.pe_cpu: site.index for site in ctx.graph.design.pes} if isinstance(ctx.graph, Machine) else {}
     details: dict[str | None, list[str]] = {}
     for component in ctx.components.values():
         for told in component.open_waits():

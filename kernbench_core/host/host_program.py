@@ -19,7 +19,7 @@ from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.graph import Design, Graph, PeSite
+    from kernbench_core.graph import Graph, PeSite
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.host_tensors import Expectation
     from kernbench_core.host.inputs import Inputs
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.queues import Queues
     from kernbench_core.plugins import Plugins
+    from kernbench_core.topology.design import Design
 
 #: The host program that runs on the present stack. Each stack has a context of its own, so none sees another's.
 CURRENT: ContextVar[HostProgram | None] = ContextVar("kernbench_host_program", default=None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernbench_core.kernel.commands import AnyOf, command_of
 from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.topology.design import Machine
 
 if TYPE_CHECKING:
     from kernbench_core.context import RunContext
@@ -32,7 +33,7 @@ def _lost(ctx: RunContext) -> Iterator[MsgBase]:
     waiting = [component.waits_in_words() for component in ctx.components.values()]
     awaited = [command for each in waiting if each is not None for command in each.commands]
     commands = [one for command in awaited for one in (command.commands if isinstance(command, AnyOf) else (command,))]
-    posted = [] if ctx.graph.design is None else ctx.queues.under_way
+    posted = ctx.queues.under_way if isinstance(ctx.graph, Machine) else []
     for msg in (*asked, *posted, *commands):
         node = ctx.components.get(msg.path[msg.hop]) if msg.path else None
         if node is None or any(True for _ in node.awaiting()):

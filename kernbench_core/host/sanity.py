@@ -12,6 +12,7 @@ from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.kernel.commands import command_of
 from kernbench_core.messages import MsgBase, Transaction
+from kernbench_core.topology.design import Machine
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _answered_once(ctx: RunContext) -> Iterator[str]:
 
 def _received_once(ctx: RunContext) -> Iterator[str]:
     """Name messages between PEs that nobody received; compare what was put on the fabric with what got into slots."""
-    if ctx.graph.design is None:
+    if not isinstance(ctx.graph, Machine):
         return
     yield from ctx.queues.unreceived()
     pushed, landed = ctx.queues.pushed_bytes, ctx.queues.landed_bytes

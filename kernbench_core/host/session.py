@@ -34,7 +34,8 @@ from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.columns import SPILL_ROWS
 from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.topology.address import AddressResolver
+from kernbench_core.topology.design import Machine
+from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter
 from kernbench_core.values.memory_store import MemoryStore
 
@@ -96,7 +97,7 @@ class GraphEngine:
         #: What the host programs of the run share, and the first of them, the bench.
         self.shared = Shared(plugins=plugins, inputs=inputs)
         self.runtime: Runtime | None = None
-        if graph.design is not None:
+        if isinstance(graph, Machine):
             self.ctx.store = self.store = MemoryStore(data=data)
             self.ctx.on_demand = OnDemand(self.op_log, self.store, self.functions)
             self.ctx.hazards = self.store.hazards = Hazards(

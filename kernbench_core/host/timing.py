@@ -11,6 +11,7 @@ import attrs
 
 from kernbench_core.host.ceilings import above_ceilings
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
+from kernbench_core.topology.design import Machine
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -224,12 +225,13 @@ def docstring_section(cls: type, name: str) -> str:
 
 
 def _late_starts(ctx: RunContext) -> Iterable[LateStart]:
-    if ctx.graph.design is None:
+    graph = ctx.graph
+    if not isinstance(graph, Machine):
         return
     for launch in ctx.launches:
         for pe, started in sorted(launch.started_ns.items()):
             if launch.start_ns is not None and started > launch.start_ns:
-                yield LateStart(ctx.graph.design.pes[pe].prefix, started - launch.start_ns)
+                yield LateStart(graph.design.pes[pe].prefix, started - launch.start_ns)
 
 
 def _length(intervals: Iterable[Interval]) -> float:

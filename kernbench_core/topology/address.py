@@ -1,4 +1,4 @@
-"""Physical addresses: one integer with the fields sip, cube, unit and offset, and the node that owns each.
+"""Physical addresses: one integer with the fields sip, cube, unit and offset.
 
 From the low end: 36 bits of offset, 8 bits of unit index, 2 bits of space, 8 bits of cube, 9 bits of SIP: 63 bits, so
 that an address fits a signed 64-bit column. Space 0 is unused: small integers are no addresses.
@@ -7,16 +7,11 @@ that an address fits a signed 64-bit column. Space 0 is unused: small integers a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from kernbench_core.errors import OutOfBoundsError, RoutingError
-from kernbench_core.topology import naming
+from kernbench_core.errors import OutOfBoundsError
 from kernbench_core.units import format_bytes
-
-if TYPE_CHECKING:
-    from kernbench_core.graph import Graph
 
 OFFSET_BITS, INDEX_BITS, SPACE_BITS, CUBE_BITS, SIP_BITS = 36, 8, 2, 8, 9
 _SPACE_SHIFT = OFFSET_BITS + INDEX_BITS
@@ -104,63 +99,3 @@ class AddressMap:
                 f"address {shown} must lie inside its {_SPACES[space]} unit of {format_bytes(capacity)}; "
                 "check the pointer arithmetic"
             )
-
-
-class AddressResolver:
-    """Find the node that owns an address, and the nodes that requests are steered to."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._map = graph.checked_design.address_map
-        self._owners: dict[int, tuple[str, int]] = {}
-        self._pcie_eps: dict[int, list[str]] = {}
-        self._io_cpus: dict[int, list[str]] = {}
-        self._m_cpus: dict[tuple[int, int], str] = {}
-        for site in graph.checked_design.pes:
-            self._m_cpus[site.sip, site.cube] = site.m_cpu
-        for node in graph.nodes.values():
-            if node.kind == "pcie_ep" and node.sip is not None:
-                self._pcie_eps.setdefault(node.sip, []).append(node.id)
-            elif node.kind == "io_cpu" and node.sip is not None:
-                self._io_cpus.setdefault(node.sip, []).append(node.id)
-
-    def resolve(self, address: int) -> str:
-        """Return the id of the memory node that owns a physical address: hbm_ctrl, sram or pe_tcm.
-
-        Raises:
-            OutOfBoundsError: no unit of this machine owns the address.
-        """
-        owner = self._owners.get(address >> OFFSET_BITS)
-        if owner is None or address & _OFFSET_MASK >= owner[1]:
-            place = self._map.decode(address)
-            owner = (self._owner(place), self._map.capacity(place.unit.rstrip("0123456789")))
-            self._owners[address >> OFFSET_BITS] = owner
-        return owner[0]
-
-    def _owner(self, place: Location) -> str:
-        if place.unit == "sram":
-            return naming.cube_unit(place.sip, place.cube, "sram")
-        index = int(place.unit[3:])
-        if place.unit.startswith("hbm"):
-            return naming.hbm_ctrl(place.sip, place.cube, index)
-        return naming.pe_unit(naming.pe(place.sip, place.cube, index), "pe_tcm")
-
-    def find_m_cpu(self, sip: int, cube: int) -> str:
-        """Return the m_cpu of a cube."""
-        return self._found(self._m_cpus.get((sip, cube)), "m_cpu", f"cube {cube} of SIP {sip}")
-
-    def find_pcie_ep(self, sip: int) -> str:
-        """Return the PCIe endpoint of a SIP (that of its first IO chiplet)."""
-        return self._found(next(iter(self._pcie_eps.get(sip, ())), None), "pcie_ep", f"SIP {sip}")
-
-    def find_io_cpu(self, sip: int) -> str:
-        """Return the io_cpu of a SIP (that of its first IO chiplet)."""
-        return self._found(next(iter(self._io_cpus.get(sip, ())), None), "io_cpu", f"SIP {sip}")
-
-    def find_all_pcie_eps(self) -> tuple[str, ...]:
-        """Return every PCIe endpoint of the machine, by SIP and IO chiplet."""
-        return tuple(node for sip in sorted(self._pcie_eps) for node in self._pcie_eps[sip])
-
-    def _found(self, node: str | None, kind: str, place: str) -> str:
-        if node is None:
-            raise RoutingError(f"{place} must have a {kind}, but the machine has no such node")
-        return node

@@ -1,11 +1,11 @@
-"""Compile a configuration to a graph, in six named stages.
+"""Compile a configuration to a machine, in six named stages.
 
 1. `read_spec`: the specification, typed YAML in kernbench's own units;
 2. `check`: the checked design, with the layout of a cube, the scale-up links and the address map;
 3. `place`: nodes with kinds and positions;
 4. `wire`: edges;
 5. `implement`: an implementation and resolved parameters for every node;
-6. `finish`: the graph, with warnings about what is wired narrower than it should be.
+6. `finish`: the machine, with warnings about what is wired narrower than it should be.
 
 A stage reports all its faults together. When the first two find any, the implementations are checked as far as that
 goes without a machine, so that one reading of a file tells everything.
@@ -21,8 +21,9 @@ from attrs import evolve
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
 from kernbench_core.topology import naming
+from kernbench_core.topology.checking import IO_KINDS, KINDS, Plan, check
 from kernbench_core.topology.configuration import Config
-from kernbench_core.topology.design import IO_KINDS, KINDS, Plan, check
+from kernbench_core.topology.design import Machine
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
 from kernbench_core.topology.layout import Point
 from kernbench_core.topology.mesh import compile_mesh, is_mesh
@@ -33,7 +34,7 @@ from kernbench_core.units import format_bandwidth
 
 
 def compile_topology(config: Config | Mapping[str, Any], components: ComponentCatalogue) -> Graph:
-    """Compile a configuration to the graph of a machine; the same input gives the same graph.
+    """Compile a configuration to a `Machine`, or to the graph of a mesh on its own; the same input gives the same.
 
     Args:
         config: what `config.load_config` read; plain data is taken too, without places in messages.
@@ -114,10 +115,10 @@ def implement(
     return done, tuple(dict.fromkeys(chosen.warnings))
 
 
-def finish(plan: Plan, nodes: list[Node], edges: list[Edge], told: tuple[str, ...] = ()) -> Graph:
-    """Sort nodes and edges into the graph; warn where the machine is narrower than it should be, after `told`."""
+def finish(plan: Plan, nodes: list[Node], edges: list[Edge], told: tuple[str, ...] = ()) -> Machine:
+    """Sort nodes and edges into the machine; warn where the machine is narrower than it should be, after `told`."""
     warnings = list(told)
-    spec, graph = plan.spec, Graph.of(nodes, edges, plan.design)
+    spec, graph = plan.spec, Graph.of(nodes, edges)
     attached = min(len(cells) for _, cells in plan.layout.ucie.values())
     if attached * spec.cube.noc.bandwidth < spec.sip.ucie.bandwidth:
         warnings.append(
@@ -133,7 +134,7 @@ def finish(plan: Plan, nodes: list[Node], edges: list[Edge], told: tuple[str, ..
                 f"but the widest to any HBM controller carries {format_bandwidth(found)}; "
                 "widen sip.noc, sip.ucie, cube.noc and cube.hbm.link, or narrow system.network."
             )
-    return evolve(graph, warnings=tuple(warnings))
+    return Machine.of_graph(evolve(graph, warnings=tuple(warnings)), plan.design)
 
 
 def _widest_ports(plan: Plan, graph: Graph) -> list[tuple[str, float]]:

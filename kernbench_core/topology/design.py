@@ -1,189 +1,67 @@
-"""The checked design: a specification that holds together, with the layout of its cubes and its address map."""
+"""The design of a machine, and a machine: the graph that was compiled from a design."""
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Callable
-
-from attrs import frozen
+from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.graph import Design, PeSite
-from kernbench_core.params import did_you_mean
-from kernbench_core.topology import naming
-from kernbench_core.topology.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, AddressMap
-from kernbench_core.topology.configuration import Config, KeyPath, dotted
-from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube
-from kernbench_core.topology.networks import NETWORKS, Network, NetworkFault, build_network, find_extent
-from kernbench_core.topology.specification import TCM_ALIGNMENT, Spec
-from kernbench_core.units import format_bytes
-
-IO_KINDS = ("pcie_ep", "io_noc", "io_cpu", "io_ucie")
-PE_KINDS = (
-    "pe_cpu", "pe_scheduler", "pe_dma", "pe_ipcq", "pe_mmu", "pe_tcm", "pe_fetch_store", "pe_gemm", "pe_math",
-)  # fmt: skip
-KINDS = ("host", *IO_KINDS, "link", "switch", "router", "ucie", "m_cpu", "sram", "hbm_ctrl", *PE_KINDS)
-"""Every kind of node that the compiler places; `pe.units` adds more."""
-MAX_PES = 2**16
-"""Largest machine that is compiled."""
-_KIND = re.compile(r"[a-z][a-z0-9_]*")
-Report = Callable[[KeyPath, str], None]
+from kernbench_core.graph import Graph, PeSite
+from kernbench_core.topology.address import AddressMap
+from kernbench_core.topology.networks import Network
 
 
 @frozen
-class Plan:
-    """A specification that has been checked, with everything that the later stages place and wire."""
+class Design:
+    """Counts, granularities in bytes, PE sites, the address map and the scale-up network of a checked specification."""
 
-    spec: Spec
-    layout: CubeLayout
-    network: Network
-    design: Design
+    sips: int
+    cubes_per_sip: int
+    pes_per_cube: int
+    chunk_bytes: int
+    page_bytes: int
+    pes: tuple[PeSite, ...]
+    address_map: AddressMap
+    mesh_width: int = 1
+    mesh_height: int = 1
+    network: Network | None = None
 
     @property
-    def pe_kinds(self) -> tuple[str, ...]:
-        """Kinds of the units of every PE."""
-        return (*PE_KINDS, *self.spec.pe.units)
+    def hbm_slice_bytes(self) -> int:
+        """Capacity of one PE's HBM slice."""
+        return self.address_map.hbm_bytes
+
+    @property
+    def tcm_bytes(self) -> int:
+        """Capacity of one PE's TCM."""
+        return self.address_map.tcm_bytes
+
+    @property
+    def sram_bytes(self) -> int:
+        """Capacity of one cube's SRAM."""
+        return self.address_map.sram_bytes
 
 
-def check(config: Config, spec: Spec) -> Plan:
-    """Check a specification as a whole and lay out its cubes.
+@frozen
+class Machine(Graph):
+    """A graph with the design that it was compiled from; a graph that is built by hand has none."""
 
-    Raises:
-        ConfigError: one sentence for every fault.
-    """
-    problems: list[str] = []
+    design: Design = field(kw_only=True)
 
-    def report(path: KeyPath, text: str) -> None:
-        problems.append(f"{config.at(path)} {text}")
-
-    network = _check_network(spec, report)
-    _check_counts(spec, report)
-    _check_sizes(spec, report)
-    _check_units(spec, report)
-    layout = None
-    if spec.cube.pes <= 2**INDEX_BITS:
-        try:
-            layout = lay_out_cube(spec.cube, spec.sip.ucie.bandwidth)
-        except LayoutFault as fault:
-            path: KeyPath = ("cube", "mesh", fault.key) if fault.key else ("cube", "mesh")
-            problems.append(f"{config.latest(path, *_ROOM_KEYS)}: {dotted(path)} {fault}")
-    if problems or layout is None or network is None:
-        raise ConfigError(*problems)
-    return Plan(spec, layout, network, _design(spec, network))
+    @classmethod
+    def of_graph(cls, graph: Graph, design: Design) -> Machine:
+        """Return the machine of a graph and its design."""
+        return cls(graph.nodes, graph.edges, graph.warnings, design=design)
 
 
-_ROOM_KEYS: tuple[KeyPath, ...] = (("cube", "pes"), ("cube", "mesh"))
-"""What decides whether a cube's mesh has room; a fault is shown where one of these was written last."""
-
-
-def _check_network(spec: Spec, report: Report) -> Network | None:
-    """Build the scale-up network; report a shape that is not known or that the packages do not fit."""
-    written, where = spec.system.network, ("system", "network")
-    if written.topology not in NETWORKS:
-        known = ", ".join(repr(name) for name in NETWORKS)
-        hint = did_you_mean(written.topology, NETWORKS).partition(" Known: ")[0]
-        report((*where, "topology"), f"must be one of {known}, not {written.topology!r}.{hint}")
-        return None
-    if spec.system.sips > 2**SIP_BITS or spec.sip.io_chiplets > len(naming.SIDES):
-        return None
-    try:
-        extent = find_extent(written.topology, spec.system.sips, written.width, written.height)
-    except NetworkFault as fault:
-        report((*where, fault.key), str(fault))
-        return None
-    network = build_network(written.topology, extent, spec.sip.io_chiplets)
-    names = [name for link in network.links for name in link.names]
-    for index, override in enumerate(written.links):
-        if not fnmatch.filter(names, override.match):
-            hint = did_you_mean(override.match, names)
-            report((*where, "links", index, "match"), f"must match at least one link, not {override.match!r}.{hint}")
-    return network
-
-
-def _check_counts(spec: Spec, report: Report) -> None:
-    cubes = spec.sip.mesh.width * spec.sip.mesh.height
-    for path, count, most in (
-        (("system", "sips"), spec.system.sips, 2**SIP_BITS),
-        (("sip", "mesh"), cubes, 2**CUBE_BITS),
-        (("cube", "pes"), spec.cube.pes, 2**INDEX_BITS),
-        (("sip", "io_chiplets"), spec.sip.io_chiplets, len(naming.SIDES)),
-    ):
-        if count > most:
-            report(path, f"must be at most {most}, not {count}; the address fields or the package have no room.")
-    total = spec.system.sips * cubes * spec.cube.pes
-    if total > MAX_PES:
-        report(("system", "sips"), f"must give at most {MAX_PES} PEs, not {total}; model a smaller machine.")
-
-
-def _check_sizes(spec: Spec, report: Report) -> None:
-    pes, page = spec.cube.pes, spec.system.page_bytes
-    capacity = spec.cube.hbm.capacity
-    if capacity % (pes * page):
-        report(
-            ("cube", "hbm", "capacity"),
-            f"must split into {pes} slices of whole pages of {format_bytes(page)}, not {format_bytes(capacity)}.",
+def design_of(graph: Graph) -> Design:
+    """Return the design of a machine; raise ConfigError for a graph that has none."""
+    if isinstance(graph, Machine):
+        return graph.design
+    if any(node.kind == "interface" for node in graph.nodes.values()):
+        raise ConfigError(
+            "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
+            "'kernbench probe --traffic', or choose another --topology."
         )
-    for path, size in (
-        (("cube", "hbm", "capacity"), capacity // pes),
-        (("cube", "sram", "capacity"), spec.cube.sram.capacity),
-        (("pe", "tcm", "capacity"), spec.pe.tcm.capacity),
-    ):
-        if size > 2**OFFSET_BITS:
-            report(path, f"must be at most {format_bytes(2**OFFSET_BITS)} for one unit, not {format_bytes(size)}.")
-    if spec.pe.tcm.capacity < TCM_ALIGNMENT:
-        line, given = format_bytes(TCM_ALIGNMENT), format_bytes(spec.pe.tcm.capacity)
-        report(("pe", "tcm", "capacity"), f"must be at least a line of a scratchpad, {line}, not {given}.")
-    if page & (page - 1) or page < 8:
-        report(("system", "page_bytes"), f"must be a power of two of at least 8 B, the widest element, not {page} B.")
-
-
-def _check_units(spec: Spec, report: Report) -> None:
-    kinds = [*PE_KINDS, *spec.pe.units]
-    for kind, unit in spec.pe.units.items():
-        path: KeyPath = ("pe", "units", kind)
-        if kind in KINDS:
-            report(path, f"must be a new kind of unit, not {kind!r}; use components to replace an existing one.")
-        elif _KIND.fullmatch(kind) is None:
-            report(path, f"must be named in lower-case letters, digits and '_', not {kind!r}.")
-        others = [other for other in kinds if other != kind]
-        if unit.attach not in others:
-            hint = did_you_mean(unit.attach, others)
-            report((*path, "attach"), f"must be another unit of the PE, not {unit.attach!r}.{hint}")
-
-
-def _design(spec: Spec, network: Network) -> Design:
-    system, cubes, pes = spec.system, spec.sip.mesh.width * spec.sip.mesh.height, spec.cube.pes
-    sites = (
-        (sip, cube, pe, naming.pe(sip, cube, pe))
-        for sip in range(system.sips)
-        for cube in range(cubes)
-        for pe in range(pes)
-    )
-    return Design(
-        sips=system.sips,
-        cubes_per_sip=cubes,
-        pes_per_cube=pes,
-        chunk_bytes=system.chunk_bytes,
-        page_bytes=system.page_bytes,
-        pes=tuple(
-            PeSite(
-                index=index,
-                sip=sip,
-                cube=cube,
-                pe=pe,
-                prefix=prefix,
-                pe_cpu=naming.pe_unit(prefix, "pe_cpu"),
-                hbm_ctrl=naming.hbm_ctrl(sip, cube, pe),
-                m_cpu=naming.cube_unit(sip, cube, "m_cpu"),
-                io_cpu=naming.io_unit(sip, 0, "io_cpu"),
-            )
-            for index, (sip, cube, pe, prefix) in enumerate(sites)
-        ),
-        address_map=AddressMap(
-            system.sips, cubes, pes, spec.cube.hbm.capacity // pes, spec.cube.sram.capacity, spec.pe.tcm.capacity
-        ),
-        mesh_width=spec.sip.mesh.width,
-        mesh_height=spec.sip.mesh.height,
-        network=network,
+    raise ConfigError(
+        "graph must have a design for this, but it was built by hand; give it one by Machine.of_graph(graph, design)."
     )

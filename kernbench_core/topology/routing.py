@@ -23,7 +23,8 @@ from types import MappingProxyType
 
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
-from kernbench_core.topology.address import AddressResolver
+from kernbench_core.topology.design import Machine
+from kernbench_core.topology.resolver import AddressResolver
 
 ENDPOINT_KINDS = frozenset({"host", "io_cpu", "m_cpu", "hbm_ctrl", "sram"})
 """Kinds that no path passes through; neither does one pass through a unit of a PE."""
@@ -147,8 +148,8 @@ class _View:
         self._transit = {node.id for node in graph.nodes.values() if is_transit(node)}
         self._mesh = _Mesh(graph)
         self._searches: dict[tuple[str, _Half], _Search] = {}
-        linked = EdgeKind.SCALE_UP not in excluded and graph.design is not None
-        self._network = graph.design.network if linked and graph.design is not None else None
+        linked = EdgeKind.SCALE_UP not in excluded
+        self._network = graph.design.network if linked and isinstance(graph, Machine) else None
 
     def path(self, src: str, dst: str) -> Path | None:
         """Return the path between two different nodes, or None."""

@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from kernbench_core.graph import Edge, EdgeKind, Graph
 from kernbench_core.topology import naming
-from kernbench_core.topology.design import PE_KINDS, Plan
+from kernbench_core.topology.checking import PE_KINDS, Plan
 from kernbench_core.topology.layout import Point
 from kernbench_core.topology.specification import LinkSpec, Spec
 from kernbench_core.units import grid_ceil

@@ -10,13 +10,14 @@ import numpy as np
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.environment import Environment
-from kernbench_core.graph import Design, Node, PeSite
+from kernbench_core.graph import Node, PeSite
 from kernbench_core.host.host_program import latest
 from kernbench_core.kernel.runner import KernelRunner
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.messages import Command, Launch
 from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.topology.address import AddressMap
+from kernbench_core.topology.design import Design
 from kernbench_core.values.dtypes import dtype_name
 from kernbench_core.values.memory_store import MemoryStore
 

@@ -45,17 +45,12 @@ def test_framing_must_carry_something() -> None:
     )
 
 
-def test_a_graph_is_frozen_and_a_hand_built_one_has_no_design() -> None:
+def test_a_graph_is_frozen() -> None:
     graph = Graph.of([Node("a", "x")], [])
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         graph.nodes = {}  # type: ignore[misc]
     with pytest.raises(TypeError):
         graph.nodes["b"] = Node("b", "x")  # type: ignore[index]
-    with pytest.raises(ConfigError) as caught:
-        _ = graph.checked_design
-    assert str(caught.value) == (
-        "graph must have a design for this, but it was built by hand; give Graph.of(design=…)."
-    )
 
 
 def test_every_kind_of_edge_is_documented() -> None:

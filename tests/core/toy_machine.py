@@ -11,7 +11,7 @@ from typing import Any
 from kernbench_core.component import ComponentBase, Waiting
 from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.graph import Design, EdgeKind, Graph, Node, PeSite
+from kernbench_core.graph import EdgeKind, Graph, Node, PeSite
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import (
     HostRequest,
@@ -26,6 +26,7 @@ from kernbench_core.params import Param
 from kernbench_core.testing import line
 from kernbench_core.topology import naming
 from kernbench_core.topology.address import AddressMap
+from kernbench_core.topology.design import Design, Machine
 
 
 class ToyForward(ComponentBase):
@@ -216,7 +217,7 @@ def toy_graph(pes: int = 2, params: Mapping[str, Mapping[str, object]] | None = 
         edges += line(router, cpu, bandwidth=8.0, latency=1.0, kind=EdgeKind.COMMAND)
         sites.append(PeSite(pe, 0, 0, pe, naming.pe(0, 0, pe), cpu, memory, router, port))
     design = Design(1, 1, pes, 4096, 4096, tuple(sites), AddressMap(1, 1, pes, 1 << 20, 1 << 16, 1 << 16))
-    return Graph.of(nodes, edges, design)
+    return Machine.of_graph(Graph.of(nodes, edges), design)
 
 
 def toy_engine(

@@ -15,6 +15,7 @@ from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import load_config
+from kernbench_core.topology.design import design_of
 from kernbench_core.topology.routing import PathRouter
 from tests.conftest import count_calls
 
@@ -33,7 +34,7 @@ def graphs(plugins: Plugins) -> dict[str, Graph]:
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_has_the_shape_it_promises(graphs: dict[str, Graph], name: str) -> None:
     graph, (sips, cubes, pes) = graphs[name], PRESETS[name]
-    design = graph.checked_design
+    design = design_of(graph)
     assert (design.sips, design.cubes_per_sip, design.pes_per_cube) == (sips, cubes, pes)
     assert len(design.pes) == sips * cubes * pes
     kinds = Counter(node.kind for node in graph.nodes.values())
@@ -47,7 +48,7 @@ def test_a_preset_has_the_shape_it_promises(graphs: dict[str, Graph], name: str)
 def test_local_memory_traffic_is_not_throttled_on_its_way(graphs: dict[str, Graph], name: str) -> None:
     graph = graphs[name]
     router = PathRouter(graph)
-    for site in graph.checked_design.pes[:8]:
+    for site in design_of(graph).pes[:8]:
         params = graph.nodes[site.hbm_ctrl].params
         full_slice = params["channels"] * params["channel_bandwidth"]
         path = router.find_memory_path(f"{site.prefix}.pe_dma", site.hbm_ctrl)

@@ -14,6 +14,7 @@ from kernbench_ccl.measure.sweep import time_collective
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import load_plugins
+from kernbench_core.topology.design import design_of
 from kernbench_core.values.dtypes import NAMES
 from tests.ccl.measure.test_data_check import Collective
 
@@ -93,7 +94,7 @@ def test_any_number_of_pes_and_sips_will_do(plugins, ranks, set):
 def test_no_time_is_below_what_the_wires_of_a_pe_take(plugins, size, pipeline):
     """Each PE sends 2(n - 1)/n of a vector over its one wire."""
     graph = machine_of(Setup("tiny"), plugins).graph
-    pes = graph.checked_design.pes
+    pes = design_of(graph).pes
     wires = {edge.bandwidth for (src, _), edge in graph.edges.items() if src == f"{pes[0].prefix}.pe_dma"}
     row = all_reduce(plugins, size, pipeline=pipeline, check=False)
     least = 2 * (len(pes) - 1) / len(pes) * size / max(wires)

@@ -15,13 +15,14 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.design import design_of
 
 PLUGINS = load_plugins()
 
 
 def design(*settings: str) -> Any:
     """Return the machine of a configuration."""
-    return compile_topology(configure(PLUGINS, "tiny", sets=settings), PLUGINS.components).checked_design
+    return design_of(compile_topology(configure(PLUGINS, "tiny", sets=settings), PLUGINS.components))
 
 
 def config(**collectives: str) -> CclConfig:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kernbench_core.cli.network_view import draw_network
+from kernbench_core.topology.design import design_of
 from tests.core.small_machine import machine
 
 
 def picture(*sets: str) -> str:
     graph = machine(sets=sets)
-    assert graph.checked_design.network is not None
-    return "\n".join(draw_network(graph, graph.checked_design.network))
+    assert design_of(graph).network is not None
+    return "\n".join(draw_network(graph, design_of(graph).network))
 
 
 def test_a_single_package_has_no_picture() -> None:

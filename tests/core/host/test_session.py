@@ -15,6 +15,7 @@ from kernbench_core.graph import EdgeKind, Graph, Node
 from kernbench_core.host.session import GraphEngine, select_pes
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import edge
+from kernbench_core.topology.design import design_of
 from kernbench_core.units import format_time
 from tests.core.toy_machine import Classes, ToyForward, ToyPe, toy_engine, toy_graph
 
@@ -237,7 +238,7 @@ def test_progress_is_monotone_and_ends_with_the_run() -> None:
 
 def test_device_names_pes() -> None:
     """`all` is every PE, `sip:N` those of one SIP; anything else is a usage error."""
-    design = toy_graph(pes=3).checked_design
+    design = design_of(toy_graph(pes=3))
     assert select_pes(design.pes, "all") == select_pes(design.pes, "sip:0") == design.pes
     for wrong in ("sip:1", "cube:0", "sip:x", ""):
         with pytest.raises(UsageError) as caught:

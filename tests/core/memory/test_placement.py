@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import KernelError, ShapeError, UsageError
-from kernbench_core.graph import Design, PeSite
+from kernbench_core.graph import PeSite
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.placement import Interleave, Layout, Replicate, Shard, resolve
 from kernbench_core.topology.address import AddressMap
+from kernbench_core.topology.design import Design
 from kernbench_core.values.region import Region
 from tests.core.memory.test_device_memory import bytes_of
 

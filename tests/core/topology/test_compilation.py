@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.params import did_you_mean
+from kernbench_core.topology.design import design_of
 from kernbench_core.units import GRID_NS
 from tests.conftest import examples
 from tests.core.small_machine import TEXT, machine
@@ -56,8 +57,8 @@ def test_a_machine_is_whole(sips: int, width: int, height: int, pes: int, ios: i
     assert kinds["ucie"] == 4 * cubes
     assert kinds["hbm_ctrl"] == kinds["pe_cpu"] == kinds["pe_gemm"] == cubes * pes
     assert kinds["link"] == {1: 0, 2: 2}.get(sips, 2 * sips)
-    assert len(graph.checked_design.pes) == cubes * pes
-    assert [site.index for site in graph.checked_design.pes] == list(range(cubes * pes))
+    assert len(design_of(graph).pes) == cubes * pes
+    assert [site.index for site in design_of(graph).pes] == list(range(cubes * pes))
     assert nx.is_strongly_connected(nx.DiGraph(list(graph.edges)))
     assert all((dst, src) in graph.edges for src, dst in graph.edges)
     assert all(edge.latency > 0 and edge.latency % GRID_NS == 0 for edge in graph.edges.values())
@@ -186,7 +187,7 @@ def test_sizes_that_hold_nothing_are_refused() -> None:
         f"--set {sets[0]}: pe.tcm.capacity must be at least a line of a scratchpad, 64 B, not 1 B.",
         f"--set {sets[1]}: system.page_bytes must be a power of two of at least 8 B, the widest element, not 4 B.",
     )
-    assert machine(sets=["pe.tcm.capacity=64 B", "system.page_bytes=8 B"]).checked_design.page_bytes == 8
+    assert design_of(machine(sets=["pe.tcm.capacity=64 B", "system.page_bytes=8 B"])).page_bytes == 8
 
 
 def test_a_kind_without_implementation_is_reported() -> None:

@@ -15,6 +15,7 @@ from kernbench_core.graph import EdgeKind
 from kernbench_core.topology import naming
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
+from kernbench_core.topology.design import design_of
 from kernbench_core.topology.mesh import compile_mesh, is_mesh
 from kernbench_core.topology.routing import PathRouter
 from tests.core.mesh_rig import HOPS, make_mesh, mesh_text
@@ -167,7 +168,7 @@ def test_the_same_configuration_compiles_to_the_same_graph_through_either_door()
 
 def test_what_needs_a_machine_refuses_a_mesh_in_a_sentence() -> None:
     with pytest.raises(ConfigError) as caught:
-        _ = make_mesh(2, 2).graph.checked_design
+        design_of(make_mesh(2, 2).graph)
     assert str(caught.value) == (
         "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
         "'kernbench probe --traffic', or choose another --topology."

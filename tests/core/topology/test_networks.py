@@ -10,6 +10,7 @@ import pytest
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import EdgeKind, Graph
+from kernbench_core.topology.design import design_of
 from kernbench_core.topology.networks import NETWORKS, Network, build_network, find_extent
 from kernbench_core.topology.routing import PathRouter
 from tests.core.small_machine import machine
@@ -82,7 +83,7 @@ def test_a_memory_path_goes_the_route_and_through_no_cube_on_its_way(
     topology: str, sips: int, io_chiplets: int
 ) -> None:
     graph = small(topology, sips, f"sip.io_chiplets={io_chiplets}")
-    router, built = PathRouter(graph), graph.checked_design.network
+    router, built = PathRouter(graph), design_of(graph).network
     assert built is not None
     for a, b in product(range(sips), repeat=2):
         path = router.find_memory_path(f"sip{a}.cube0.pe0.pe_dma", f"sip{b}.cube0.hbm_ctrl3")
@@ -135,10 +136,10 @@ def test_links_are_dealt_to_the_io_chiplets_of_each_package() -> None:
 
 
 def test_width_and_height_may_be_given() -> None:
-    found = small("mesh_2d", 6, "system.network.width=2").checked_design.network
+    found = design_of(small("mesh_2d", 6, "system.network.width=2")).network
     assert found is not None
     assert (found.extent.width, found.extent.height) == (2, 3)
-    found = small("mesh_2d", 6, "system.network.height=1").checked_design.network
+    found = design_of(small("mesh_2d", 6, "system.network.height=1")).network
     assert found is not None
     assert (found.extent.width, found.extent.height) == (6, 1)
     given = small("torus_2d", 6, "system.network={width: 3, height: 2}")

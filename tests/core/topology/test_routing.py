@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.topology.design import design_of
 from kernbench_core.topology.routing import VIEWS, PathRouter, is_transit
 from tests.conftest import examples
 from tests.core.small_machine import machine
@@ -159,13 +160,13 @@ def test_a_tcm_is_reached_through_the_dma_of_its_pe() -> None:
     assert router.find_memory_path("sip0.cube0.pe0.pe_dma", "sip0.cube0.pe0.pe_tcm") == (
         "sip0.cube0.pe0.pe_dma", "sip0.cube0.pe0.pe_tcm",
     )  # fmt: skip
-    address = graph.checked_design.address_map.encode(1, 1, "tcm2", 64)
+    address = design_of(graph).address_map.encode(1, 1, "tcm2", 64)
     assert router.find_memory_path("sip0.cube0.pe0.pe_dma", address) == path
 
 
 def test_an_address_leads_to_its_owner() -> None:
     graph, router = built()
-    address = graph.checked_design.address_map.encode(1, 3, "hbm6", 4096)
+    address = design_of(graph).address_map.encode(1, 3, "hbm6", 4096)
     assert router.find_memory_path("host", address)[-1] == "sip1.cube3.hbm_ctrl6"
 
 
