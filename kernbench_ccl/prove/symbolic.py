@@ -36,7 +36,8 @@ from kernbench_core.compute.result_types import op_of
 from kernbench_core.oplog.description import Access
 from kernbench_core.values.dtypes import info, is_float, itemsize, tolerance
 from kernbench_core.values.region import runs
-from kernbench_core.values.value import ArrayValue, FillValue, Part, Value
+from kernbench_core.values.value import ArrayValue, Part, Value
+from kernbench_core.values.views import FillValue
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

@@ -14,7 +14,8 @@ from kernbench_core.errors import ExecutionError
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.painting import paint
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, Value, view_of
+from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, Value
+from kernbench_core.values.views import view_of
 
 
 class Substitution:

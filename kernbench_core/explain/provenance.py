@@ -16,7 +16,8 @@ from kernbench_core.memory.elements import first_common, virtual_at
 from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.values import dtypes
 from kernbench_core.values.region import Region, intersect
-from kernbench_core.values.value import FillValue, LoadedValue, OpId, Value
+from kernbench_core.values.value import LoadedValue, OpId, Value
+from kernbench_core.values.views import FillValue
 
 _ELEMENTWISE: Final = frozenset(
     {

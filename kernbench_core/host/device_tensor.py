@@ -15,7 +15,8 @@ from kernbench_core.errors import KernelError, NoDataError, PendingDataError, Un
 from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.memory.placement import Layout, Placement
 from kernbench_core.values.region import Region, runs
-from kernbench_core.values.value import AbstractValue, AssemblyValue, Part, Value
+from kernbench_core.values.value import AssemblyValue, Part, Value
+from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
     from kernbench_core.host.host_tensors import HostTensors

@@ -23,7 +23,8 @@ from kernbench_core.memory.scratchpad import TcmBlock, TcmTable
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.dtypes import cast, is_float, numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.value import AbstractValue, Array, ArrayValue, ResultValue, Value
+from kernbench_core.values.value import Array, ArrayValue, ResultValue, Value
+from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
     from kernbench_core.compute.on_demand import OnDemand

@@ -27,7 +27,8 @@ from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import MemoryStore, WriteTicket
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, Value, ground
+from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue, Value
+from kernbench_core.values.views import FillValue, ground
 
 _DESCRIPTOR_BYTES = 16
 

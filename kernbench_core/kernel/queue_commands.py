@@ -12,7 +12,8 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import handle_of
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AbstractValue, AssemblyValue, LoadedValue, Part, Value
+from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, Value
+from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.queues import SlotBlock

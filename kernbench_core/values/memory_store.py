@@ -19,7 +19,6 @@ from kernbench_core.values.loads_in_flight import LoadInFlight, LoadsInFlight
 from kernbench_core.values.region import Region, ascending_pieces, normal, subtract, total_bytes
 from kernbench_core.values.store_index import Entry, SpaceIndex, Write, WriteTicket
 from kernbench_core.values.value import (
-    AbstractValue,
     Array,
     ArrayValue,
     AssemblyValue,
@@ -29,8 +28,8 @@ from kernbench_core.values.value import (
     Shape,
     Value,
     sub_parts,
-    view_of,
 )
+from kernbench_core.values.views import AbstractValue, view_of
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from kernbench_core.errors import NoDataError, PendingDataError, ShapeError, StoreError
+from kernbench_core.errors import PendingDataError, ShapeError, StoreError
 from kernbench_core.values import dtypes
-from kernbench_core.values.painting import covered, paint, paint_converted, view_strides
-from kernbench_core.values.region import Region, intersect, linked, normal
+from kernbench_core.values.painting import covered, paint, paint_converted
+from kernbench_core.values.region import Region, intersect, linked
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -133,12 +133,6 @@ class ArrayValue(Value):
         if self.origin is None or self.src is None:
             return (Part(whole, self, whole),)
         return (Part(whole, self.origin, self.src),)
-
-
-class FillValue(ArrayValue):
-    """One element that stands wherever a masked load moved nothing: its `other`. `ground` repeats it."""
-
-    __slots__ = ()
 
 
 class ResultValue(Value):
@@ -264,18 +258,6 @@ class LoadedValue(Value):
         return super().parts() if self._content is None else self._content.parts()
 
 
-class AbstractValue(Value):
-    """A shape and a dtype without data, for runs that keep shapes only; its data is refused."""
-
-    __slots__ = ()
-
-    def array(self) -> Array:
-        """Refuse."""
-        raise NoDataError(
-            f"The data of {self.dtype}{list(self.shape)} is not kept in a run without data; run with data to read it."
-        )
-
-
 class AssemblyValue(Value):
     """Byte regions of other values put together, painted in order; together they must cover it.
 
@@ -365,15 +347,6 @@ def read_only(array: Array) -> Array:
     return array
 
 
-def adopt(array: Array) -> ArrayValue:
-    """Make a value of an array that the caller gives away: it is not copied, only made read-only."""
-    holder: Any = array
-    while isinstance(holder, np.ndarray):
-        holder.flags.writeable = False
-        holder = holder.base
-    return ArrayValue(array)
-
-
 def flatten(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Replace parts of loads, assemblies and views by parts of what they are made of."""
     if all(_is_leaf(p.source) for p in parts):
@@ -398,21 +371,6 @@ def sub_parts(source: Value, src: Region, dst: Region) -> list[Part]:
             pairs = linked(dst, at_src, inner.src, at_inner)
             out.extend(Part(to, inner.source, come) for to, come in pairs)
     return out
-
-
-def ground(fill: FillValue, nbytes: int) -> Part:
-    """Return the part that has one element wherever no later part is painted; it takes the room of one element."""
-    return Part(Region(0, nbytes), fill, normal(Region(0, fill.nbytes, nbytes // fill.nbytes)))
-
-
-def view_of(source: ArrayValue, src: Region, shape: Shape, dtype: str) -> ArrayValue | None:
-    """Return the bytes `src` of ready data as a view of `shape` and `dtype`, or None if no stride pattern fits."""
-    size = dtypes.itemsize(dtype)
-    strides = view_strides(src, shape, size)
-    if strides is None:
-        return None
-    array: Array = np.ndarray(shape, dtypes.numpy_dtype(dtype), source.flat().data, src.base, strides)
-    return ArrayValue(array, source, src)
 
 
 def _is_leaf(source: Value) -> bool:

@@ -6,19 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import (
-    AbstractValue,
-    Array,
-    ArrayValue,
-    AssemblyValue,
-    FillValue,
-    LoadedValue,
-    OpId,
-    Part,
-    ResultValue,
-    Value,
-    view_of,
-)
+from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
+from kernbench_core.values.views import AbstractValue, FillValue, view_of
 
 Node = list[Any]
 

@@ -12,8 +12,10 @@ import pytest
 from kernbench_core.compute import math_functions
 from kernbench_core.kernel.tl import language
 from kernbench_core.values import value as values
+from kernbench_core.values import views
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.value import FillValue, Value
+from kernbench_core.values.value import Value
+from kernbench_core.values.views import FillValue
 from tests.reference.generator import Maker
 from tests.reference.harness import compare
 from tests.reference.shrink import shrink
@@ -72,7 +74,7 @@ def _division_floors(patch: pytest.MonkeyPatch) -> None:
 
 
 def _view_a_row_off(patch: pytest.MonkeyPatch) -> None:
-    view_of = values.view_of
+    view_of = views.view_of
 
     def mutant(source: Any, src: Any, shape: Any, dtype: str) -> Any:
         moved = values.Region(src.base + src.row_bytes, src.row_bytes, src.rows, src.pitch)

@@ -11,7 +11,8 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AbstractValue, AssemblyValue, Part, Value
+from kernbench_core.values.value import AssemblyValue, Part, Value
+from kernbench_core.values.views import AbstractValue
 
 DESCRIPTOR_BYTES = 32
 """What an order to the DMA occupies on its wire: two addresses, a size, and where the completion goes."""

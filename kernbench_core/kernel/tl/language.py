@@ -27,7 +27,7 @@ from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Launch
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.values.value import FillValue
+from kernbench_core.values.views import FillValue
 
 
 class constexpr:  # noqa: N801 - Triton's spelling

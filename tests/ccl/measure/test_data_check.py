@@ -15,7 +15,8 @@ from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.dtypes import cast, numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, Part, ResultValue, adopt
+from kernbench_core.values.value import AssemblyValue, Part, ResultValue
+from tests.core.arrays import adopt
 
 WORLD = 4
 

@@ -15,7 +15,8 @@ from kernbench_ccl.prove.payloads import Payload, PayloadError, Segment, contrib
 from kernbench_ccl.prove.symbolic import Symbols
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import ArrayValue, AssemblyValue, FillValue, Part, ResultValue, Value, ground
+from kernbench_core.values.value import ArrayValue, AssemblyValue, Part, ResultValue, Value
+from kernbench_core.values.views import FillValue, ground
 
 ITEM = 2  # bytes of an f16
 

@@ -17,8 +17,10 @@ from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, adopt, ground
+from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue
+from kernbench_core.values.views import FillValue, ground
 from tests.conftest import examples
+from tests.core.arrays import adopt
 
 TCM = 1 << 40
 

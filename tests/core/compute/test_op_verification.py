@@ -22,8 +22,10 @@ from kernbench_core.values import value as values
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, FillValue, Part, adopt, ground
+from kernbench_core.values.value import AssemblyValue, Part
+from kernbench_core.values.views import FillValue, ground
 from tests.conftest import examples
+from tests.core.arrays import adopt
 from tests.core.compute.test_executor import Recorder, host
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint32", "f8e4m3", "f16", "bf16", "f32")

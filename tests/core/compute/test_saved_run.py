@@ -18,7 +18,9 @@ from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, FillValue, LoadedValue, Part, ResultValue, adopt, ground
+from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue
+from kernbench_core.values.views import FillValue, ground
+from tests.core.arrays import adopt
 
 ROOT = Path(__file__).resolve().parents[3]
 REPLAY = """

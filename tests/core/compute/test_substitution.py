@@ -14,8 +14,10 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, adopt, view_of
+from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue
+from kernbench_core.values.views import view_of
 from tests.conftest import examples
+from tests.core.arrays import adopt
 
 
 class Program:

@@ -20,7 +20,8 @@ from kernbench_core.errors import UsageError
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.spill import SpilledColumn, chunks, take
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.value import AbstractValue, LoadedValue, ResultValue
+from kernbench_core.values.value import LoadedValue, ResultValue
+from kernbench_core.values.views import AbstractValue
 from tests.conftest import examples
 from tests.core.kernel_rig import Rig
 from tests.core.oplog.test_log import descriptions

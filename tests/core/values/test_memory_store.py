@@ -11,8 +11,10 @@ from kernbench_core.errors import PendingDataError, StoreError, UninitializedRea
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AbstractValue, AssemblyValue, FillValue, Part, ResultValue, adopt, ground
+from kernbench_core.values.value import AssemblyValue, Part, ResultValue
+from kernbench_core.values.views import AbstractValue, FillValue, ground
 from tests.conftest import examples
+from tests.core.arrays import adopt
 
 SPAN = 160
 

@@ -10,20 +10,9 @@ from hypothesis import strategies as st
 from kernbench_core.errors import NoDataError, PendingDataError, ShapeError, StoreError
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import (
-    AbstractValue,
-    ArrayValue,
-    AssemblyValue,
-    FillValue,
-    LoadedValue,
-    Part,
-    ResultValue,
-    Value,
-    adopt,
-    ground,
-    sub_parts,
-    view_of,
-)
+from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, Value, sub_parts
+from kernbench_core.values.views import AbstractValue, FillValue, ground, view_of
+from tests.core.arrays import adopt
 
 
 def test_arrays_are_copied_only_if_the_caller_could_write() -> None:
