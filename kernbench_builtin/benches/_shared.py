@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kernbench_core.errors import UsageError
 from kernbench_core.host.runtime import DeviceTensor, Runtime
 from kernbench_core.memory.placement import Placements
-from kernbench_core.values.dtypes import is_int, numpy_dtype, tolerance
+from kernbench_core.values.dtypes import info, is_int, itemsize, numpy_dtype, tolerance
 
 Array = npt.NDArray[Any]
 
@@ -39,8 +39,8 @@ def operand(
     extents = tuple(shape.values())
     if given is None:
         return rt.tensor(extents, dtype, name=name, placement=placement)
-    if dtype == "bf16" and given.dtype == np.dtype("V2"):
-        given = given.view(numpy_dtype("bf16"))
+    if info(dtype).library == "ml_dtypes" and given.dtype == np.dtype(f"V{itemsize(dtype)}"):
+        given = given.view(numpy_dtype(dtype))
     if given.ndim != len(shape):
         raise UsageError(
             f"parameter {name!r} must be an array of {len(shape)} dimensions, not of shape {given.shape}; "

@@ -9,12 +9,11 @@ from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEA
 from kernbench_core.context import RunContext
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
+from kernbench_core.values.dtypes import NAMES, is_float, itemsize
 
-RATES = {
-    "f32": 0.25, "f16": 1, "bf16": 1, "f8e4m3": 2, "f8e5m2": 2,
-    "bool": 2, "int8": 2, "uint8": 2, "int16": 1, "uint16": 1, "int32": 0.25, "uint32": 0.25, "int64": 0.0625,
-}  # fmt: skip
-"""Multiply-accumulates per cell and cycle, by the dtype of the operands."""
+_RATES_BY_SIZE = {1: 2, 2: 1, 4: 0.25, 8: 0.0625}
+RATES = {name: _RATES_BY_SIZE[itemsize(name)] for name in sorted(NAMES, key=is_float, reverse=True)}
+"""Multiply-accumulates per cell and cycle, by the dtype of the operands: those of one size go at one rate."""
 
 
 class PeGemm(ComputeUnit):

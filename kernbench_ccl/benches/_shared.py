@@ -12,7 +12,7 @@ from attrs import frozen
 from kernbench_core.errors import UsageError
 from kernbench_core.host.runtime import Runtime
 from kernbench_core.memory.placement import Placement, Shard
-from kernbench_core.values.dtypes import numpy_dtype, tolerance
+from kernbench_core.values.dtypes import epsilon, numpy_dtype, tolerance
 
 Array = npt.NDArray[Any]
 
@@ -93,11 +93,6 @@ def rounding(expected: Array, dtype: str, steps: int) -> float:
     """
     rms = float(np.sqrt(np.mean(np.square(expected, dtype=np.float32))))
     return max(tolerance(dtype), steps * epsilon(dtype) * rms)
-
-
-def epsilon(dtype: str) -> float:
-    """Return the distance from 1 to the next number."""
-    return {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23}[dtype]
 
 
 def require_positive(**params: int) -> None:

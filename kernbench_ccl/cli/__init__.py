@@ -261,7 +261,7 @@ def _question(collective: str, options: dict[str, Any]) -> Question:
     from kernbench_ccl.collectives.collective import refuse_redop
     from kernbench_ccl.measure.choice import Question
     from kernbench_core.errors import UnsupportedError
-    from kernbench_core.kernel.tl.dtype_names import dtype_of
+    from kernbench_core.values.dtypes import dtype_of
 
     try:
         dtype = dtype_of(options["dtype"])

@@ -17,7 +17,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from kernbench_core.values.dtypes import cast, info, is_float, numpy_dtype, to_compute
+from kernbench_core.values.dtypes import cast, exact_limit, is_float, to_compute
 
 Array = NDArray[Any]
 Splits = Sequence[Sequence[int]]
@@ -187,15 +187,6 @@ def _exchanged(inputs: Sequence[Array], counts: Splits | None) -> list[Array]:
 
 
 # Inputs whose results are exact ------------------------------------------------------------------------
-
-
-def exact_limit(dtype: str) -> int:
-    """Return the greatest integer up to which a dtype holds every integer."""
-    if dtype == "bool":
-        return 1
-    if not is_float(dtype):
-        return int(np.iinfo(numpy_dtype(dtype)).max)
-    return {"f8e4m3": 16, "f8e5m2": 8, "f16": 2048, "bf16": 256, "f32": 1 << 24}[info(dtype).name]
 
 
 def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: int, seed: int = 0) -> Array:

@@ -20,17 +20,12 @@ from numpy.typing import NDArray
 from kernbench_ccl.collectives.collective import COLLECTIVES, exact_inputs, expected, reduced
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.substitution import replace_data
-from kernbench_core.values.dtypes import cast, is_float, numpy_dtype, to_compute
+from kernbench_core.values.dtypes import cast, epsilon, info, is_float, numpy_dtype, to_compute
 from kernbench_core.values.value import Value
 
 Array = NDArray[Any]
 _SHOWN = 4
 _BLOCK = 1 << 20
-_EPS = {
-    "f32": (2.0**-23, 2.0**-149), "f16": (2.0**-10, 2.0**-24), "bf16": (2.0**-7, 2.0**-133),
-    "f8e4m3": (2.0**-3, 2.0**-9), "f8e5m2": (2.0**-2, 2.0**-16),
-}  # fmt: skip
-"""The distance of 1 to the next number, and the least number above 0."""
 
 
 @frozen
@@ -87,7 +82,7 @@ class Data:
         """Return how far each element of each rank's output may be off, for reals; None for exact."""
         if self.redop not in ("sum", "avg", "product"):
             return [None] * self.world
-        eps, tiny = _EPS[self.dtype]
+        eps, tiny = epsilon(self.dtype), info(self.dtype).least
         steps = self.world * eps / (self.world if self.redop == "avg" else 1)
 
         def allowed(block: Sequence[Array]) -> Array:

@@ -275,5 +275,4 @@ class Symbols:
 
 def _exact_in(whole: str, dtype: str) -> bool:
     """Whether every integer of a dtype is a number of a float dtype."""
-    bits = 8 * info(whole).itemsize - info(whole).signed
-    return {"f32": 24, "f16": 11, "bf16": 8}.get(dtype, 0) >= bits
+    return info(dtype).digits >= 8 * info(whole).itemsize - info(whole).signed

@@ -43,10 +43,10 @@ def comparable(x: Array) -> Array:
 
 def rounded(value: Array, dtype: str) -> Array:
     """Round to a dtype: floats to the nearest, integers by cutting and wrapping; f8 stops at its greatest number."""
-    target = dtypes.numpy_dtype(dtype)
+    target, greatest = dtypes.numpy_dtype(dtype), dtypes.info(dtype).greatest
     with np.errstate(all="ignore"):
-        if dtype in _GREATEST:
-            value = np.clip(value.astype(np.float64), -_GREATEST[dtype], _GREATEST[dtype])
+        if greatest is not None:
+            value = np.clip(value.astype(np.float64), -greatest, greatest)
         elif target.kind in "iu" and value.dtype.kind not in "iub":
             value = _wrapped_in_64_bits(value.astype(np.float64))
         return value.astype(target)
@@ -60,9 +60,6 @@ def _wrapped_in_64_bits(value: Array) -> Array:
         at = index if value.ndim else ()
         whole[at] = (int(value[at]) + (1 << 63)) % (1 << 64) - (1 << 63)
     return whole
-
-
-_GREATEST: Final = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 def error_of_sum(count: int) -> float:

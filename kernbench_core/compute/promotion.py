@@ -35,7 +35,7 @@ def meet(left: str | WeakType, right: str | WeakType, dividing: bool = False) ->
         assert isinstance(number, type)
         assert isinstance(tensor, str)
         if _KINDS.index(number.__name__) <= _KINDS.index(info(tensor).kind):
-            return "f32" if dividing and tensor in ("f16", "bf16") else tensor
+            return (info(tensor).divided if dividing else "") or tensor
     a, b = info(_strong(left)), info(_strong(right))
     if "float" in (a.kind, b.kind):
         return _meet_floats(a, b, dividing)
@@ -51,17 +51,13 @@ def meet(left: str | WeakType, right: str | WeakType, dividing: bool = False) ->
 
 
 def _meet_floats(a: DTypeInfo, b: DTypeInfo, dividing: bool) -> str:
-    names = {a.name, b.name}
-    if "f32" in names:
-        return "f32"
-    if "f16" in names:
-        return "f32" if dividing else "f16"
-    if "bf16" in names:
-        return "f32" if dividing or len(names) > 1 else "bf16"
-    if a.kind != b.kind:
+    decides = max((each for each in (a, b) if each.kind == "float"), key=lambda dtype: dtype.rank)
+    if a.kind != b.kind and not decides.meets_integers:
         met = f"{a.name} and {b.name}"
         raise ShapeError(f"An 8-bit float must not meet an integer, as {met} do; cast one of them first.")
-    return a.name if a is b else "f16"
+    if dividing and decides.divided:
+        return decides.divided
+    return decides.name if a is b else decides.beside or decides.name
 
 
 def meet_all(dtypes: Iterable[str | WeakType], dividing: bool = False) -> str:

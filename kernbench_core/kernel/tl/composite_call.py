@@ -15,12 +15,11 @@ from kernbench_core.compute.result_types import operand_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.commands import Operand
 from kernbench_core.kernel.composite import CompositeCmd, EpilogueSpec, Layout, Work
-from kernbench_core.kernel.tl.dtype_names import dtype_of
 from kernbench_core.kernel.tl.math import MathLanguage
 from kernbench_core.kernel.tl.pointers import Pointer, Ref, direct_transfer, make_ref
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
-from kernbench_core.values.dtypes import is_float
+from kernbench_core.values.dtypes import dtype_of, is_float
 
 WITH_OPERAND = ("bias", "add", "scale", "mul", "dequant", "sub", "div", "maximum", "minimum")
 """Kinds of epilogue steps that take one operand."""

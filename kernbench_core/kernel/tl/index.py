@@ -19,8 +19,7 @@ from kernbench_core.compute.math_functions import LOGICAL, MOVES
 from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError
-from kernbench_core.kernel.tl.dtype_names import dtype_of
-from kernbench_core.values.dtypes import cast, dtype_name, is_int, numpy_dtype
+from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_int, numpy_dtype
 
 Number: TypeAlias = int | float | bool
 

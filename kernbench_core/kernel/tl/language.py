@@ -18,7 +18,6 @@ from kernbench_core.errors import KernelError, PendingDataError, ShapeError, Uns
 from kernbench_core.kernel.bridge import Bridge
 from kernbench_core.kernel.dispatch import PeState
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
-from kernbench_core.kernel.tl.dtype_names import TRITON_DTYPES, dtype_of
 from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.tl.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
@@ -26,7 +25,7 @@ from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Launch
-from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.dtypes import TRITON, dtype_of, itemsize
 from kernbench_core.values.views import FillValue
 
 
@@ -43,10 +42,6 @@ class TLContext(QueueLanguage):
 
     constexpr = constexpr
     static_range = staticmethod(builtins.range)
-    int1, int8, int16, int32, int64 = (TRITON_DTYPES[n] for n in ("int1", "int8", "int16", "int32", "int64"))
-    uint8, uint16, uint32 = (TRITON_DTYPES[n] for n in ("uint8", "uint16", "uint32"))
-    float8e4nv, float8e5 = (TRITON_DTYPES[n] for n in ("float8e4nv", "float8e5"))
-    float16, bfloat16, float32 = (TRITON_DTYPES[n] for n in ("float16", "bfloat16", "float32"))
 
     def __init__(self, state: PeState, bridge: Bridge, program: tuple[int, int, int], launch: Launch) -> None:
         super().__init__(state, bridge, launch)
@@ -346,6 +341,10 @@ class TLContext(QueueLanguage):
     def device_print(self, prefix: str, *values: Any, hex: bool = False) -> None:
         """Print `prefix` and values at once; a pending tensor is printed as such."""
         print(prefix, *[value.numpy() if isinstance(value, IndexTensor) else _shown(value) for value in values])
+
+
+for _triton, _name in TRITON.items():
+    setattr(TLContext, _triton, _name)  # tl.float16 and its like, by the records of the dtypes
 
 
 def _broken(what: str, message: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.math_functions import ACTIVATIONS, FLOAT_UNARY
 from kernbench_core.errors import ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.dtype_names import dtype_of
 from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.shapes import (
@@ -27,7 +26,7 @@ from kernbench_core.kernel.tl.shapes import (
     type_of_result,
 )
 from kernbench_core.kernel.tl.tensor import Tensor
-from kernbench_core.values.dtypes import is_float, itemsize
+from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
 
 
 class NanRule(StrEnum):

@@ -10,14 +10,13 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.queues import SlotBlock
-from kernbench_core.kernel.tl.dtype_names import dtype_of
 from kernbench_core.kernel.tl.index import IndexTensor
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.peers import Peer
-from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.dtypes import dtype_of, itemsize
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.bridge import Bridge

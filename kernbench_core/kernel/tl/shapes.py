@@ -15,10 +15,9 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.dispatch import Dispatcher
-from kernbench_core.kernel.tl.dtype_names import dtype_of
 from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes, compute_index, kind_of_number
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
-from kernbench_core.values.dtypes import is_float, itemsize
+from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
 
 _result_type = cache(result_type)
 _operand_type = cache(operand_type)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kernbench_core.values import dtypes
+
 SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (
@@ -12,9 +14,7 @@ SAME: Mapping[str, str] = MappingProxyType(
             "static_print", "device_print", "where", "add", "sub", "mul", "abs", "maximum", "minimum", "PropagateNan",
             "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze",
             "broadcast_to", "broadcast", "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split",
-            "interleave", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", "int1", "int8",
-            "int16", "int32", "int64", "uint8", "uint16", "uint32", "float8e4nv", "float8e5", "float16", "bfloat16",
-            "float32",
+            "interleave", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", *dtypes.TRITON,
         ),
         "",
     )
@@ -68,9 +68,6 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
 _ATOMIC = "there are no atomic units; let each program write its own place, and combine in a second launch"
 _RANDOM = "there is no random number unit; make the numbers on the host and load them"
 _BLOCK = "use tl.load(ptr, shape=…, strides=…), which is the same tile"
-_FLOAT64 = "the units compute in f32 at most"
-_WIDTH = "the units have no unsigned integers of 64 bits; use int64 or uint32"
-_F8 = "the units have float8e4nv and float8e5 only; use one of these"
 _PARALLEL = "a combine function is not an op of a unit; use sum, max, min, cumsum or cumprod"
 _SORT = "the units cannot sort; sort on the host"
 
@@ -82,9 +79,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("load_tensor_descriptor", "store_tensor_descriptor"), _BLOCK),
         **dict.fromkeys(("sort", "topk", "bitonic_merge"), _SORT),
         **dict.fromkeys(("reduce", "associative_scan", "map_elementwise"), _PARALLEL),
-        **dict.fromkeys(("float8e4b15", "float8e4b8", "float8e5b16"), _F8),
-        "uint64": _WIDTH,
-        "float64": _FLOAT64,
+        **dtypes.REFUSED,
         "inline_asm_elementwise": "there is no assembly language; write the computation with tl's ops",
         "dot_scaled": "the matrix unit has no scaled formats; dequantise first, or use a composite's epilogue",
         "umulhi": "there is no wide multiply; use int64",
@@ -92,7 +87,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "pointer_type": "pointers come from the tensors that a launch passes",
         "tensor": "tensors come from tl.load, tl.full and arithmetic",
         "dtype": "spell a dtype as tl.float16 or 'f16'",
-        "void": "no value has this type",
         "condition": "write the loop in Python",
         "to_tensor": "numbers are operands as they are",
         "tuple": "use Python's tuples",

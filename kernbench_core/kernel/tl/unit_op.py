@@ -9,8 +9,8 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.commands import MathCmd
 from kernbench_core.kernel.tl.composite_call import CompositeLanguage
-from kernbench_core.kernel.tl.dtype_names import dtype_of
 from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.values.dtypes import dtype_of
 from kernbench_core.values.value import ResultValue
 
 

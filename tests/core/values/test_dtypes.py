@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from kernbench_core.compute.math_recomputation import rounded
-from kernbench_core.errors import StoreError
+from kernbench_core.errors import StoreError, UnsupportedError
 from kernbench_core.values import dtypes
+from kernbench_core.values.dtypes import dtype_of
 
 
 @pytest.mark.parametrize("name", dtypes.NAMES)
@@ -19,6 +21,44 @@ def test_names_and_numpy_types_agree(name) -> None:
     """Each name has a numpy type of its size, and goes there and back."""
     assert dtypes.numpy_dtype(name).itemsize == dtypes.itemsize(name)
     assert dtypes.dtype_name(dtypes.numpy_dtype(name)) == name
+
+
+@pytest.mark.parametrize("name", [name for name in dtypes.NAMES if dtypes.is_float(name)])
+def test_the_numbers_of_a_float_are_those_of_its_numpy_type(name) -> None:
+    """Distances and ends as ml_dtypes has them; every integer up to the limit is held, and the next is not."""
+    record, kind = dtypes.info(name), dtypes.numpy_dtype(name)
+    found = ml_dtypes.finfo(kind)
+    assert dtypes.epsilon(name) == float(found.eps)
+    assert record.least == float(found.smallest_subnormal)
+    assert record.greatest in (None, float(found.max))
+    limit = dtypes.exact_limit(name)
+    numbers = np.arange(max(0, limit - 8), limit + 1, dtype=np.float64)
+    np.testing.assert_array_equal(numbers.astype(kind).astype(np.float64), numbers)
+    assert np.float64(limit + 1).astype(kind).astype(np.float64) != limit + 1
+
+
+@pytest.mark.parametrize("name", [name for name in dtypes.NAMES if not dtypes.is_float(name)])
+def test_integers_hold_all_up_to_their_greatest(name) -> None:
+    """Which numpy knows, but of bool."""
+    assert dtypes.exact_limit(name) == (1 if name == "bool" else np.iinfo(dtypes.numpy_dtype(name)).max)
+
+
+def test_every_spelling_leads_to_one_name() -> None:
+    """Triton's names, kernbench's, numpy's types."""
+    assert [dtype_of(name) for name in dtypes.NAMES] == list(dtypes.NAMES)
+    assert set(dtypes.TRITON.values()) == set(dtypes.NAMES)
+    assert dtype_of("float16") == dtype_of("fp16") == dtype_of(np.float16) == dtype_of(np.dtype("f2")) == "f16"
+
+
+@pytest.mark.parametrize("name", dtypes.REFUSED)
+def test_dtypes_without_a_unit_are_refused(name: str) -> None:
+    """The sentence lists what there is."""
+    with pytest.raises(UnsupportedError) as caught:
+        dtype_of(name)
+    assert str(caught.value) == (
+        "a dtype must be one of bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, "
+        f"f32, not {name!r}; use one of these."
+    )
 
 
 def test_unknown_names_are_sentences() -> None:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.dtype_names import TRITON_DTYPES
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import METHODS, Tensor
 from kernbench_core.kernel.tl.triton_names import DIFFERS, SAME
+from kernbench_core.values.dtypes import TRITON
 from tests.core.kernel_rig import Rig
 
 RNG = np.random.default_rng(11)
@@ -204,7 +204,7 @@ def test_a_name_does_what_numpy_does(name: str) -> None:
             np.testing.assert_allclose(f32(found), exact.astype(np.float32), rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", TRITON_DTYPES)
+@pytest.mark.parametrize("name", TRITON)
 def test_each_dtype_is_stored_computed_and_cast(name: str) -> None:
     """Load, add, multiply, compare and cast there and back, as numpy does with one rounding per op."""
     kind = np.dtype(FLOAT8.get(name) or {"int1": "bool"}.get(name, name))
@@ -249,7 +249,7 @@ def test_names_without_a_result() -> None:
 
 def test_every_name_of_the_table_is_called_above() -> None:
     """Nothing is promised that no test calls."""
-    assert {*CASES, *WITHOUT_RESULT, *TRITON_DTYPES} == {*SAME, *DIFFERS}
+    assert {*CASES, *WITHOUT_RESULT, *TRITON} == {*SAME, *DIFFERS}
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,0 +1,103 @@
+"""A dtype is one record: with it in a copy of the sources, and nothing else, kernels compute in that dtype."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[1]
+PACKAGES = ("kernbench_core", "kernbench_builtin", "kernbench_ccl")
+RECORD = """DTYPES: Final[Mapping[str, DTypeInfo]] = MappingProxyType(
+    {
+        record.name: record
+        for record in (
+            DTypeInfo(
+                name="f8e4m3fnuz", kind="float", itemsize=1, rank=1, numpy_name="float8_e4m3fnuz", library="ml_dtypes",
+                triton="float8e4b8", tolerance=0.125, digits=4, least=2.0**-10, greatest=240.0, beside="f16",
+                meets_integers=False,
+            ),
+"""
+BENCH = '''
+"""A product, a sum and a look at what a new dtype holds."""
+import ml_dtypes
+import numpy as np
+
+
+def kernel(x_ptr, y_ptr, product_ptr, sum_ptr, mixed_ptr, stop_ptr, tl):
+    x, y = tl.load(x_ptr, shape=(16, 16)), tl.load(y_ptr, shape=(16, 16))
+    tl.store(product_ptr, tl.dot(x, y))
+    tl.store(sum_ptr, (x + y).to("f32"))
+    tl.store(mixed_ptr, x + y.to(tl.float8e5))
+    tl.store(stop_ptr, (x.to(tl.float32) * 1000.0).to(tl.float8e4b8))
+
+
+def bench(rt):
+    kind = ml_dtypes.float8_e4m3fnuz
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(-8, 9, (16, 16)).astype(kind) for _ in range(2))
+    a, b = rt.tensor(x, name="a"), rt.tensor(y, name="b")
+    assert a.dtype == "f8e4m3fnuz"
+    outs = [rt.empty((16, 16), dtype, name=dtype) for dtype in ("f32", "f32", "f16", "f8e4m3fnuz")]
+    rt.launch(kernel, a, b, *outs, grid=(1,))
+    wide = [each.astype(np.float32) for each in (x, y)]
+    wanted = (
+        wide[0] @ wide[1],
+        (wide[0] + wide[1]).astype(kind).astype(np.float32),
+        (wide[0] + wide[1].astype(ml_dtypes.float8_e5m2).astype(np.float32)).astype(np.float16),
+        np.clip(wide[0] * 1000, -240, 240).astype(kind),
+    )
+    for out, right in zip(outs, wanted, strict=True):
+        rt.copy_to_host(out)
+        rt.check(out, right, rtol=0, atol=0)
+'''
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the packages, and add one record to the one file."""
+    folder = tmp_path_factory.mktemp("dtype")
+    for name in PACKAGES:
+        shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "kernbench_core/values/dtypes.py"
+    text = file.read_text(encoding="utf-8")
+    first = "\n".join(RECORD.splitlines()[:4]) + "\n"
+    assert first in text
+    file.write_text(text.replace(first, RECORD), encoding="utf-8")
+    (folder / "bench.py").write_text(BENCH, encoding="utf-8")
+    return folder
+
+
+def kernbench(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from kernbench_core.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_kernel_computes_in_a_dtype_that_one_record_added(tree: Path) -> None:
+    """Loaded, multiplied, added, met with another 8-bit float, cast and stored: right, computed again too."""
+    done = kernbench(tree, "run", "bench.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verified"] is True
+
+
+def test_its_rate_is_that_of_its_size(tree: Path) -> None:
+    """The matrix unit multiplies it as it does int8; presets need not name it."""
+    shown = kernbench(tree, "components", "builtin.pe_gemm", "--json")
+    declared = json.loads(shown.stdout)["component"]["params"]
+    table = next(param for param in declared if param["name"] == "rates")["default"]
+    assert table["f8e4m3fnuz"] == table["int8"] == 2
+
+
+@pytest.mark.slow
+def test_a_collective_reduces_it(tree: Path) -> None:
+    """By its exact integers, and by real numbers within what the sizes of its steps allow."""
+    done = kernbench(tree, "ccl", "all_reduce", "-d", "float8e4b8", "-b", "256", "-e", "256", "--ranks", "2")
+    assert done.returncode == 0, done.stderr
