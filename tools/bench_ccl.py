@@ -90,7 +90,8 @@ ONE_RUN = """
 import json, resource, sys, time
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.plan.configuration import load_ccl
-from kernbench_ccl.measure.measurement import Setup, machine_of, measure
+from kernbench_ccl.measure.machine import Setup, machine_of
+from kernbench_ccl.measure.measurement import measure
 from kernbench_ccl.measure.sweep import Sweep
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.plugins import load_plugins

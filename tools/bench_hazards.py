@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_ccl.contract import load_algorithm
+from kernbench_ccl.catalogue.opening import open_algorithm
 from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.measurement import Setup, machine_of
+from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import Sweep
 from kernbench_ccl.measure.timed_run import TimedRun
 from kernbench_ccl.plan.configuration import load_ccl
@@ -62,7 +62,7 @@ def all_reduce_job(plugins: Plugins, topology: str, ranks: int, nbytes: int) -> 
 
     def made() -> tuple[GraphEngine, Callable[[], None]]:
         engine = GraphEngine(machine.graph, plugins.components, plugins=plugins)
-        ran = TimedRun(case, machine, load_algorithm(plugins.algorithms, case.algorithm, "all_reduce"))
+        ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, "all_reduce"))
         return engine, lambda: engine.run(ran.bench, name="all_reduce")
 
     return made

@@ -29,9 +29,9 @@ from attrs import evolve, field, frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernbench_ccl.contract import load_algorithm
+from kernbench_ccl.catalogue.opening import open_algorithm
 from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.measurement import Machine, Setup, machine_of
+from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.sweep import Sweep
 from kernbench_ccl.measure.timed_run import TimedRun
 from kernbench_ccl.plan.configuration import AUTO, load_ccl
@@ -175,7 +175,7 @@ def _collective(golden: Golden, algorithm: str) -> Found:
     chooser = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins)
     choice = chooser.best(COUNT * itemsize(question.dtype)) if algorithm == AUTO else chooser.named(algorithm)
     case = Sweep(question, setup, machine, plugins).case(COUNT, choice, False)
-    ran = TimedRun(case, machine, load_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, case.collective))
     functions = {name: entry.target for name, entry in plugins.ops.items()}
     engine = GraphEngine(machine.graph, plugins.components, functions=functions)
     engine.run(ran.bench, name=golden.name)

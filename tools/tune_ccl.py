@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.measurement import Setup, machine_of
+from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import Sweep, counts_of, size_of
 from kernbench_ccl.plan.configuration import load_ccl
 from kernbench_ccl.plan.tuning import FILE, SCHEMA

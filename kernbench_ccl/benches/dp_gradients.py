@@ -178,7 +178,7 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> list[tuple[float, 
     spans = []
     for compute, communicate in ((True, False), (False, True), (True, True)):
         dist.barrier()
-        started, works = rt.now, []
+        started, works = rt.now, list[Any]()
         for number, gradients in enumerate(share.buckets):
             if compute:
                 share.backward(rt, number)

@@ -21,9 +21,9 @@ from kernbench_core.runs.progress import ProgressDisplay
 from kernbench_core.spelling import spell_numbers
 
 if TYPE_CHECKING:
-    from kernbench_ccl.contract import Algorithm
+    from kernbench_ccl.catalogue.algorithm import Algorithm
     from kernbench_ccl.prove.check import Checked, Ranks
-    from kernbench_ccl.prove.proof import Fault
+    from kernbench_ccl.prove.proof_case import Fault
 
 _EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
 """The exit code for the kind of the first fault."""
@@ -118,7 +118,7 @@ def check(
     all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
     1: wrong; 4: a wait cycle; 5: a kernel without end; 6: the kernel raised.
     """
-    from kernbench_ccl.algorithm_file import open_algorithms, open_every
+    from kernbench_ccl.catalogue.opening import open_algorithms, open_every
     from kernbench_ccl.prove.check import Wanted
     from kernbench_ccl.prove.check_pool import check_all
 
@@ -361,14 +361,11 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
 @click.pass_obj
 def new(shell: Shell, /, name: str, collective: str) -> int:
     """Write NAME.py, an algorithm that is right and short: a place to begin. It never overwrites a file."""
-    from kernbench_ccl.cli import collective_named
     from kernbench_ccl.cli.scaffold import next_steps, write_algorithm
+    from kernbench_ccl.cli.spelling import collective_named
 
     collective = collective_named(collective)
     path = write_algorithm(name, collective)
     _say(f"wrote {path}: {collective}, right for any number of ranks on any network", "", *next_steps(path, collective))
     return 0
 
-
-COMMANDS = (check, new)
-"""What the group `kernbench ccl` takes from here."""

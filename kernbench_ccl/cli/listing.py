@@ -19,7 +19,7 @@ from kernbench_core.process.terminal import shown
 from kernbench_core.topology.networks import NETWORKS
 
 if TYPE_CHECKING:
-    from kernbench_ccl.contract import Algorithm
+    from kernbench_ccl.catalogue.algorithm import Algorithm
 
 _OWN = "ccl."
 """What the names of the algorithms begin with that come with kernbench."""
@@ -72,8 +72,8 @@ def _folded(name: str) -> str:
 
 def _listed(shell: Shell, wanted: str | None) -> Iterable[Listed]:
     """Yield the algorithms in the order of their collectives, and warn of each that cannot be loaded."""
-    from kernbench_ccl.algorithm_file import open_every
-    from kernbench_ccl.algorithm_names import methods_of
+    from kernbench_ccl.catalogue.names import methods_of
+    from kernbench_ccl.catalogue.opening import open_every
 
     registry = shell.plugins.algorithms
     opened, broken = open_every(registry)

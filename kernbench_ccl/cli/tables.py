@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
-from kernbench_ccl.cli import ROOTED
+from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import Row, footer, layout, message_bytes
@@ -24,7 +24,7 @@ from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
     from kernbench_ccl.measure.choice import Choice, Chooser, Question
-    from kernbench_ccl.measure.measurement import Machine
+    from kernbench_ccl.measure.machine import Machine
     from kernbench_ccl.measure.sweep import Sweep
     from kernbench_ccl.plan.configuration import Settings
     from kernbench_core.cli.shell import Shell
@@ -134,7 +134,7 @@ class Table:
         told = [question.dtype]
         if question.redop is not None:
             told.append(question.redop)
-        if question.collective in ROOTED:
+        if COLLECTIVES[question.collective].rooted:
             told.append(f"root {question.root}")
         sizes = [self._size(count) for count in self.counts]
         span = format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"

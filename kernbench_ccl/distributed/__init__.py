@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kernbench_ccl.contract import methods_of
+from kernbench_ccl.catalogue.names import methods_of
 from kernbench_ccl.distributed.calls import (
     Call,
     ReduceOp,

@@ -6,9 +6,10 @@ from functools import partial
 
 from attrs import evolve, frozen
 
-from kernbench_ccl.algorithm_names import methods_of, named, spellings
-from kernbench_ccl.contract import Algorithm, full_name, load_algorithm
-from kernbench_ccl.measure.measurement import Machine
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.names import full_name, methods_of, named, spellings
+from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.measure.machine import Machine
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO, CclConfig, Settings
 from kernbench_ccl.plan.selection import machine_network
@@ -70,7 +71,7 @@ class Chooser:
         collective, registry = self._question.collective, self._plugins.algorithms
         entry = self._config.entries.get(name)
         full = full_name(registry, entry.algorithm if entry is not None else name, collective)
-        algorithm = load_algorithm(registry, full, collective)
+        algorithm = open_algorithm(registry, full, collective)
         choice = self._choice(algorithm, entry or self._config.settings(full))
         refusal = self._refusal(choice)
         if refusal is not None:

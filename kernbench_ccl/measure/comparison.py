@@ -107,7 +107,7 @@ class WideComparison:
     def lines(self, size: int, rows: Mapping[str, Row], failed: Mapping[str, str] = _NONE) -> list[str]:
         """Return one size: marks as those of `Comparison`."""
         least = min((row.out_of_place.time_ns for row in rows.values()), default=0.0)
-        lines = []
+        lines: list[str] = []
         for name in self.names:
             row = rows.get(name)
             first = "" if lines else str(size)

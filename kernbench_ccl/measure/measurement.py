@@ -13,37 +13,30 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.opening import open_algorithm
 from kernbench_ccl.collectives.collective import COLLECTIVES
-from kernbench_ccl.contract import Algorithm, Cost, Network, load_algorithm
-from kernbench_ccl.measure.bounds import Bound, Fabric, fabric_of, lower_bound
-from kernbench_ccl.measure.idealised import OVERLAY
+from kernbench_ccl.contract import Cost
+from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.table import LINK, Busy, Measured
-from kernbench_ccl.measure.timed_run import TimedRun
+from kernbench_ccl.measure.timed_run import TimedCase, TimedRun
 from kernbench_ccl.plan.backend import elapsed_ns
-from kernbench_ccl.plan.configuration import Settings
 from kernbench_ccl.plan.selection import machine_network
 from kernbench_ccl.prove.symbolic import PayloadError
-from kernbench_core.errors import ConfigError, SanityError
+from kernbench_core.errors import SanityError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.runs.bench_run import configure
-from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of
-from kernbench_core.topology.mesh import is_mesh
 from kernbench_core.units import format_time
-from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
-    from kernbench_core.graph import Graph
 
 __tracebackhide__ = True
 
-IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
-"""The collectives that have an in-place form in nccl-tests."""
 _HOST = ("pcie wire", "command wire", "host", "pcie_ep", "io_cpu", "m_cpu")
 """Kinds of resources that launches use; a collective does not."""
 _SHOWN_HAZARDS = 3
@@ -53,85 +46,7 @@ _ALLOCATIONS = 100_000
 """New containers after which a worker process looks for cycles between simulations: 5 % less time than with 700."""
 
 
-@frozen
-class Setup:
-    """The machine and the way of running, as texts that can be sent to another process.
-
-    `sets` are merged last over topology, components and the overlay of `idealised`.
-    """
-
-    topology: str = "default"
-    components: str | None = None
-    sets: tuple[str, ...] = ()
-    idealised: bool = False
-    checked: bool = True
-
-
-@frozen
-class Case:
-    """One collective to run: `count` is nccl's, `algorithm` a registered name.
-
-    With `contributors` "pe" every PE brings a vector of `count` elements, else every rank one.
-    """
-
-    collective: str
-    algorithm: str
-    dtype: str
-    count: int
-    redop: str | None
-    root: int
-    in_place: bool
-    settings: Settings
-    contributors: str = "sip"
-
-    def nbytes(self, world: int) -> int:
-        """Return the size as nccl-tests counts it."""
-        return COLLECTIVES[self.collective].size_count(self.count, world) * itemsize(self.dtype)
-
-
-@frozen
-class Machine:
-    """A compiled machine, with what is asked of it for every case."""
-
-    graph: Graph = field(repr=False)
-    fabric: Fabric = field(repr=False)
-    network: Network
-
-    @property
-    def world(self) -> int:
-        """How many ranks there are: one for each SIP."""
-        return self.network.world
-
-    def vectors(self, contributors: str) -> int:
-        """Return how many vectors a collective reduces or moves: one of each rank, or of each PE."""
-        return len(design_of(self.graph).pes) if contributors == "pe" else self.world
-
-    def link(self) -> tuple[float, float]:
-        """Return the bandwidth (GB/s) and latency (ns) of a scale-up link: the slowest of each; zeros without links."""
-        links = self.fabric.links
-        if not links:
-            return 0.0, 0.0
-        return min(link.bandwidth for link in links), max(link.latency for link in links)
-
-    def bound(self, case: Case) -> Bound:
-        """Return the time that no algorithm can beat."""
-        return lower_bound(case.collective, self.fabric, case.nbytes(self.world), case.root)
-
-
-def machine_of(setup: Setup, plugins: Plugins) -> Machine:
-    """Compile the machine; raise ConfigError with everything that is wrong."""
-    overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
-    config = configure(plugins, setup.topology, overlays, setup.sets)
-    if is_mesh(config):
-        raise ConfigError(
-            f"{config.at(('mesh',))} is a mesh on its own, which has no PEs to run a collective on; choose another "
-            "--topology."
-        )
-    graph = compile_topology(config, plugins.components)
-    return Machine(graph, fabric_of(graph), machine_network(design_of(graph)))
-
-
-def formula_ns(case: Case, machine: Machine, algorithm: Algorithm) -> float | None:
+def formula_ns(case: TimedCase, machine: Machine, algorithm: Algorithm) -> float | None:
     """Return the algorithm's own closed form in ns; None where it has none.
 
     It has none for links that differ, for another network laid over the ranks than theirs, and for fewer PEs than ways.
@@ -157,14 +72,14 @@ def _prepared(setup: Setup) -> tuple[Plugins, Machine]:
     return plugins, machine
 
 
-def measure_remotely(setup: Setup, case: Case, limits: Limits | None = None) -> Measured:
+def measure_remotely(setup: Setup, case: TimedCase, limits: Limits | None = None) -> Measured:
     """Measure in another process, which has the installed plug-ins."""
     plugins, machine = _prepared(setup)
     return measure(case, machine, plugins, checked=setup.checked, limits=limits)
 
 
 def measure(
-    case: Case,
+    case: TimedCase,
     machine: Machine,
     plugins: Plugins,
     *,
@@ -202,19 +117,19 @@ def measure(
 
 
 def _simulated(
-    case: Case, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
+    case: TimedCase, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
 ) -> tuple[GraphEngine, TimedRun]:
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
     functions = {name: entry.target for name, entry in plugins.ops.items()}
     engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
     if sites and engine.ctx.op_logger is not None:
         engine.ctx.op_logger.sites = {}
-    ran = TimedRun(case, machine, load_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, case.collective))
     engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
     return engine, ran
 
 
-def _explained(case: Case, machine: Machine, plugins: Plugins) -> Iterable[str]:
+def _explained(case: TimedCase, machine: Machine, plugins: Plugins) -> Iterable[str]:
     """Yield the step whose output was wrong first, from a second run that keeps kernel lines."""
     engine, ran = _simulated(case, machine, plugins, sites=True)
     try:
@@ -226,8 +141,8 @@ def _explained(case: Case, machine: Machine, plugins: Plugins) -> Iterable[str]:
         yield found.sentence
 
 
-def _check_bound(case: Case, machine: Machine, ns: float) -> None:
-    bound = machine.bound(case)
+def _check_bound(case: TimedCase, machine: Machine, ns: float) -> None:
+    bound = machine.bound(case.collective, case.nbytes(machine.world), case.root)
     if ns < bound.ns * (1 - 1e-12):
         raise SanityError(
             f"{case.collective} of {case.nbytes(machine.world)} B by {case.algorithm} must take at least the lower "

@@ -14,17 +14,10 @@ from attrs import frozen
 
 from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
-from kernbench_ccl.measure.measurement import (
-    IN_PLACE,
-    Case,
-    Machine,
-    Setup,
-    formula_ns,
-    machine_of,
-    measure,
-    measure_remotely,
-)
+from kernbench_ccl.measure.machine import Machine, Setup, machine_of
+from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
 from kernbench_ccl.measure.table import Measured, Row
+from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.configuration import AUTO, load_ccl
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.engine.watchdog import Limits, Progress
@@ -36,6 +29,8 @@ from kernbench_core.values.dtypes import dtype_of, itemsize
 
 Report = Callable[[str, Progress], None]
 End = Measured | KernbenchError
+IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
+"""The collectives that have an in-place form in nccl-tests."""
 _LOOK_S = 0.25
 _SMALL = 1 << 20
 #: How many small cases take no longer one after another than processes take to start.
@@ -114,7 +109,7 @@ class Sweep:
                 for choice, case, end in zip(choices.values(), asked, found, strict=True)
             ]
 
-    def _row_or_failure(self, choice: Choice, case: Case, end: End) -> Row | Failed:
+    def _row_or_failure(self, choice: Choice, case: TimedCase, end: End) -> Row | Failed:
         if isinstance(end, Measured):
             try:
                 return self._row(choice, case, [end])
@@ -122,21 +117,22 @@ class Sweep:
                 end = error
         return Failed(case.nbytes(self.machine.world), case.settings.name, end)
 
-    def case(self, count: int, choice: Choice, in_place: bool) -> Case:
+    def case(self, count: int, choice: Choice, in_place: bool) -> TimedCase:
         """Return the run of one size by one algorithm."""
         asked = self.question
-        return Case(
+        return TimedCase(
             asked.collective, choice.algorithm.name, asked.dtype, count, asked.redop, asked.root, in_place,
             choice.settings, asked.contributors,
         )  # fmt: skip
 
-    def _row(self, choice: Choice, case: Case, found: Sequence[Measured]) -> Row:
-        bound, kind = self.machine.bound(case), COLLECTIVES[case.collective]
+    def _row(self, choice: Choice, case: TimedCase, found: Sequence[Measured]) -> Row:
+        size, kind = case.nbytes(self.machine.world), COLLECTIVES[case.collective]
+        bound = self.machine.bound(case.collective, size, case.root)
         formula = formula_ns(case, self.machine, choice.algorithm)
         if formula is not None and formula < bound.ns:
             formula = None  # it assumes links that this network does not have
         return Row(
-            size=case.nbytes(self.machine.world),
+            size=size,
             count=case.count,
             dtype=case.dtype,
             redop=case.redop or "none",
@@ -151,7 +147,7 @@ class Sweep:
             network=choice.settings.topology or self.machine.network.name,
         )
 
-    def _ended(self, groups: Sequence[Sequence[Case]], keep: bool = False) -> Iterator[list[End]]:
+    def _ended(self, groups: Sequence[Sequence[TimedCase]], keep: bool = False) -> Iterator[list[End]]:
         """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
         weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
         progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
@@ -161,7 +157,7 @@ class Sweep:
         for group in groups:
             yield [self._here(case, weights[case], progress, keep) for case in group]
 
-    def _here(self, case: Case, weight: int, progress: _Progress, keep: bool) -> End:
+    def _here(self, case: TimedCase, weight: int, progress: _Progress, keep: bool) -> End:
         """Run a case in this process."""
         made: End
         try:
@@ -177,7 +173,7 @@ class Sweep:
         progress.ended(weight + _SMALL, made)
         return made
 
-    def _end_of(self, future: Future[Measured], case: Case, keep: bool) -> End:
+    def _end_of(self, future: Future[Measured], case: TimedCase, keep: bool) -> End:
         """Return what another process measured, or with `keep` the error that ended it."""
         try:
             return future.result()
@@ -187,19 +183,19 @@ class Sweep:
                 raise
             return error
 
-    def _which(self, case: Case) -> str:
+    def _which(self, case: TimedCase) -> str:
         where = "in place" if case.in_place else "out of place"
         return f"This was {format_bytes(case.nbytes(self.machine.world))} by {case.algorithm}, {where}."
 
     def _in_processes(
-        self, groups: Sequence[Sequence[Case]], weights: Mapping[Case, int], progress: _Progress, keep: bool
+        self, groups: Sequence[Sequence[TimedCase]], weights: Mapping[TimedCase, int], progress: _Progress, keep: bool
     ) -> Iterator[list[End]]:
         with process_pool(self.workers, self.limits.timeout_s if self.limits else None) as pool:
             jobs = {
                 pool.submit(measure_remotely, self.setup, case, self.limits): case
                 for case in _in_good_order(groups, self.workers)
             }
-            found: dict[Case, End] = {}
+            found: dict[TimedCase, End] = {}
             for group in groups:
                 while not all(case in found for case in group):
                     done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
@@ -238,7 +234,7 @@ class _Progress:
             self._report(f"{self._ended} of {self._runs} runs", found)
 
 
-def _in_good_order(groups: Sequence[Sequence[Case]], workers: int) -> list[Case]:
+def _in_good_order(groups: Sequence[Sequence[TimedCase]], workers: int) -> list[TimedCase]:
     """Put a small group first, then enough of the largest to keep the other workers busy, then the rest ascending."""
     cases = [case for group in groups for case in group]
     first = len(groups[0]) if groups else 0

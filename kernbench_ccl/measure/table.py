@@ -300,12 +300,11 @@ def layout(width: int | None, *, largest: int, wide: bool = False) -> Layout:
 
     `wide` adds bound, formula, efficiency, what binds, events and wall time.
     """
-    more = MORE if wide else ()
-    found = Layout((*_PLAIN, *more))
+    further = MORE if wide else ()
+    found = Layout((*_PLAIN, *further))
     if width is None or found.width <= width:
         return found
-    plain = tightened(_PLAIN, largest)
-    more = tightened(more, largest)
+    plain, more = tightened(_PLAIN, largest), tightened(further, largest)
     halves = [[c for c in plain if c.group != IN_PLACE], [c for c in plain if c.group == IN_PLACE]]
     for lines in ([[*plain, *more]], [plain, more], [*halves, more]):
         for number in range(len(_GOES) + 1):

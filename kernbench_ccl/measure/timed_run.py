@@ -6,12 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import frozen
 
+from kernbench_ccl.catalogue.algorithm import Algorithm
 from kernbench_ccl.collectives.collective import COLLECTIVES
-from kernbench_ccl.contract import Algorithm
 from kernbench_ccl.measure.data_check import Data, Kept, Verdict, check
+from kernbench_ccl.measure.machine import Machine
 from kernbench_ccl.measure.table import Used
 from kernbench_ccl.plan.backend import Part, Place, Planned, plan_collective
+from kernbench_ccl.plan.configuration import Settings
 from kernbench_ccl.plan.groups import CHOSEN_BY, make_group
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_ccl.prove.expected import right_payload
@@ -29,7 +32,6 @@ from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, Value, sub_parts
 
 if TYPE_CHECKING:
-    from kernbench_ccl.measure.measurement import Case, Machine
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.runtime import LaunchHandle, Runtime
     from kernbench_core.host.session import GraphEngine
@@ -39,10 +41,32 @@ __tracebackhide__ = True
 _SHOWN_RANKS = 4
 
 
+@frozen
+class TimedCase:
+    """One collective to run: `count` is nccl's, `algorithm` a registered name.
+
+    With `contributors` "pe" every PE brings a vector of `count` elements, else every rank one.
+    """
+
+    collective: str
+    algorithm: str
+    dtype: str
+    count: int
+    redop: str | None
+    root: int
+    in_place: bool
+    settings: Settings
+    contributors: str = "sip"
+
+    def nbytes(self, world: int) -> int:
+        """Return the size as nccl-tests counts it."""
+        return COLLECTIVES[self.collective].size_count(self.count, world) * itemsize(self.dtype)
+
+
 class TimedRun:
     """One case as a host program: `bench` is what the engine runs."""
 
-    def __init__(self, case: Case, machine: Machine, algorithm: Algorithm) -> None:
+    def __init__(self, case: TimedCase, machine: Machine, algorithm: Algorithm) -> None:
         self.case, self.machine, self.algorithm = case, machine, algorithm
         self.handle: LaunchHandle | None = None
         self.used: Used | None = None

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from kernbench_ccl.contract import Algorithm, Network, load_algorithm, methods_of
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.names import methods_of
+from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.contract import Network
 from kernbench_core.errors import KernbenchError
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ def find_able(
     for full in methods_of(registry, collective).values():
         settings = config.settings(full)
         try:
-            algorithm = load_algorithm(registry, full, collective)
+            algorithm = open_algorithm(registry, full, collective)
             refusal = algorithm.refusal(network(settings.topology), world, contributors)
         except KernbenchError as error:
             broken[full] = first_sentence(error)

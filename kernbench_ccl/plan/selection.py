@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kernbench_ccl.contract import Algorithm, Collective, Network, load_algorithm
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.contract import Collective, Network
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.plan.tuning import choose
@@ -46,7 +48,7 @@ def choose_algorithm(
     if name != AUTO:
         settings = config.settings(name)
         settings.check_pes(most)
-        algorithm = load_algorithm(registry, settings.algorithm, collective)
+        algorithm = open_algorithm(registry, settings.algorithm, collective)
         refusal = algorithm.refusal(machine_network(design, settings.topology), world)
         if refusal is not None:
             raise UsageError(refusal)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import evolve, field, frozen
 
+from kernbench_ccl.catalogue.algorithm import Algorithm
 from kernbench_ccl.collectives.collective import COLLECTIVES, REDOPS
-from kernbench_ccl.contract import Algorithm, Collective, Network
-from kernbench_ccl.prove.proof import DEADLOCK, ENDLESS, Case, Fault, Proof, prove
+from kernbench_ccl.contract import Collective, Network
+from kernbench_ccl.prove.proof import prove
+from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, Fault, Proof, ProofCase
 from kernbench_ccl.prove.verdict import OR_RAISE_IT
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import UsageError
@@ -169,7 +171,7 @@ def prove_ranks(
 
     A case in which no kernel asked for the network is run on the first only: on the others it would do the same.
     """
-    known: dict[Case, tuple[str, Proof, int]] = {}
+    known: dict[ProofCase, tuple[str, Proof, int]] = {}
     found: list[Ranks] = []
     for name in names:
         stuck = next((ranks.faults[0].case.network.name for ranks in found if ranks.endless), None)
@@ -185,7 +187,7 @@ def _on_network(
     name: str,
     world: int,
     wanted: Wanted,
-    known: dict[Case, tuple[str, Proof, int]],
+    known: dict[ProofCase, tuple[str, Proof, int]],
     report: Report | None,
 ) -> Ranks:
     """Prove an algorithm on one network; `known` has the cases that are proved for every network."""
@@ -221,7 +223,7 @@ def _on(fault: Fault, network: Network) -> Fault:
     return evolve(fault, case=evolve(fault.case, network=network))
 
 
-def _in_time(algorithm: Algorithm, case: Case, timeout_s: float | None) -> tuple[Proof, int]:
+def _in_time(algorithm: Algorithm, case: ProofCase, timeout_s: float | None) -> tuple[Proof, int]:
     """Prove one case within a wall time, in s; a fault where that is over while no kernel runs."""
     try:
         with Alarm(timeout_s):
@@ -232,7 +234,7 @@ def _in_time(algorithm: Algorithm, case: Case, timeout_s: float | None) -> tuple
         return Proof(case, (Fault(ENDLESS, case, None, None, 0, None, None, (line,), told),), 0, 0), case.slots
 
 
-def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:
+def prove_case(algorithm: Algorithm, case: ProofCase) -> tuple[Proof, int]:
     """Prove one case with as few slots as it needs, up to `SLOTS`, and return the proof with that number.
 
     Where a kernel receives from whoever is first, further orders are tried, with few slots and with many.
@@ -254,7 +256,7 @@ def prove_case(algorithm: Algorithm, case: Case) -> tuple[Proof, int]:
     return evolve(proof, any_network=anywhere), slots
 
 
-def collective_of_case(algorithm: Algorithm, case: Case) -> Collective:
+def collective_of_case(algorithm: Algorithm, case: ProofCase) -> Collective:
     """Return what the kernel finds in `tl.collective`."""
     return Collective(
         name=algorithm.collective,
@@ -276,12 +278,12 @@ def collective_of_case(algorithm: Algorithm, case: Case) -> Collective:
 
 def cases(
     algorithm: Algorithm, network: Network, pes: int | None = None, counts: Sequence[int] | None = None
-) -> Iterator[Case]:
+) -> Iterator[ProofCase]:
     """Yield the cases of one number of ranks; `pes` and `counts` say how many PEs and elements, if they are given."""
     kind, world = COLLECTIVES[algorithm.collective], network.world
     redop = "sum" if kind.reduces else None
     last = world - 1 if kind.rooted else 0
-    base = Case(network, pes or 1, 1, redop, tile=TILE)
+    base = ProofCase(network, pes or 1, 1, redop, tile=TILE)
     if kind.name == "barrier":
         yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3)))
         return
@@ -312,7 +314,7 @@ def cases(
         yield from (evolve(base, n_pe=pes or n, counts=uneven(world), count=6, pipeline=n == 1) for n in (1, several))
 
 
-def _of_pes(base: Case, pes: int | None, several: int, counts: Sequence[int]) -> Iterator[Case]:
+def _of_pes(base: ProofCase, pes: int | None, several: int, counts: Sequence[int]) -> Iterator[ProofCase]:
     """Yield cases in which every PE brings a vector of its own, on SIPs of one cube and of several."""
     every = evolve(base, contributors="pe")
     for number, count in enumerate(counts):

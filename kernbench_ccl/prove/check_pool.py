@@ -14,8 +14,8 @@ from functools import lru_cache
 
 from attrs import define, evolve, frozen
 
-from kernbench_ccl.algorithm_file import open_algorithm
-from kernbench_ccl.contract import Algorithm
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.opening import open_algorithm
 from kernbench_ccl.prove.check import Checked, Ranks, Wanted, by_network, cases, network_or_refusal, prove_ranks
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool

@@ -14,7 +14,8 @@ from typing import Any
 
 from attrs import define, fields
 
-from kernbench_ccl.contract import PARAMETERS, Algorithm, Collective, Network
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.contract import PARAMETERS, Collective, Network
 from kernbench_ccl.contract import kernel_args as all_nine
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these

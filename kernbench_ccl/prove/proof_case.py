@@ -14,7 +14,7 @@ Sides = tuple[int | None, int | None]
 
 
 @frozen
-class Case:
+class ProofCase:
     """One call of a collective that is proved.
 
     `counts` are the splits of an uneven all_to_all, `tile` the elements of a message, `held` the tiles that may be in a
@@ -67,7 +67,7 @@ class Fault:
     """
 
     kind: str
-    case: Case
+    case: ProofCase
     rank: int | None
     pe: int | None
     step: int
@@ -81,7 +81,7 @@ class Fault:
 class Proof:
     """What came out of one case: no faults if it is proved; how many messages were sent, and in how many steps."""
 
-    case: Case
+    case: ProofCase
     faults: tuple[Fault, ...]
     messages: int
     steps: int
@@ -90,7 +90,7 @@ class Proof:
     any_network: bool = False
     """Whether no kernel asked for the network: then the same holds on every other."""
 
-def sides(name: str, case: Case, rank: int) -> Sides:
+def sides(name: str, case: ProofCase, rank: int) -> Sides:
     """Return how many elements a rank's input and output have; None where it has none."""
     kind = COLLECTIVES[name]
     if name == "barrier":

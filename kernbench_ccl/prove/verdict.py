@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -12,17 +10,14 @@ from kernbench_ccl.prove.expected import Admissible, Difference, differences, ri
 from kernbench_ccl.prove.lost_contributions import Loss, Search
 from kernbench_ccl.prove.payloads import PayloadError, contribution
 from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, WRONG, Fault, counted
+from kernbench_ccl.prove.proof_run import Run, line_at
 from kernbench_ccl.prove.untimed_queues import Wait
 from kernbench_ccl.prove.untimed_run import Outcome, Raised, wait_cycle
 from kernbench_ccl.prove.wrong_step import WrongStep, blame, chunk_of
-from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernbenchError, LimitError, PendingDataError, in_words
 from kernbench_core.process.interrupt import WallTimeExceeded
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.value import OpId
-
-if TYPE_CHECKING:
-    from kernbench_ccl.prove.proof import Run
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
@@ -31,17 +26,6 @@ _MOST_FAULTS = 8
 
 OR_RAISE_IT = "correct the loop, or give it more time if it is only long."
 """What to do about a case that takes too long."""
-
-
-def line_at(site: CallSite) -> str:
-    """Return where a command was issued."""
-    return _spelt(site, site[0].co_filename)
-
-
-@lru_cache(4096)
-def _spelt(site: CallSite, _: str) -> str:
-    """Spell a site; the file is given because code of two files may be equal."""
-    return describe_site(site)
 
 
 class Verdict:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from kernbench_ccl.catalogue.algorithm import Algorithm, read_algorithm
 from kernbench_ccl.collectives.collective import COLLECTIVES, CollectiveKind, exact_inputs, expected
-from kernbench_ccl.contract import Algorithm, Collective, Network, read_algorithm
+from kernbench_ccl.contract import Collective, Network
 from kernbench_core.values.dtypes import numpy_dtype
 from tests.ccl.untimed_machine import run_collective
 

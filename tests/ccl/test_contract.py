@@ -13,17 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.algorithm_file import read_file
-from kernbench_ccl.contract import (
-    Collective,
-    Cost,
-    KernelContext,
-    Network,
-    kernel_args,
-    load_algorithm,
-    read_algorithm,
-    share,
-)
+from kernbench_ccl.catalogue.algorithm import read_algorithm
+from kernbench_ccl.catalogue.opening import open_algorithm, read_file
+from kernbench_ccl.contract import Collective, Cost, KernelContext, Network, kernel_args, share
 from kernbench_ccl.templates import all_reduce
 from kernbench_core.errors import KernelError, PluginError, UsageError
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry
@@ -237,7 +229,7 @@ def test_what_a_closed_form_raises_is_told_with_its_line() -> None:
 
 def test_an_algorithm_is_loaded_with_everything_that_it_publishes() -> None:
     """What it leaves out has defaults."""
-    found = load_algorithm(registry("ccl.ring_reduce_scatter"), "ring", "reduce_scatter")
+    found = open_algorithm(registry("ccl.ring_reduce_scatter"), "ring", "reduce_scatter")
     assert (found.name, found.collective, found.contributors) == ("ccl.ring_reduce_scatter", "reduce_scatter", ("sip",))
     assert found.scratch_count(10, 4) == 10 and found.refusal(RING) is None and found.kind_of(RING) == 0
     assert found.file.endswith("ring_reduce_scatter.py")
@@ -252,8 +244,8 @@ def test_an_algorithm_is_loaded_with_everything_that_it_publishes() -> None:
 def test_an_algorithm_of_another_collective_is_refused() -> None:
     """Its full name does not help."""
     with pytest.raises(UsageError) as caught:
-        load_algorithm(registry("ccl.ring_all_reduce"), "ccl.ring_all_reduce", "all_gather")
-    file = load_algorithm(registry("ccl.ring_all_reduce"), "ring", "all_reduce").file
+        open_algorithm(registry("ccl.ring_all_reduce"), "ccl.ring_all_reduce", "all_gather")
+    file = open_algorithm(registry("ccl.ring_all_reduce"), "ring", "all_reduce").file
     assert str(caught.value) == (
         f"algorithm 'ccl.ring_all_reduce' must do all_gather, not all_reduce, as {file} says; choose another."
     )

@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_ccl.collectives.collective import REDOPS, refuse_redop
 from kernbench_ccl.measure.data_check import Data
-from kernbench_ccl.measure.measurement import Setup, machine_of
+from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import time_collective
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError

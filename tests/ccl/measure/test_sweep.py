@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernbench_ccl.catalogue.names import methods_of
 from kernbench_ccl.collectives.collective import COLLECTIVES
-from kernbench_ccl.contract import methods_of
-from kernbench_ccl.measure.measurement import Case
 from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of, time_collective
+from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.topology.networks import NETWORKS
@@ -43,7 +43,9 @@ def test_counts_are_nccls_and_each_comes_once():
 @pytest.mark.parametrize("groups, halves", [(1, 1), (2, 2), (5, 2), (7, 1)])
 def test_the_smallest_runs_first_and_the_largest_next(groups, halves, workers):
     """Every case is submitted once; the second worker begins with the largest size."""
-    made = [[Case("all_reduce", "a", "f16", g, None, 0, bool(h), None) for h in range(halves)] for g in range(groups)]
+    made = [
+        [TimedCase("all_reduce", "a", "f16", g, None, 0, bool(h), None) for h in range(halves)] for g in range(groups)
+    ]
     order = _in_good_order(made, workers)
     assert sorted(order, key=lambda c: (c.count, c.in_place)) == [case for group in made for case in group]
     assert order[0] == made[0][0]

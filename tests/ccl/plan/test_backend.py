@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_ccl.contract import Collective, KernelContext, kernel_args, read_algorithm
+from kernbench_ccl.catalogue.algorithm import read_algorithm
+from kernbench_ccl.contract import Collective, KernelContext, kernel_args
 from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of, plan_collective
 from kernbench_ccl.plan.groups import Group, make_group
 from kernbench_ccl.plan.selection import machine_network

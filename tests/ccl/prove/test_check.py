@@ -8,27 +8,26 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.algorithm_file import open_algorithm, open_algorithms, read_file
+from kernbench_ccl.catalogue.opening import open_algorithm, open_algorithms, read_file
 from kernbench_ccl.cli.check import Numbers
-from kernbench_ccl.contract import load_algorithm
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove.check import Ranks, Wanted, cases, check, network_of, prove_case
-from kernbench_ccl.prove.proof import DEADLOCK, RAISED, WRONG, Case, Fault
+from kernbench_ccl.prove.proof_case import DEADLOCK, RAISED, WRONG, Fault, ProofCase
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import Plugins
 from tests.ccl.ring_source import ring
 
 
-def only(folder: Path, *changes: tuple[str, str], case: Case) -> tuple[list[Fault], dict[str, str]]:
+def only(folder: Path, *changes: tuple[str, str], case: ProofCase) -> tuple[list[Fault], dict[str, str]]:
     """Prove one case of a changed ring, and return its faults and the lines of its marks."""
     algorithm, lines = ring(folder, *changes)
     proof, _ = prove_case(algorithm, case)
     return list(proof.faults), lines
 
 
-def on_ring(world: int, count: int, n_pe: int = 1, **more: object) -> Case:
+def on_ring(world: int, count: int, n_pe: int = 1, **more: object) -> ProofCase:
     """Return a case on a ring."""
-    return Case(network_of("ring", world), n_pe, count, "sum", **more)  # type: ignore[arg-type]
+    return ProofCase(network_of("ring", world), n_pe, count, "sum", **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("worlds", [(2, 3), pytest.param((4, 5, 6), marks=pytest.mark.slow)])
@@ -217,7 +216,7 @@ def test_payload_may_not_be_computed_with(tmp_path: Path) -> None:
 def test_an_average_is_taken_once(tmp_path: Path) -> None:
     """Neither never, nor at every step."""
     finish = "c.finish(tl, total) if step == world - 2 else total  # F"
-    average = Case(network_of("ring", 3), 1, 1, "avg")
+    average = ProofCase(network_of("ring", 3), 1, 1, "avg")
     (often,), lines = only(tmp_path, (finish, "c.finish(tl, total)  # F"), case=average)
     assert often.sentence == (
         f"rank 2 after step 2: tl.add at {lines['C']}: an average must not be reduced with what was not averaged; "
@@ -288,7 +287,7 @@ def test_algorithms_are_opened_by_path(plugins: Plugins, tmp_path: Path) -> None
     ring(tmp_path)
     path = str(tmp_path / "ring.py")
     assert open_algorithm(plugins.algorithms, path, "all_reduce").collective == "all_reduce"
-    assert load_algorithm(plugins.algorithms, path, "all_reduce").name == path
+    assert open_algorithm(plugins.algorithms, path, "all_reduce").name == path
     with pytest.raises(UsageError) as refused:
         open_algorithm(plugins.algorithms, path, "broadcast")
     assert str(refused.value) == f"algorithm {path!r} must do broadcast, not all_reduce; choose another."

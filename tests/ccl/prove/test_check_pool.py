@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.algorithm_file import open_algorithms, read_file
+from kernbench_ccl.catalogue.opening import open_algorithms, read_file
 from kernbench_ccl.prove import check_pool
 from kernbench_ccl.prove.check import Wanted, check
 from kernbench_ccl.prove.check_pool import check_all

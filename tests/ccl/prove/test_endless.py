@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl.algorithm_file import read_file
-from kernbench_ccl.prove import check_pool, proof
+from kernbench_ccl.catalogue.opening import read_file
+from kernbench_ccl.prove import check_pool, proof_run
 from kernbench_ccl.prove.check import Wanted, check
 from kernbench_ccl.prove.check_pool import check_all
-from kernbench_ccl.prove.proof import ENDLESS
+from kernbench_ccl.prove.proof_case import ENDLESS
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
 from tests.ccl.prove.test_check import run_command
@@ -40,8 +40,8 @@ def test_a_loop_without_commands_is_ended_by_the_wall_time(tmp_path: Path) -> No
 
 def test_a_loop_of_commands_is_ended_by_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before the wall time; the number is that of its own kernel."""
-    assert proof._FEWEST == 50_000
-    monkeypatch.setattr(proof, "_FEWEST", 1_000)
+    assert proof_run._FEWEST == 50_000
+    monkeypatch.setattr(proof_run, "_FEWEST", 1_000)
     algorithm, lines = ring(tmp_path, LOAD)
     (found,) = check(algorithm, Wanted([2], counts=[1], pes=1))
     (fault,) = found.faults

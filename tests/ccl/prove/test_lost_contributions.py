@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.algorithm_file import open_algorithms, read_file
+from kernbench_ccl.catalogue.opening import open_algorithms, read_file
 from kernbench_ccl.contract import Collective
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove.check import Wanted, cases, check, network_of, prove_case
 from kernbench_ccl.prove.kernel_prints import RANK
-from kernbench_ccl.prove.proof import WRONG
+from kernbench_ccl.prove.proof_case import WRONG
 from kernbench_core.plugins import Plugins
 from tests.ccl.prove.test_check import on_ring, only, run_command
 from tests.ccl.ring_source import line_of, ring

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from kernbench_ccl.algorithm_file import open_algorithms, read_file
-from kernbench_ccl.contract import Algorithm
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.opening import open_algorithms, read_file
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove.check import collective_of_case, network_of, prove_case
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
-from kernbench_ccl.prove.proof import Case
+from kernbench_ccl.prove.proof_case import ProofCase
 from kernbench_core.plugins import Plugins
 from tests.ccl.prove.test_proof import by_directions
 
@@ -57,27 +57,27 @@ ASKING = {
 @pytest.mark.parametrize("how", ASKING)
 def test_a_kernel_that_may_know_its_network_is_taken_for_one_that_does(tmp_path: Path, how: str) -> None:
     """However it asks."""
-    proof, _ = prove_case(written(tmp_path, *ASKING[how]), Case(network_of("ring", 3), 1, 4))
+    proof, _ = prove_case(written(tmp_path, *ASKING[how]), ProofCase(network_of("ring", 3), 1, 4))
     assert (proof.faults, proof.any_network) == ((), False)
 
 
 def test_a_kernel_that_does_not_ask_runs_alike_on_every_network(tmp_path: Path) -> None:
     """What else it reads of the call does not count."""
     algorithm = written(tmp_path, "x = tl.collective.tile, tl.collective.redop, tl.collective.world")
-    proof, _ = prove_case(algorithm, Case(network_of("ring", 3), 1, 4))
+    proof, _ = prove_case(algorithm, ProofCase(network_of("ring", 3), 1, 4))
     assert (proof.faults, proof.any_network) == ((), True)
 
 
 def test_a_direction_depends_on_the_network(tmp_path: Path) -> None:
     """The neighbour in it is another on another network."""
     algorithm = by_directions(tmp_path)
-    proof, _ = prove_case(algorithm, Case(network_of("ring", 2), 1, 4))
+    proof, _ = prove_case(algorithm, ProofCase(network_of("ring", 2), 1, 4))
     assert (proof.faults, proof.any_network) == ((), False)
 
 
 def test_a_watched_call_is_the_call(tmp_path: Path) -> None:
     """Every field is as it was; only reading the network is noted."""
-    case = Case(network_of("torus_2d", 6), 1, 4)
+    case = ProofCase(network_of("torus_2d", 6), 1, 4)
     collective = collective_of_case(written(tmp_path), case)
     use = NetworkUse()
     watched = use.watched(collective)

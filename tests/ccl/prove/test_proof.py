@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl.algorithm_file import read_file
-from kernbench_ccl.contract import Algorithm
+from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue.opening import read_file
 from kernbench_ccl.prove.check import network_of, prove_case
-from kernbench_ccl.prove.proof import RAISED, Case
+from kernbench_ccl.prove.proof_case import RAISED, ProofCase
 
 SOURCE = '''
 from kernbench_ccl.contract import kernel_args as kernel_args
@@ -56,7 +56,7 @@ def by_directions(folder: Path) -> Algorithm:
 @pytest.mark.sample(3)
 def test_directions_lead_to_the_neighbours_of_the_network(tmp_path: Path, network: str, world: int) -> None:
     """In a proof as in a timed run: every rank gets every part along rows, then columns."""
-    case = Case(network_of(network, world), 2, 5)
+    case = ProofCase(network_of(network, world), 2, 5)
     proof, _ = prove_case(by_directions(tmp_path), case)
     assert [fault.sentence for fault in proof.faults] == []
     assert proof.messages > 0
@@ -64,7 +64,7 @@ def test_directions_lead_to_the_neighbours_of_the_network(tmp_path: Path, networ
 
 def test_a_direction_without_a_neighbour_is_an_error_with_its_line(tmp_path: Path) -> None:
     """Networks without directions have none."""
-    proof, _ = prove_case(by_directions(tmp_path), Case(network_of("switch", 3), 1, 5))
+    proof, _ = prove_case(by_directions(tmp_path), ProofCase(network_of("switch", 3), 1, 5))
     line = next(n for n, text in enumerate(SOURCE.splitlines(), 1) if text.endswith("# S"))
     fault = proof.faults[0]
     assert (fault.kind, fault.rank) == (RAISED, 0)

@@ -8,14 +8,9 @@ from types import ModuleType
 from typing import Final
 
 from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.contract import CONTRIBUTORS, PARAMETERS
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology.networks import NETWORKS
-
-PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world", "pe", "n_pe", "topo_kind", "tl")
-"""The parameters of every algorithm's kernel, in this order."""
-
-CONTRIBUTORS: Final = ("sip", "pe")
-"""Who may bring a vector: every SIP one, or every PE one of its own."""
 
 FUNCTIONS: Final = {
     "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),

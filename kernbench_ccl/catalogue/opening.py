@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
-from kernbench_ccl.algorithm_names import Algorithms, collective_of, named, spellings
-from kernbench_ccl.contract import Algorithm, load_algorithm, read_algorithm
-from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_ccl.catalogue.algorithm import Algorithm, read_algorithm
+from kernbench_ccl.catalogue.names import Algorithms, collective_of, full_name, named, spellings
+from kernbench_core.errors import KernbenchError, PluginError, UsageError
 from kernbench_core.host.sources import read_sources
 from kernbench_core.params import did_you_mean
 
@@ -22,14 +23,26 @@ def is_file(name: str) -> bool:
 def open_algorithm(registry: Algorithms, name: str, collective: str) -> Algorithm:
     """Return the algorithm of a collective that `name` is: a registered name, a method, or the path of a file.
 
-    UsageError for a file that does another collective; else as `read_file` and `contract.load_algorithm`.
+    Raises:
+        UsageError: nobody registered the name, there is no such file, or it does another collective.
+        KernelError: the file cannot be executed.
+        PluginError: its module cannot be imported or does not keep the contract; it says everything at once.
     """
-    if not is_file(name):
-        return load_algorithm(registry, name, collective)
-    found = read_file(name)
-    if found.collective != collective:
-        raise UsageError(f"algorithm {name!r} must do {collective}, not {found.collective}; choose another.")
-    return found
+    if is_file(name):
+        found = read_file(name)
+        if found.collective != collective:
+            raise UsageError(f"algorithm {name!r} must do {collective}, not {found.collective}; choose another.")
+        return found
+    full = full_name(registry, name, collective)
+    kernel = registry.load(full)
+    target = registry[full].target.partition(":")[0]
+    algorithm = read_algorithm(sys.modules.get(target) or importlib.import_module(target), full)
+    if algorithm.kernel is not kernel and registry[full].target.partition(":")[2] != "kernel":
+        raise PluginError(f"algorithm {full!r} must be registered as '{target}:kernel', not {registry[full].target!r}.")
+    if algorithm.collective != collective:
+        does = f"{algorithm.collective}, as {algorithm.file} says"
+        raise UsageError(f"algorithm {full!r} must do {collective}, not {does}; choose another.")
+    return algorithm
 
 
 def open_algorithms(registry: Algorithms, name: str) -> list[Algorithm]:
@@ -68,7 +81,7 @@ def _load(registry: Algorithms, full: str, collective: str) -> Algorithm:
     if not collective:
         module = sys.modules[registry.load(full).__module__]
         collective = getattr(module, "COLLECTIVE", "")
-    return load_algorithm(registry, full, collective)
+    return open_algorithm(registry, full, collective)
 
 
 def read_file(path: str | Path) -> Algorithm:

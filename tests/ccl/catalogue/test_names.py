@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_ccl.algorithm_names import full_name, methods_of, spellings
+from kernbench_ccl.catalogue.names import full_name, methods_of, spellings
 from kernbench_core.errors import UsageError
 from tests.ccl.test_contract import registry
 

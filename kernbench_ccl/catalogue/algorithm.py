@@ -1,0 +1,175 @@
+"""A checked view of an algorithm's module: what the contract names, with its defaults, and sentences for nonsense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from attrs import frozen
+
+from kernbench_ccl.catalogue.module_faults import FUNCTIONS, module_faults
+from kernbench_ccl.contract import PARAMETERS, Cost, KernelContext, Network
+from kernbench_core.callsite import describe_site, site_of_traceback
+from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
+from kernbench_core.process.interrupt import INTERRUPTS
+
+__tracebackhide__ = True
+
+
+def _no_refusal(world: int, network: Network) -> str | None:
+    return None
+
+
+def _no_scratch(count: int, world: int) -> int:
+    return 0
+
+
+def _few_peers(world: int) -> int:
+    return 0
+
+
+@frozen
+class Algorithm:
+    """A checked view of an algorithm module: everything that the contract names, with its defaults.
+
+    `ways` is how many ways parts of the vector take at the same time, each dealt to PEs of its own: with fewer PEs than
+    that some ways stay empty.
+    """
+
+    name: str
+    module: ModuleType
+    collective: str
+    topologies: Mapping[str, int]
+    kernel: Callable[..., None]
+    kernel_args: Callable[[KernelContext], Sequence[Any]]
+    contributors: tuple[str, ...] = ("sip",)
+    ways: int = 1
+    refuses: Callable[[int, Network], str | None] = _no_refusal
+    scratch_count: Callable[[int, int], int] = _no_scratch
+    peers: Callable[[int], int] = _few_peers
+    formula: Callable[[Cost], float | None] | None = None
+
+    @property
+    def file(self) -> str:
+        """The module's file, as errors name it."""
+        return file_of(self.module)
+
+    @property
+    def sentence(self) -> str:
+        """What it does: the first line of the module's docstring."""
+        return (self.module.__doc__ or "").strip().partition("\n")[0]
+
+    def refusal(self, network: Network, world: int | None = None, contributors: str = "sip") -> str | None:
+        """Return a sentence why it does not do `world` ranks (default: all) of a network, or None if it does."""
+        ranks = network.world if world is None else world
+        if network.name not in self.topologies:
+            known = ", ".join(self.topologies)
+            return f"{self.name} must run on one of the networks {known}, not {network.name!r}; choose another."
+        if contributors not in self.contributors:
+            known = " or ".join(self.contributors)
+            return f"{self.name} must be given one vector per {known}, not per {contributors}; choose another."
+        sentence = self.own_refusal(ranks, network)
+        called = self.name.rpartition("/")[2].removesuffix(".py").rpartition(".")[2]
+        if sentence is None or called in sentence:
+            return sentence
+        return f"{self.name} must not be asked for {ranks} ranks on {network.name}: {sentence}"
+
+    def own_refusal(self, world: int, network: Network) -> str | None:
+        """Return what the module's `refuses` says; KernelError where that is neither a sentence nor None."""
+        sentence = self._asked("refuses", world, network)
+        if sentence is not None and (not isinstance(sentence, str) or not sentence):
+            raise KernelError(
+                f"{line_of(self.refuses)}: refuses must return a sentence or None, not {sentence!r}; say why not."
+            )
+        return sentence
+
+    def scratch(self, count: int, world: int) -> int:
+        """Return the elements of scratch memory that each rank needs; KernelError where the module says nonsense."""
+        found = self._asked("scratch_count", count, world)
+        if not hasattr(found, "__index__") or found < 0:
+            raise KernelError(
+                f"{line_of(self.scratch_count)}: scratch_count must return a number of elements from 0, not {found!r}."
+            )
+        return int(found)
+
+    def queues(self, world: int) -> int:
+        """Return how many queues a PE receives from; 0 for so few that their slots need no thought."""
+        found = self._asked("peers", world)
+        if not hasattr(found, "__index__") or found < 0:
+            raise KernelError(f"{line_of(self.peers)}: peers must return a number of ranks from 0, not {found!r}.")
+        return int(found)
+
+    def arguments(self, ctx: KernelContext) -> tuple[Any, ...]:
+        """Return the nine arguments of one PE's kernel; KernelError where `kernel_args` does not give nine."""
+        given = self._asked("kernel_args", ctx)
+        if not isinstance(given, Sequence) or len(given) != len(PARAMETERS) - 1:
+            found = f"{len(given)} of them" if isinstance(given, Sequence) else repr(given)
+            raise KernelError(
+                f"{line_of(self.kernel_args)}: kernel_args must return the nine arguments "
+                f"({', '.join(PARAMETERS[:-1])}), not {found}; import kernel_args from kernbench_ccl.contract to pass "
+                "all nine on."
+            )
+        return tuple(given)
+
+    def closed_form(self, cost: Cost) -> float | None:
+        """Return the closed form in ns, None where there is none; KernelError where the module says nonsense."""
+        if self.formula is None:
+            return None
+        found = self._asked("formula", cost)
+        if found is None:
+            return None
+        if not isinstance(found, Real) or isinstance(found, bool) or not 0 <= float(found) < math.inf:
+            raise KernelError(
+                f"{line_of(self.formula)}: formula must return a finite time in ns from 0, or None where it has no "
+                f"closed form, not {found!r}."
+            )
+        return float(found)
+
+    def _asked(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the module; KernelError with its line for whatever it raises."""
+        try:
+            return getattr(self, name)(*arguments)
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            where = describe_site(site_of_traceback(error.__traceback__))
+            raise blamed(error, KernelError)(f"{where}: {name} of {self.name} raised {in_words(error)}.") from error
+
+    def kind_of(self, network: Network) -> int:
+        """Return the integer that its kernel knows a network by; UsageError where it does not know it."""
+        if network.name not in self.topologies:
+            raise UsageError(self.refusal(network) or "")
+        return self.topologies[network.name]
+
+
+def line_of(function: Callable[..., Any]) -> str:
+    """Return where a function begins as `file.py:LINE`, or its name where it was not written in Python."""
+    code = getattr(function, "__code__", None)
+    return repr(function) if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def file_of(module: ModuleType) -> str:
+    """Return the file of a module, or its name where it has none."""
+    return getattr(module, "__file__", None) or module.__name__
+
+
+def read_algorithm(module: ModuleType, name: str) -> Algorithm:
+    """Check a module against the contract and return the view of it; PluginError with a sentence for each fault."""
+    problems = list(module_faults(module))
+    if problems:
+        raise PluginError("\n".join(f"{file_of(module)}: {problem}" for problem in problems))
+    optional = {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}
+    return Algorithm(
+        name,
+        module,
+        module.COLLECTIVE,
+        MappingProxyType(dict(module.TOPO_NAME_TO_KIND)),
+        module.kernel,
+        module.kernel_args,
+        tuple(getattr(module, "CONTRIBUTORS", ("sip",))),
+        getattr(module, "WAYS", 1),
+        **optional,
+    )

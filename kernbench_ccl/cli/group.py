@@ -1,0 +1,318 @@
+"""`kernbench ccl`: time collectives as nccl-tests does, list and check algorithms, begin new ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernbench_ccl.cli.spelling import spelt
+from kernbench_core.errors import UsageError
+from kernbench_core.params import did_you_mean
+
+if TYPE_CHECKING:
+    from kernbench_ccl.measure.choice import Question
+    from kernbench_ccl.measure.machine import Machine
+    from kernbench_ccl.plan.configuration import CclConfig
+    from kernbench_core.cli.shell import Shell
+
+COLLECTIVES = {
+    "all_reduce": "Every rank gets the reduction of all ranks' vectors.",
+    "all_gather": "Every rank gets the vectors of all ranks, one after the other.",
+    "reduce_scatter": "Every rank gets its part of the reduction of all ranks' vectors.",
+    "all_to_all": "Every rank sends each rank a part of its vector (alltoall).",
+    "broadcast": "Every rank gets the root's vector.",
+    "reduce": "The root gets the reduction of all ranks' vectors.",
+    "gather": "The root gets the vectors of all ranks, one after the other.",
+    "scatter": "Every rank gets its part of the root's vector.",
+    "sendrecv": "Every rank sends to the next one and receives from the one before.",
+}
+"""The collectives by the names of their commands, and what they do."""
+_NAMES = {"sendrecv": "send_recv"}
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+_REDUCES = ("all_reduce", "reduce_scatter", "reduce")
+_OTHERS = {"list": "listing:list_algorithms", "check": "check:check", "new": "check:new"}
+"""The other commands, and where they are in this package."""
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+class CclGroup(click.Group):
+    """The group: a command for each collective, and those that list, check and write algorithms."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the collectives, then the other commands."""
+        return [*COLLECTIVES, *_OTHERS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a collective, also under nccl's spelling, or one of the others."""
+        if cmd_name in _OTHERS:
+            module, _, name = _OTHERS[cmd_name].partition(":")
+            return getattr(import_module(f"{__package__}.{module}"), name)  # type: ignore[no-any-return]
+        known = spelt(cmd_name, COLLECTIVES)
+        return None if known is None else _command(known)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; UsageError with a guess for one that is not there."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            wanted = "a collective or a command"
+            raise UsageError(f"{ctx.command_path} must be followed by {wanted}, not {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=CclGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def ccl() -> None:
+    """Time collectives as nccl-tests does; list and check collective algorithms, and begin new ones."""
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Read bytes with K, M or G for powers of 1024; raise UsageError naming the option."""
+    if value is None:
+        return None
+    match = _SIZE.fullmatch(value.strip())
+    number = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match is not None else 0.0
+    if number < 1 or number != int(number):
+        must = "must be a positive number of bytes, as '1K' or '64M'"
+        raise UsageError(f"option {param.opts[0]} {must}, not {value!r}.")
+    return int(number)
+
+
+def _at_least(least: int) -> Callable[[click.Context, click.Parameter, str | None], int | None]:
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        if value is None:
+            return None
+        number = int(value) if re.fullmatch(r"-?\d{1,18}", value) else least - 1
+        if number < least:
+            raise UsageError(f"option {param.opts[0]} must be an integer of at least {least}, not {value!r}.")
+        return number
+
+    return read
+
+
+def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Read a time with its unit, in s; raise UsageError naming the option."""
+    from kernbench_core.units import parse_quantity
+
+    if value is None:
+        return None
+    try:
+        return float(parse_quantity(value, "time", positive=True)) * 1e-9
+    except ValueError:
+        must = "must be a positive time with its unit, as '60 s'"
+        raise UsageError(f"option {param.opts[0]} {must}, not {value!r}.") from None
+
+
+def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        factor = float(value)
+    except ValueError:
+        factor = 0.0
+    if not 1 < factor < float("inf"):
+        raise UsageError(f"option {param.opts[0]} must be a factor above 1, as '2', not {value!r}.")
+    return factor
+
+
+def _one_of(*choices: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and value not in choices:
+            listed = ", ".join(choices)
+            hint = did_you_mean(value, choices).partition(" Known: ")[0]
+            raise UsageError(f"option {param.opts[-1]} must be one of {listed}, not {value!r}.{hint}")
+        return value
+
+    return read
+
+
+_NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
+_REDOPS = ("sum", "avg", "product", "min", "max")
+
+
+def _options(name: str) -> list[click.Parameter]:
+    """Return the options of a collective: those of nccl-tests, then the machine, then how it runs and what is shown."""
+
+    def option(*names: str, **given: Any) -> click.Option:
+        return click.Option(list(names), **given)
+
+    own = []
+    if _NAMES.get(name, name) in _REDUCES:
+        own.append(option("-o", "--redop", metavar="OP", default="sum", show_default=True, callback=_one_of(*_REDOPS),
+                          help="sum, avg, product, min or max."))
+    if name == "all_reduce":
+        own.append(option("--contributors", metavar="sip|pe", default="sip", show_default=True,
+                          callback=_one_of("sip", "pe"),
+                          help="Who brings a vector and gets the result: each SIP, or each PE."))
+    if name in ROOTED:
+        own.append(option("-r", "--root", metavar="RANK", default="0", show_default=True, callback=_at_least(0),
+                          help="The root rank."))
+    return [
+        option("-b", "--minbytes", "least", metavar="SIZE", default="1K", show_default=True, callback=_size,
+               help="The smallest size, as nccl-tests counts it; K, M, G are powers of 1024."),
+        option("-e", "--maxbytes", "most", metavar="SIZE", callback=_size,
+               help="The largest size.  [default: 16M, or -b where that is more]"),
+        option("-f", "--stepfactor", "factor", metavar="N", callback=_factor,
+               help="Each size is N times the one before.  [default: 2]"),
+        option("-i", "--stepbytes", "step", metavar="SIZE", callback=_size,
+               help="Each size is SIZE bytes more instead."),
+        option("-d", "--dtype", metavar="DTYPE", default="f16", show_default=True, help="f16, bf16, f32, int32, …"),
+        *own,
+        option("--ranks", metavar="N", callback=_at_least(2),
+               help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
+        option("--network", metavar="NAME", callback=_one_of(*_NETWORKS),
+               help="ring, mesh_2d, torus_2d, fully_connected or switch.  [default: the topology's]"),
+        option("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'."),
+        option("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'."),
+        option("--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine."),
+        option("--components", metavar="FILE", help="A YAML file merged over the topology."),
+        option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
+        option("--idealised", is_flag=True, help="Let nothing but the scale-up links take time."),
+        option("--algo", metavar="NAME|auto|all", multiple=True,
+               help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
+        option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults."),
+        option("--pipeline", metavar="on|off", callback=_one_of("on", "off"),
+               help="off: no step begins before all of the last one have ended."),
+        option("--pes", metavar="N", callback=_at_least(1), help="PEs of each rank that take part."),
+        option("--check/--no-check", "check", default=True, help="Check the data, or keep shapes only."),
+        option("--wide", is_flag=True, help="Also show bound, formula, efficiency, what binds, events."),
+        option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table."),
+        option("-j", "--jobs", metavar="N", default="2", show_default=True, callback=_at_least(1),
+               help="Processes that simulate."),
+        option("--max-events", metavar="N", callback=_at_least(1), help="Stop a simulation after this many events."),
+        option("--timeout", metavar="T", callback=_time, help="Stop a simulation after this wall time, as '60 s'."),
+        option("-q", "--quiet", is_flag=True, help="Show no progress."),
+    ]  # fmt: skip
+
+
+def _command(name: str) -> click.Command:
+    """Make the command of a collective."""
+
+    @click.pass_obj
+    def run(shell: Shell, /, **options: Any) -> int:
+        return _run(shell, _NAMES.get(name, name), options)
+
+    sentence = COLLECTIVES[name]
+    text = f"Time {name}. {sentence}\n\nSizes, columns and factors are those of nccl-tests."
+    return click.Command(name, params=_options(name), callback=run, help=text, short_help=sentence)
+
+
+def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
+    """Check what is asked, print the table as its rows come, and return the exit code."""
+    from kernbench_ccl.cli.tables import AllAlgorithms, OneAlgorithm
+    from kernbench_ccl.measure.choice import Chooser, chosen_name
+    from kernbench_ccl.measure.machine import Setup, machine_of
+    from kernbench_ccl.measure.sweep import Sweep
+    from kernbench_ccl.plan.configuration import load_ccl
+    from kernbench_core.engine.watchdog import Limits
+    from kernbench_core.runs.bench_run import tell_warnings
+
+    question = _question(collective, options)
+    sizes = _sizes(options)
+    setup = Setup(
+        options["topology"], options["components"], _sets(options), options["idealised"], options["check"]
+    )
+    plugins = shell.plugins
+    config = load_ccl(options["config"], algorithms=tuple(plugins.algorithms))
+    machine = machine_of(setup, plugins)
+    tell_warnings(machine.graph)
+    _check_ranks(question, machine)
+    _warn(shell, setup.idealised, machine)
+    chooser = Chooser(question, machine, config, plugins)
+    limits = Limits(options["max_events"], None, options["timeout"])
+    sweep = Sweep(question, setup, machine, plugins, options["jobs"], limits=limits)
+    names = _algorithms(options["algo"], config)
+    name = chosen_name(config, collective, names[0] if names else None)
+    several = len(names) > 1 or (name == "all" and name not in config.entries)
+    table = AllAlgorithms if several else OneAlgorithm
+    return table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name).run()
+
+
+def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
+    """Return the algorithms to run, each once; UsageError where auto or all is not alone."""
+    names = tuple(dict.fromkeys(given))
+    for name in names:
+        if len(names) > 1 and name in ("auto", "all") and name not in config.entries:
+            others = " and ".join(repr(other) for other in names if other != name)
+            raise UsageError(f"option --algo must be {name} alone, or algorithms by their names, not also {others}.")
+    return names
+
+
+def _question(collective: str, options: dict[str, Any]) -> Question:
+    from kernbench_ccl.collectives.collective import refuse_redop
+    from kernbench_ccl.measure.choice import Question
+    from kernbench_core.errors import UnsupportedError
+    from kernbench_core.values.dtypes import dtype_of
+
+    try:
+        dtype = dtype_of(options["dtype"])
+    except UnsupportedError as fault:
+        raise UsageError(f"option --dtype: {fault}") from None
+    redop = options.get("redop")
+    refusal = None if redop is None else refuse_redop(redop, dtype)
+    if refusal is not None:
+        raise UsageError(f"option --redop: {refusal}")
+    pipeline = None if options["pipeline"] is None else options["pipeline"] == "on"
+    contributors = options.get("contributors") or "sip"
+    if contributors == "pe" and options["pes"] is not None:
+        raise UsageError(
+            "options --pes and --contributors pe exclude each other: every PE takes part; leave --pes out."
+        )
+    return Question(collective, dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
+
+
+def _sizes(options: dict[str, Any]) -> list[int]:
+    from kernbench_ccl.measure.sweep import sizes_of
+
+    least, most = options["least"], options["most"]
+    if options["factor"] is not None and options["step"] is not None:
+        raise UsageError("options -f and -i exclude each other; give one of them.")
+    if most is None:
+        most = max(least, 16 << 20)
+    if most < least:
+        raise UsageError(f"option -e must be at least what -b is, {least} B, not {most} B; give a larger one.")
+    return sizes_of(least, most, options["factor"], options["step"])
+
+
+def _sets(options: dict[str, Any]) -> tuple[str, ...]:
+    """Return the settings that the options stand for, then those that were given as such."""
+    network = "system.network"
+    named = (
+        ("ranks", "system.sips"), ("network", f"{network}.topology"), ("link_bw", f"{network}.bandwidth"),
+        ("link_latency", f"{network}.latency"),
+    )  # fmt: skip
+    return (*(f"{key}={options[name]}" for name, key in named if options[name] is not None), *options["sets"])
+
+
+def _check_ranks(question: Question, machine: Machine) -> None:
+    from kernbench_core.topology.design import design_of
+
+    if question.root >= machine.world:
+        raise UsageError(
+            f"option --root must be a rank from 0 to {machine.world - 1}, not {question.root}; choose one of these."
+        )
+    if question.contributors == "pe":
+        return
+    if machine.world < 2:
+        raise UsageError(
+            "a collective must have at least 2 ranks, and this topology has 1 SIP; give --ranks, or another --topology."
+        )
+    design = design_of(machine.graph)
+    most = design.cubes_per_sip * design.pes_per_cube
+    if question.pes is not None and question.pes > most:
+        raise UsageError(f"option --pes must be at most {most}, the PEs of a SIP, not {question.pes}; give fewer.")
+
+
+def _warn(shell: Shell, idealised: bool, machine: Machine) -> None:
+    from kernbench_ccl.measure.idealised import remaining
+
+    if not idealised:
+        return
+    left = remaining(machine.graph, shell.plugins.components)
+    if left:
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        shell.warn(f"the machine is not ideal: {'; '.join(left[:3])}{more}; set these too.")

@@ -1,0 +1,75 @@
+"""The machine that collectives are timed on, compiled once, with what is asked of it for every case."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from kernbench_ccl.contract import Network
+from kernbench_ccl.measure.bounds import Bound, Fabric, fabric_of, lower_bound
+from kernbench_ccl.measure.idealised import OVERLAY
+from kernbench_ccl.plan.selection import machine_network
+from kernbench_core.errors import ConfigError
+from kernbench_core.graph import Graph
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.design import design_of
+from kernbench_core.topology.mesh import is_mesh
+
+__tracebackhide__ = True
+
+
+@frozen
+class Setup:
+    """The machine and the way of running, as texts that can be sent to another process.
+
+    `sets` are merged last over topology, components and the overlay of `idealised`.
+    """
+
+    topology: str = "default"
+    components: str | None = None
+    sets: tuple[str, ...] = ()
+    idealised: bool = False
+    checked: bool = True
+
+
+@frozen
+class Machine:
+    """A compiled machine, with what is asked of it for every case."""
+
+    graph: Graph = field(repr=False)
+    fabric: Fabric = field(repr=False)
+    network: Network
+
+    @property
+    def world(self) -> int:
+        """How many ranks there are: one for each SIP."""
+        return self.network.world
+
+    def vectors(self, contributors: str) -> int:
+        """Return how many vectors a collective reduces or moves: one of each rank, or of each PE."""
+        return len(design_of(self.graph).pes) if contributors == "pe" else self.world
+
+    def link(self) -> tuple[float, float]:
+        """Return the bandwidth (GB/s) and latency (ns) of a scale-up link: the slowest of each; zeros without links."""
+        links = self.fabric.links
+        if not links:
+            return 0.0, 0.0
+        return min(link.bandwidth for link in links), max(link.latency for link in links)
+
+    def bound(self, collective: str, nbytes: int, root: int) -> Bound:
+        """Return the time that no algorithm of a collective can beat; `nbytes` as nccl-tests counts it."""
+        return lower_bound(collective, self.fabric, nbytes, root)
+
+
+def machine_of(setup: Setup, plugins: Plugins) -> Machine:
+    """Compile the machine; raise ConfigError with everything that is wrong."""
+    overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
+    config = configure(plugins, setup.topology, overlays, setup.sets)
+    if is_mesh(config):
+        raise ConfigError(
+            f"{config.at(('mesh',))} is a mesh on its own, which has no PEs to run a collective on; choose another "
+            "--topology."
+        )
+    graph = compile_topology(config, plugins.components)
+    return Machine(graph, fabric_of(graph), machine_network(design_of(graph)))
