@@ -410,7 +410,8 @@ def test_explicit_dependencies_of_foreign_records() -> None:
 def test_verify_says_where_how_many_and_who() -> None:
     """A difference is located, counted and traced to its op; NaN equals NaN; a right tensor passes."""
     record = Recorder()
-    made = record.op("log", [host(np.array([1, 0, -1, math.e], np.float32))], (4,), "f32")
+    over, under = host(np.array([0, -1, 0, 2], np.float32)), host(np.array([1, 0, 0, 2], np.float32))
+    made = record.op("div", [over, under], (4,), "f32")
     record.store.write("hbm", 0, np.zeros(8, np.float32))
     record.store.write("hbm", 16, made)
     executor = record.executor()
@@ -423,7 +424,7 @@ def test_verify_says_where_how_many_and_who() -> None:
     assert not bad and bad.max_abs_error == 3.0
     assert bad.failures == (
         "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ: 2, 7; the worst is "
-        "[7]: got 1.0, expected 4.0. It was made by log (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
+        "[7]: got 1.0, expected 4.0. It was made by div (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
         "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 bytes "
         "nobody wrote from 0x200 to 0x220; store to them first.",
     )
