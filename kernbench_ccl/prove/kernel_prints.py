@@ -33,5 +33,6 @@ class KernelPrints(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written."""
-        self._out.flush()
+        """Hand on what was written; Python also flushes it when it goes, which may be after `out` was closed."""
+        if not self._out.closed:
+            self._out.flush()

@@ -36,3 +36,12 @@ def test_lines_that_come_in_pieces_are_put_together() -> None:
     for text in ("a", "b\n", "ab\nc\n", "d"):
         prints.write(text)
     assert out.getvalue() == "ab\nc\n"
+
+
+def test_it_may_go_after_what_it_prints_to() -> None:
+    """Closing it, as Python does when nobody holds it, is no error then."""
+    out = io.StringIO()
+    prints = KernelPrints(out)
+    out.close()
+    prints.close()
+    assert prints.closed
