@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from kernbench_core.runs.reruns import rerun as rerun
     from kernbench_core.runs.result import RunResult as RunResult
     from kernbench_core.topology.compilation import compile_topology as compile_topology
-
-__version__ = "0.1.0"
+    from kernbench_core.version import __version__ as __version__
 
 _EXPORTS = {
+    "__version__": "version",
     "ComponentBase": "component",
     "ConfigError": "errors",
     "DataExecutor": "compute.executor",
@@ -48,7 +48,7 @@ _EXPORTS = {
     "run": "runs.bench_run",
 }
 
-__all__ = ["__version__", *sorted(_EXPORTS)]
+__all__ = sorted(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:

@@ -24,11 +24,10 @@ from kernbench_core.environment import Environment, Process, ProcessGenerator, S
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.units import grid_ceil
-from kernbench_core.waits import Waits
-from kernbench_core.wire import Wire
+from kernbench_core.wire import Waits, Wire
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
+    from kernbench_core.fabric import Fabric, Part
     from kernbench_core.graph import Node
     from kernbench_core.params import Param
 
@@ -71,6 +70,9 @@ class ComponentBase(Waits):
 
     #: The parameters that configuration may set, each declared once.
     PARAMS: ClassVar[tuple[Param, ...]] = ()
+    #: The parts of the session that the model uses, by class (`part` gives them), as `Queues`; a machine without one is
+    #: refused before anything is built.
+    needs: ClassVar[tuple[type, ...]] = ()
     #: Whether the model acts on a message's first byte (cut-through) or on its last.
     ON_HEAD: ClassVar[bool] = False
     #: Whether a lone message takes just what `overhead` and `channels` say; False where it depends on what came before.
@@ -78,12 +80,12 @@ class ComponentBase(Waits):
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
+    def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__()
         self.node = node
         self.id = node.id
-        self.ctx = ctx
-        self.env = ctx.env
+        self.fabric = fabric
+        self.env = fabric.env
         self.params: Mapping[str, Any] = node.params
         self.in_ports: dict[str, Port] = {}
         self.out_ports: dict[str, Wire] = {}
@@ -91,7 +93,7 @@ class ComponentBase(Waits):
         self.served = 0
         self.busy_ns = 0.0
         self.servers = int(node.params.get("servers", type(self).servers))
-        self._op_logger = ctx.op_logger
+        self._op_logger = fabric.op_logger
         self._previous_out = -math.inf
         self._raw = math.nan
         self._rounded = 0.0
@@ -208,9 +210,19 @@ class ComponentBase(Waits):
 
     # What a model may call --------------------------------------------------------------------------
 
+    def part(self, kind: type[Part]) -> Part:
+        """Return the part of the session of this class, one of those that the class `needs`; for `__init__`, too."""
+        if kind not in self.needs:
+            raise ComponentError(
+                f"{self.id}: {type(self).__name__} must say that it needs {kind.__name__}; add it to its needs."
+            )
+        found = self.fabric.find(kind)
+        assert found is not None, "who builds components sees to it that they have what they need"
+        return found
+
     def internal_wire(self, name: str, bandwidth: float, latency: float) -> Wire:
         """Create a wire inside the component (bytes/ns, ns); its deliveries come to `on_internal`."""
-        wire = self.ctx.new_wire(
+        wire = self.fabric.new_wire(
             f"{self.id}#{name}", bandwidth, latency, arrive=self.on_internal, on_head=self.head_rule()
         )
         self.internal_wires.append(wire)

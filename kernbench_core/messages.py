@@ -7,16 +7,24 @@ and its own latency ledger, and it is the SimPy event of its own delivery.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.peers import Peers, by_position
 
 if TYPE_CHECKING:
-    from kernbench_core.component import ComponentBase
     from kernbench_core.oplog.description import OpDescription
     from kernbench_core.values.region import Region
+
+
+class Emitter(Protocol):
+    """What a message asks of the component at the end of its path."""
+
+    id: str
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        """Send it on, leaving at (`head`, `tail`) ns."""
 
 
 class MsgBase:
@@ -94,7 +102,7 @@ class MsgBase:
         self.reply = True
         self.nbytes = nbytes
 
-    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+    def at_end(self, component: Emitter, head: float, tail: float) -> None:
         """Act at the end of the path; called by the last component after its service.
 
         The base answers: it turns around, without payload, and leaves at (`head`, `tail`) ns.

@@ -20,7 +20,24 @@ from typing import Any
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
-from kernbench_core.waits import Waits
+
+
+class Waits:
+    """Count messages that queued at one place: how many, how long together, and the longest, in ns."""
+
+    __slots__ = ("longest_wait_ns", "waited_ns", "waits")
+
+    def __init__(self) -> None:
+        self.waits = 0
+        self.waited_ns = 0.0
+        self.longest_wait_ns = 0.0
+
+    def note_wait(self, waited: float) -> None:
+        """Count a message that queued here for `waited` ns."""
+        self.waits += 1
+        self.waited_ns += waited
+        if waited > self.longest_wait_ns:
+            self.longest_wait_ns = waited
 
 
 class Wire(Waits):

@@ -31,8 +31,7 @@ import simpy
 
 from kernbench_core import component as component_module
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
-from kernbench_core.engine.machine import build_machine
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import Command, MsgBase
@@ -109,20 +108,20 @@ class Chain:
     def __init__(self, stage: type[ComponentBase], rounds: int) -> None:
         path = tuple(f"stage{i:02d}" for i in range(STAGES + 1))
         nodes = [Node(name, "stage", "stage") for name in path]
-        self.ctx = RunContext(Environment(), Graph.of(nodes, line(*path, bandwidth=64.0)))
-        build_machine(self.ctx, _Classes(stage))
-        self.env = self.ctx.env
+        self.hardware = Hardware(Environment(), Graph.of(nodes, line(*path, bandwidth=64.0)))
+        self.hardware.build(_Classes(stage))
+        self.env = self.hardware.env
         # workers start; that is not part of a hop
         self.env.advance(10 * STAGES)
         self._before = self.env.events
-        first = self.ctx.components[path[0]].out_ports[path[1]]
+        first = self.hardware.components[path[0]].out_ports[path[1]]
         for number in range(UNDER_WAY):
-            Load(number, path, first, rounds).at_end(self.ctx.components[path[-1]], 0.0, 0.0)
+            Load(number, path, first, rounds).at_end(self.hardware.components[path[-1]], 0.0, 0.0)
 
     @property
     def hops(self) -> int:
         """Deliveries so far."""
-        return sum(wire.deliveries for wire in self.ctx.wires)
+        return sum(wire.deliveries for wire in self.hardware.wires)
 
     def seconds(self) -> float:
         """Run everything; return the processor time that it took."""

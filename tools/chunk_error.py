@@ -138,7 +138,7 @@ def move(plugins: Plugins, graph: Graph, work: Workload) -> Outcome:
         base = space.encode(there.sip, there.cube, f"hbm{there.hbm_ctrl.rpartition('hbm_ctrl')[2]}") + offset
         dma = naming.pe_unit(site.prefix, "pe_dma")
         asking = Move((Region(base, nbytes),), (dma,))
-        engine.env.inject(asking, engine.ctx.components[dma].arrive, at)
+        engine.env.inject(asking, engine.hardware.components[dma].arrive, at)
         asked.append((pe, asking))
     engine.advance()
     if work.bystander is None:
@@ -153,7 +153,7 @@ def gemm(plugins: Plugins, chunk: int, size: int = GEMM_SIZE) -> Outcome:
     engine = GraphEngine(machine(plugins, chunk, "tiny"), plugins.components, data=False, log=False)
     bench = open_bench("gemm", plugins.benches)
     engine.run(bench.function, bench.values({"M": size, "N": size, "K": size}))
-    launch = engine.ctx.launches[0]
+    launch = engine.shared.launches[0].launch
     spans = tuple(launch.ended_ns[pe] - launch.started_ns[pe] for pe in sorted(launch.ended_ns))
     return Outcome(spans, max(spans), engine.env.events)
 

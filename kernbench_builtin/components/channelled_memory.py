@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.values.region import Region
@@ -32,8 +32,8 @@ class ChannelledMemory(ComponentBase):
     at the tail of its latest channel. A subclass fills `self.channel_wires` and defines `shares`.
     """
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self.channel_wires: list[Wire] = []
 
     def shares(self, msg: Any) -> Shares:

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
 from kernbench_core.units import grid_ceil
@@ -31,8 +31,8 @@ class ComputeUnit(ComponentBase):
     `operand_bandwidth` has its operands for free.
     """
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         self._clock: float = self.params["clock"]
         self._port: float = self.params.get("operand_bandwidth", math.inf)

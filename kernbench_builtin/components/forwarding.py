@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
@@ -26,8 +26,8 @@ saturation. Arbitration is first come first served over all ports, with no virtu
         Param("overhead", "time", "4 ns", "Latency from input to output port, for head and tail."),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
 
     def overhead(self, msg: MsgBase) -> float:

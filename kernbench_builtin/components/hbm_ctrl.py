@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_core.context import RunContext
 from kernbench_core.errors import ConfigError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
@@ -42,8 +42,8 @@ tools/derive_hbm.py (efficiency, factors).
         Param("channel_hash", "bool", False, "XOR the channel with the address bits above it."),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         channels: int = self.params["channels"]
         block, burst = self.params["interleave_bytes"], self.params["burst_bytes"]

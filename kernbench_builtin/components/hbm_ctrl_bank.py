@@ -13,8 +13,8 @@ from kernbench_builtin.components.banks.channel import READ, WRITE, BankChannel,
 from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.errors import ConfigError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
@@ -86,8 +86,8 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
     )  # fmt: skip
     bound_is_exact: ClassVar[bool] = False
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         p = self.params
         _check(node)
         self._overhead: float = p["overhead"]
@@ -105,7 +105,7 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
         for index in range(p["channels"]):
             wire = self.internal_wire(f"pc{index}", p["channel_bandwidth"], self.timing.tCL)
             channel = BankChannel(
-                ctx.env, wire, self.timing, p["banks"], p["bank_groups"], sizes, self._burst_bytes,
+                fabric.env, wire, self.timing, p["banks"], p["bank_groups"], sizes, self._burst_bytes,
                 self._data_settled, self._taken,
             )  # fmt: skip
             self.banked.append(channel)

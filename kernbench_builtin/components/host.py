@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.launch_fan_out import LaunchFanOut, Order
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg, MsgBase, Transaction
 from kernbench_core.params import Param
@@ -29,8 +29,8 @@ an estimate, unverified.
         Param("overhead", "time", "50 ns", "Time from a host request to its first message on the link."),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self.arrive = self._receive
 
     def next_node(self, site: PeSite, order: Order) -> str:
@@ -69,28 +69,29 @@ an estimate, unverified.
         self.fan_out(request, request.update, request.targets)
 
     def _transfer(self, request: MemoryMsg) -> None:
-        pieces = list(chunks(request.regions, self.ctx.chunk_bytes, self.ctx.resolver.resolve))
+        pieces = list(chunks(request.regions, self.fabric.chunk_bytes, self.fabric.addresses.resolve))
         waiting = len(pieces)
         if not pieces:
             request.complete(self.env.now)
 
         def answered(transaction: Transaction) -> None:
             nonlocal waiting
-            self.ctx.note_round_trip(transaction)
+            self.fabric.note_round_trip(transaction)
             waiting -= 1
             if not waiting:
                 request.complete(transaction.tail)
 
         for piece in pieces:
-            path = self._path(request, piece.regions[0].base, piece.node)
+            path = self._path(request, piece.node)
             transaction = Transaction(request.op, piece.regions, piece.nbytes, path, answered)
             transaction.born = self.env.now
-            self.ctx.issued += 1
+            self.fabric.issued += 1
             self.send(transaction)
 
-    def _path(self, request: MemoryMsg, address: int, memory: str) -> tuple[str, ...]:
+    def _path(self, request: MemoryMsg, memory: str) -> tuple[str, ...]:
         """Return the way to a memory node, or to the m_cpu whose DMA is to move its bytes."""
         if not request.through_m_cpu:
-            return self.ctx.memory_path(self.id, memory)
-        place = self.ctx.design.address_map.decode(address)
-        return self.ctx.command_path(self.id, self.ctx.resolver.find_m_cpu(place.sip, place.cube))
+            return self.fabric.memory_path(self.id, memory)
+        place = self.fabric.graph.nodes[memory]
+        assert place.sip is not None and place.cube is not None
+        return self.fabric.command_path(self.id, self.fabric.addresses.find_m_cpu(place.sip, place.cube))

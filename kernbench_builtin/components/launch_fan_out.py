@@ -7,7 +7,7 @@ from typing import Any
 
 from kernbench_builtin.components.rehearsal import Rehearsal
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.messages import FanOutMsg, Launch, LaunchMsg, MapUpdate, MapUpdateMsg, MsgBase
 
@@ -23,8 +23,8 @@ class LaunchFanOut(ComponentBase):
     its time: what goes down and what goes up share wires, and are served at different times.
     """
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         self._open: dict[FanOutMsg, None] = {}
         self._reaches: dict[tuple[tuple[int, ...], int], float] = {}
@@ -71,7 +71,7 @@ class LaunchFanOut(ComponentBase):
 
         kind = LaunchMsg if isinstance(order, Launch) else MapUpdateMsg
         for destination, below in groups.items():
-            child = kind(order, below, self.ctx.command_path(self.id, destination), answered)
+            child = kind(order, below, self.fabric.command_path(self.id, destination), answered)
             child.born = child.head = child.tail = self.env.now
             self._open[child] = None
             self.send(child)
@@ -90,7 +90,7 @@ class LaunchFanOut(ComponentBase):
         """Return the next node -> PE indices below it, in PE order."""
         found: dict[str, list[int]] = {}
         for pe in targets:
-            found.setdefault(self.next_node(self.ctx.design.pes[pe], order), []).append(pe)
+            found.setdefault(self.next_node(self.fabric.layout.pes[pe], order), []).append(pe)
         return {node: tuple(below) for node, below in found.items()}
 
     def stamp(self, launch: Launch, targets: tuple[int, ...]) -> None:
@@ -105,12 +105,12 @@ class LaunchFanOut(ComponentBase):
         """Return the time in ns for a launch to get from here to the last pe_cpu of `targets`."""
 
         def messages(node: str, below: tuple[int, ...]) -> Iterator[LaunchMsg]:
-            here = self.ctx.components[node]
+            here = self.fabric.components[node]
             if isinstance(here, LaunchFanOut):
                 for following, pes in here.groups(below, launch).items():
-                    yield LaunchMsg(launch, pes, self.ctx.command_path(node, following), _ignore)
+                    yield LaunchMsg(launch, pes, self.fabric.command_path(node, following), _ignore)
 
-        return Rehearsal(self.ctx.components, messages).reach(self.id, targets)
+        return Rehearsal(self.fabric.components, messages).reach(self.id, targets)
 
 
 def _ignore(_: LaunchMsg) -> None:

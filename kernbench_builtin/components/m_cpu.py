@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.launch_fan_out import LaunchFanOut, Order
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
@@ -29,8 +29,8 @@ to the memory when the one before it, of its direction, has been answered.
         Param("overhead", "time", "5 ns", "Processing time of an order, an answer or a DMA request."),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._dma = {"read": _DmaQueue(self), "write": _DmaQueue(self)}
 
     def next_node(self, site: PeSite, order: Order) -> str:
@@ -65,9 +65,9 @@ class _DmaQueue:
 
     def _next(self) -> None:
         request = self._serving = self._queue.popleft()
-        ctx = self._owner.ctx
-        node = ctx.resolver.resolve(request.regions[0].base)
-        path = ctx.memory_path(self._owner.id, node)
+        fabric = self._owner.fabric
+        node = fabric.addresses.resolve(request.regions[0].base)
+        path = fabric.memory_path(self._owner.id, node)
         now = self._owner.env.now
         if now > request.tail:
             request.queueing += now - request.tail
@@ -75,13 +75,13 @@ class _DmaQueue:
         request.tail = now
         sent = self.in_flight = Transaction(request.op, request.regions, request.total, path, self._answered)
         sent.born = now
-        ctx.issued += 1
+        fabric.issued += 1
         self._owner.send(sent)
 
     def _answered(self, sent: Transaction) -> None:
         request = self._serving
         self._serving = self.in_flight = None
-        self._owner.ctx.note_round_trip(sent)
+        self._owner.fabric.note_round_trip(sent)
         if request is not None:
             request.service += sent.tail - request.tail
             request.turn_around()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernbench_core.component import ComponentBase, Waiting
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
+from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.runner import KernelRunner
 from kernbench_core.messages import Command
 from kernbench_core.params import Param
@@ -27,8 +28,11 @@ class PeCpu(ComponentBase):
         Param("dispatch_overhead", "time", "10 ns", "Time to issue one command."),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    needs: ClassVar[tuple[type, ...]] = (Kernels,)
+
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
+        self.kernels = self.part(Kernels)
         self.dispatch_overhead_ns: float = self.params["dispatch_overhead"]
         self.prefix = node.id.rpartition(".")[0]
         self._runner: KernelRunner | None = None

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from kernbench_builtin.components.queues.messages import Arrived, Credit, DmaOrder, Fetch, Landing, Push, PushChunk
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
@@ -50,8 +50,8 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
               maximum=1024),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._descriptor_overhead = grid_ceil(self.params["descriptor_overhead"])
         self._overhead = grid_ceil(self.params["overhead"])
         reads = self.params["read_outstanding"] or self.params["servers"]
@@ -73,8 +73,8 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def connect(self) -> None:
         """Find the PE's mmu and scratchpad; what is not there, or says nothing of its time, takes none."""
-        self._mmu = self.ctx.components.get(pe_unit(self._prefix, "pe_mmu"))
-        tcm = self.ctx.components.get(pe_unit(self._prefix, "pe_tcm"))
+        self._mmu = self.fabric.components.get(pe_unit(self._prefix, "pe_mmu"))
+        tcm = self.fabric.components.get(pe_unit(self._prefix, "pe_tcm"))
         if tcm is not None and hasattr(tcm, "book_access") and tcm.id in self.out_ports:
             self._tcm = tcm
 
@@ -101,7 +101,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             else:
                 self._take_answer(msg)
             return
-        pieces: Sequence[Chunk | None] = self.ctx.cut(msg.regions)
+        pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions)
         job = _Job(msg, len(pieces) or 1)
         channel = self._channels[msg.dma_op]
         for piece in pieces or [None]:
@@ -171,12 +171,12 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         assert chunk is not None
         path = self._paths.get(chunk.node)
         if path is None:
-            path = self._paths[chunk.node] = self.ctx.memory_path(self.id, chunk.node)
+            path = self._paths[chunk.node] = self.fabric.memory_path(self.id, chunk.node)
         op = chunk_msg.job.msg.dma_op
         sent = chunk_msg.sent = Transaction(op, chunk.regions, chunk.nbytes, path, chunk_msg.came_back)
         sent.born = head
         sent.serialisation = tail - head
-        self.ctx.issued += 1
+        self.fabric.issued += 1
         self.emit(sent, head, tail)
 
     # Payload of queues --------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         chunk = PushChunk(push, regions, nbytes, extra)
         chunk.born = head
         chunk.serialisation = tail - head
-        self.ctx.issued += 1
-        self.ctx.queues.pushed_bytes += nbytes
-        self.ctx.queues.under_way[chunk] = None
+        self.fabric.issued += 1
+        self.fabric.pushed_bytes += nbytes
+        self.fabric.under_way[chunk] = None
         self.emit(chunk, head, tail)
         self._end(chunk_msg, max(tail, self.out_ports[push.route[1]].available_at))
 
@@ -203,8 +203,8 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
     def _land(self, chunk: PushChunk) -> None:
         """Put a chunk of a piece into its slot: the PE's scratchpad, or by a write of its own SRAM or HBM."""
         push = chunk.push
-        self.ctx.note_one_way(chunk)
-        del self.ctx.queues.under_way[chunk]
+        self.fabric.note_one_way(chunk)
+        del self.fabric.under_way[chunk]
         if push.came < 0.0:
             push.came = chunk.head
         if self._inside(push):
@@ -212,20 +212,20 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         elif not chunk.total:
             self._landed(push, 0, chunk.tail)
         else:
-            path = self.ctx.memory_path(self.id, self.ctx.resolver.resolve(chunk.regions[0].base))
+            path = self.fabric.memory_path(self.id, self.fabric.addresses.resolve(chunk.regions[0].base))
             write = Landing(chunk, path, self._written)
             write.born = chunk.head
             write.serialisation = chunk.tail - chunk.head
-            self.ctx.issued += 1
+            self.fabric.issued += 1
             self.emit(write, chunk.head, chunk.tail)
 
     def _written(self, write: Landing) -> None:
-        self.ctx.note_round_trip(write)
+        self.fabric.note_round_trip(write)
         self._landed(write.push, write.total, self.env._now)
 
     def _landed(self, push: Push, nbytes: int, end: float) -> None:
         """Note that a chunk is in its slot at `end` ns; with the last, the metadata goes to the PE's queues."""
-        self.ctx.queues.landed_bytes += nbytes
+        self.fabric.landed_bytes += nbytes
         push.landed += nbytes
         push.ends = max(push.ends, end)
         if push.landed == push.total:
@@ -242,7 +242,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     def answered(self, chunk_msg: _ChunkMsg, sent: Transaction) -> None:
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
-        self.ctx.note_round_trip(sent)
+        self.fabric.note_round_trip(sent)
         end = self.env._now
         if self._tcm is not None and sent.op == "read":
             end = self._write_tcm(sent.total, sent.head, end)

@@ -9,9 +9,9 @@ from kernbench_builtin.components.tiles.plan import StageType
 from kernbench_builtin.components.tiles.register_file import RegisterFile
 from kernbench_builtin.components.tiles.token import TileToken, spelled
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.errors import ShapeError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
@@ -39,8 +39,8 @@ assumption of two cycles at 1 GHz.
         Param("servers", "int", 2, "Moves under way at once.", minimum=1, maximum=1024),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         self._tcm = pe_unit(pe_prefix(self.id) or "", "pe_tcm")
         self._out: dict[Transaction, Signal] = {}

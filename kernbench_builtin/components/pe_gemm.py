@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
 from kernbench_core.values.dtypes import NAMES, is_float, itemsize
@@ -45,8 +45,8 @@ NVIDIA H100 white paper, 989 TFLOP/s f16, 1979 f8; int16, int32, int64 and the o
         SERVERS,
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._rows: int = self.params["rows"]
         self._columns: int = self.params["columns"]
         self._rates: dict[str, float] = self.params["rates"]

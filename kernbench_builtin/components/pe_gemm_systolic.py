@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.compute_unit import SERVERS, ComputeUnit
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
 
@@ -40,8 +40,8 @@ rows, columns and clock are chosen as those of pe_gemm.
         SERVERS,
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._rows: int = self.params["rows"]
         self._columns: int = self.params["columns"]
         self._dataflow: str = self.params["dataflow"]

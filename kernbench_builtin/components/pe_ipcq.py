@@ -11,11 +11,14 @@ from kernbench_builtin.components.queues.ends import Incoming, Outgoing
 from kernbench_builtin.components.queues.messages import Arrived, Credit, Fetch, Progress, Push
 from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase, Waiting
-from kernbench_core.context import RunContext
 from kernbench_core.errors import KernelError, QueueOverflowError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.kernel.queue_commands import QueueCommand, RecvCmd, SendCmd
-from kernbench_core.kernel.queues import TIERS, UNIT, Queue, SlotBlock
+from kernbench_core.kernel.queues import TIERS, UNIT, Queue, Queues
+from kernbench_core.kernel.slot_block import SlotBlock
+from kernbench_core.memory.device_memory import DeviceMemory
+from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.scratchpad import Birth
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.description import Access
@@ -54,9 +57,12 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         Param("credit_bytes", "size", "8 B", "Payload of a credit.", minimum=0),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    needs: ClassVar[tuple[type, ...]] = (Queues, DeviceMemory, Hazards)
+
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         check_slots(self.id, self.params["slots"], self.params["slot_bytes"], self.params["tier"])
+        self._queues, self._memory, self._hazards = self.part(Queues), self.part(DeviceMemory), self.part(Hazards)
         self._overhead = grid_ceil(self.params["overhead"])
         self._metadata_bytes: int = self.params["metadata_bytes"]
         self._credit_bytes: int = self.params["credit_bytes"]
@@ -129,7 +135,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         outgoing = self._outgoing.get(key)
         if outgoing is None:
             try:
-                queue = self.ctx.queues.between(command.pe, command.to, command)
+                queue = self._queues.between(command.pe, command.to, command)
             except QueueOverflowError:  # no use to go on: the others will fare alike
                 raise
             except KernelError as error:
@@ -170,19 +176,19 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             self._finish(push.send, out)
 
     def _credit(self, credit: Credit, out: float) -> None:
-        del self.ctx.queues.under_way[credit]
+        del self.fabric.under_way[credit]
         outgoing = self._outgoing[credit.queue.destination, credit.queue.channel]
         outgoing.given_back = credit.given_back
         self._pump(outgoing, out)
         if credit.queue.closing:
-            self.ctx.queues.settle(credit.queue)
+            self._queues.settle(credit.queue)
 
     def _route(self, to: int) -> tuple[str, ...]:
         """Return the nodes from this PE's DMA to another's."""
         route = self._routes.get(to)
         if route is None:
-            peer = self.ctx.design.pes[to].prefix
-            route = self._routes[to] = self.ctx.memory_path(self._to_dma[1], pe_unit(peer, "pe_tcm"))[:-1]
+            peer = self.fabric.layout.pes[to].prefix
+            route = self._routes[to] = self.fabric.memory_path(self._to_dma[1], pe_unit(peer, "pe_tcm"))[:-1]
         return route
 
     # Receiving ----------------------------------------------------------------------------------------
@@ -217,7 +223,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     def _from(self, source: int, command: RecvCmd) -> Incoming:
         """Return the queue from a PE; KernelError when the slots do not do for the command."""
         incoming = self._incoming.get((source, command.channel))
-        queue = self.ctx.queues.between(source, command.pe, command) if incoming is None else incoming.queue
+        queue = self._queues.between(source, command.pe, command) if incoming is None else incoming.queue
         if command.local is None and (queue.tier != "tcm" or command.total > queue.slot_bytes):
             cure = "give the queue larger slots" if queue.tier == "tcm" else "put the slots there, with tier tcm"
             raise KernelError(
@@ -291,13 +297,13 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def _lend(self, incoming: Incoming, command: RecvCmd, push: Push, slot: Region) -> None:
         """Let the kernel have the slot itself."""
-        sites = self.ctx.design.pes
+        sites = self.fabric.layout.pes
         birth = Birth(command.call, command.value.shape, command.value.dtype, command.site)
-        base, _ = self.ctx.memory.tcm_range(sites[command.pe])
+        base, _ = self._memory.tcm_range(sites[command.pe])
         command.slot = SlotBlock(
             slot, slot.base - base, birth, partial(self._given_back, incoming, push.index),
             f"slot {push.index} of the queue from {sites[push.queue.source].prefix} to {self._prefix}",
-            command.pe, self.ctx.hazards,
+            command.pe, self._hazards,
         )  # fmt: skip
 
     def _given_back(self, incoming: Incoming, index: int) -> None:
@@ -314,10 +320,10 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             incoming.given_back += 1
         if incoming.given_back == before:
             return
-        peer = pe_unit(self.ctx.design.pes[queue.source].prefix, UNIT)
+        peer = pe_unit(self.fabric.layout.pes[queue.source].prefix, UNIT)
         path = (self.id, *self._route(queue.source), peer)
         credit = Credit(queue, self._credit_bytes, incoming.given_back, path)
-        self.ctx.queues.under_way[credit] = None
+        self.fabric.under_way[credit] = None
         self._emit(credit, out)
 
     # Queues that go ---------------------------------------------------------------------------------------
@@ -344,7 +350,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         for source in command.sources:
             incoming = self._incoming.get((source, command.channel))
             if incoming is not None:
-                self.ctx.queues.settle(incoming.queue)
+                self._queues.settle(incoming.queue)
 
     # What reports ask -----------------------------------------------------------------------------------
 
@@ -357,7 +363,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
 
     def open_waits(self) -> tuple[Waiting, ...]:
         """Say what each command waits for: a message from whom, or slots of which queue."""
-        names = self.ctx.design.pes
+        names = self.fabric.layout.pes
         told = []
         for outgoing in self._outgoing.values():
             for send, progress in outgoing.waiting:

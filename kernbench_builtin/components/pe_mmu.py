@@ -8,8 +8,8 @@ from heapq import heapreplace
 from typing import ClassVar
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.errors import ConfigError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.messages import MapUpdateMsg, MsgBase
@@ -50,8 +50,8 @@ time for each of its ranges.
         Param("walkers", "int", 4, "Page walks under way at once.", minimum=1, maximum=4096),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self.hits = 0
         self.misses = 0
         self._tlb_overhead = grid_ceil(self.params["tlb_overhead"])
@@ -72,7 +72,7 @@ time for each of its ranges.
 
     def connect(self) -> None:
         """Find the page table of the machine; a machine made by hand may have none."""
-        self._memory = getattr(self.ctx, "memory", None)
+        self._memory = self.fabric.find(DeviceMemory)
 
     def overhead(self, msg: MsgBase) -> float:
         """Return the time in ns to take in a map update: one look-up for each range; one look-up for anything else."""
@@ -102,7 +102,7 @@ time for each of its ranges.
 
     def pages(self, regions: Iterable[Region]) -> tuple[Page, ...]:
         """Return the pages of physical `regions`, each once, in the order in which they are touched."""
-        small = self.page_bytes = self.page_bytes or self.ctx.page_bytes
+        small = self.page_bytes = self.page_bytes or self.fabric.page_bytes
         found: dict[Page, None] = {}
         page: Page = (0, 0, -1)
         block = NO_BLOCK

@@ -8,9 +8,9 @@ from kernbench_builtin.components.tiles.plan import PipelinePlan, TilePlan, gene
 from kernbench_builtin.components.tiles.token import TileStream, TileToken, spelled
 from kernbench_core.component import ComponentBase
 from kernbench_core.compute.promotion import meet_all
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError, ShapeError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix
@@ -42,8 +42,8 @@ where it has room for two and f + hop <= g.
         Param("servers", "int", 1, "Composite commands in service at once.", minimum=1, maximum=1024),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         self._tiles_in_flight: int = self.params["tiles_in_flight"]
         # a share for each: commands that waited for each other's room could wait in a circle

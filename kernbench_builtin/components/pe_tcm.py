@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Shares
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
@@ -48,8 +48,8 @@ per access (6 ns at 1 GHz).
         Param("latency", "time", "3 ns", "Access time of the array.", positive=True),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead = grid_ceil(self.params["overhead"])
         self.channel_wires = [
             self.internal_wire("read", self.params["read_bandwidth"], self.params["latency"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
-from kernbench_core.context import RunContext
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
@@ -31,8 +31,8 @@ then latency. A read's answer leaves with its earliest bank and ends with its la
         Param("bank_bytes", "size", "16 B", "Word of a bank: consecutive bytes before the next bank.", positive=True),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._overhead: float = self.params["overhead"]
         banks, word = self.params["banks"], self.params["bank_bytes"]
         self._interleaving = Interleaving(banks, word, word)

@@ -14,8 +14,7 @@ from attrs import field, frozen
 
 from kernbench_builtin.components.dram import DramGeometry, DramPlace
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
-from kernbench_core.engine.machine import ComponentClasses, build_machine
+from kernbench_core.engine.hardware import ComponentClasses, Hardware
 from kernbench_core.engine.watchdog import Limits, Watchdog
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
@@ -108,9 +107,9 @@ class DramProbe:
 
     def _measure(self, case: DramCase, outstanding: int | None, offered: float | None) -> DramPoint:
         self.check(case)
-        ctx, controller = self._machine()
+        hardware, controller = self._machine()
         geometry = self._ask(controller)
-        driver: Any = ctx.components[_DRIVER]
+        driver: Any = hardware.components[_DRIVER]
         sent = [self._transaction(driver, op, regions) for op, regions in self.workload(case)]
         if offered is None:
             driver.keep(sent, outstanding)
@@ -118,7 +117,7 @@ class DramProbe:
             gaps = np.random.default_rng(case.seed + 1).exponential(1.0, case.requests)
             gaps *= case.chunk / offered / gaps.mean()  # the offered load is exact
             driver.schedule(sent, np.cumsum(gaps).tolist())
-        Watchdog(ctx.env, Limits(), None).run(lambda: False)
+        Watchdog(hardware.env, Limits(), None).run(lambda: False)
         ends = [wire.available_at for wire in controller.internal_wires]
         span = max([*ends, *(each.tail for each in sent)]) - min(each.born for each in sent)
         reads = [each for each in sent if each.op == "read"]
@@ -225,15 +224,15 @@ class DramProbe:
 
     # The machine ----------------------------------------------------------------------------------
 
-    def _machine(self) -> tuple[RunContext, ComponentBase]:
+    def _machine(self) -> tuple[Hardware, ComponentBase]:
         """Build the controller and a driver; nothing has happened yet."""
         here = self._node.id
         wide = 1e5 * _WIDER
         edges = [Edge(a, b, EdgeKind.HBM, wide, GRID_NS) for a, b in ((_DRIVER, here), (here, _DRIVER))]
         graph = Graph.of([Node(_DRIVER, _DRIVER, _DRIVER), self._node], edges)
-        ctx = RunContext(Environment(), graph, data=False)
-        build_machine(ctx, _WithDriver(self._classes))
-        return ctx, ctx.components[here]
+        hardware = Hardware(Environment(), graph)
+        hardware.build(_WithDriver(self._classes))
+        return hardware, hardware.components[here]
 
     def _transaction(self, driver: Any, op: str, regions: tuple[Region, ...]) -> Transaction:
         total = sum(region.nbytes for region in regions)
@@ -281,8 +280,8 @@ class _Uses:
 class _Driver(ComponentBase):
     """Send requests to the controller, a new one for each answer or each at its time."""
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, hardware: Hardware) -> None:
+        super().__init__(node, hardware)
         self._left: Iterator[Transaction] = iter(())
 
     def keep(self, sent: list[Transaction], outstanding: int) -> None:

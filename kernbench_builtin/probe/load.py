@@ -64,7 +64,7 @@ def _point(prober: Prober, case: Case, nbytes: int, share: float, count: int, se
 
 
 def _send(engine: GraphEngine, case: Case, pieces: list[Transaction], gaps: list[float]) -> ProcessGenerator:
-    source = engine.ctx.components[case.source]
+    source = engine.hardware.components[case.source]
     env = engine.env
     for piece, gap in zip(pieces, gaps, strict=True):
         yield env.timeout(gap)

@@ -18,9 +18,8 @@ from attrs import frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.engine.faults import component_error
-from kernbench_core.engine.machine import ComponentClasses, build_machine
+from kernbench_core.engine.hardware import ComponentClasses, Hardware
 from kernbench_core.environment import Environment
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host.timing import NotModelled, not_modelled
@@ -179,16 +178,15 @@ class _Run:
         self.traffic = traffic
         self.load = load
         self.env = Environment()
-        self.ctx = RunContext(self.env, traffic.mesh.graph, data=False, seed=traffic.seed)
-        self.ctx.router = PathRouter(traffic.mesh.graph)
-        build_machine(self.ctx, components)
+        self.hardware = Hardware(self.env, traffic.mesh.graph, routes=PathRouter(traffic.mesh.graph))
+        self.hardware.build(components)
         window = traffic.window
         self.meter = Meter(self._time(window.warm_up), self._time(window.warm_up + window.measured))
         self._random = np.random.default_rng(traffic.seed)
         self._nbytes = traffic.flits * traffic.mesh.flit_bytes
         self._routes: dict[int, tuple[str, ...]] = {}
         interfaces = [traffic.mesh.route(place, place)[0] for place in range(traffic.mesh.places)]
-        self._entries = [self.ctx.components[name].arrive for name in interfaces]
+        self._entries = [self.hardware.components[name].arrive for name in interfaces]
         self._made = 0
 
     def measured(self) -> LoadPoint:
@@ -216,7 +214,7 @@ class _Run:
             except (KernbenchError, *INTERRUPTS):
                 raise
             except BaseException as error:
-                raise component_error(self.ctx, error) from error
+                raise component_error(self.hardware, error) from error
 
     def _make(self, start: int, cycles: int) -> None:
         places, routes, inject = self.traffic.mesh.places, self._routes, self.env.inject
@@ -243,7 +241,7 @@ class _Run:
         return {edge: self._wire(edge).busy_by(now) for edge in self.traffic.mesh.graph.edges}
 
     def _wire(self, edge: EdgeId) -> Wire:
-        return self.ctx.components[edge[0]].out_ports[edge[1]]
+        return self.hardware.components[edge[0]].out_ports[edge[1]]
 
     def _point(self, made: int, uses: dict[EdgeId, float]) -> LoadPoint:
         traffic, meter = self.traffic, self.meter
@@ -274,7 +272,7 @@ class _Run:
             busiest=max(wires, key=lambda use: (use.utilisation, not _links_first(use.edge)[0])),
             wires=wires,
             events=self.env.events,
-            not_modelled=not_modelled(self.ctx.components.values()),
+            not_modelled=not_modelled(self.hardware.components.values()),
         )
 
 

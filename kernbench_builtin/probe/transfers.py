@@ -25,7 +25,7 @@ from kernbench_core.values.region import Region
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.engine.machine import ComponentClasses
+    from kernbench_core.engine.hardware import ComponentClasses
 
 MEMORIES = ("hbm_ctrl", "sram", "pe_tcm")
 """Kinds of nodes that a transfer may lead to."""
@@ -216,18 +216,18 @@ class Prober:
         engine = self.engine(case, wider=wider)
         regions = (Region(self.base(case.memory), nbytes),)
         total = self._host(engine, case, regions) if case.source == naming.HOST else self._pe(engine, case, regions)
-        trips = engine.ctx.round_trips.values()
+        trips = engine.hardware.round_trips.values()
         path = self.path(case.source, case.memory)
-        passed = [engine.ctx.components[node] for node in path[1:]]
+        passed = [engine.hardware.components[node] for node in path[1:]]
         return Measured(
             case,
             nbytes,
             path,
             self._distance(case.source, case.memory),
-            formula_latency(engine.graph, engine.ctx.components, lone_transaction(self, case, nbytes)),
+            formula_latency(engine.graph, engine.hardware.components, lone_transaction(self, case, nbytes)),
             total,
             min(trip.least_ns for trip in trips),
-            engine.ctx.completed,
+            engine.hardware.completed,
             max(resources(engine, lone_transaction(self, case, nbytes)), key=lambda resource: resource.busy_ns),
             all(node.bound_is_exact and not node.run_style for node in passed),
         )
@@ -254,7 +254,7 @@ class Prober:
 
     def _pe(self, engine: GraphEngine, case: Case, regions: tuple[Region, ...]) -> float:
         asked = _Transfer(case.op, regions, (case.source,))
-        engine.env.inject(asked, engine.ctx.components[case.source].arrive)
+        engine.env.inject(asked, engine.hardware.components[case.source].arrive)
         engine.advance()
         return asked.elapsed
 
@@ -271,7 +271,7 @@ def _nothing(_: Transaction) -> None:
 
 def resources(engine: GraphEngine, transaction: Transaction) -> Iterator[Resource]:
     """Yield what a transaction occupies, there and back: every wire, and every channel of the memory."""
-    components: dict[str, ComponentBase] = engine.ctx.components
+    components: dict[str, ComponentBase] = engine.hardware.components
     memory = components[transaction.path[-1]]
     used: list[Any] = list(memory.channels(transaction))
     for leg in range(2):

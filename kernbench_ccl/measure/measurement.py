@@ -122,8 +122,8 @@ def _simulated(
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
     functions = {name: entry.target for name, entry in plugins.ops.items()}
     engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
-    if sites and engine.ctx.op_logger is not None:
-        engine.ctx.op_logger.sites = {}
+    if sites and engine.hardware.op_logger is not None:
+        engine.hardware.op_logger.sites = {}
     ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, case.collective))
     engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
     return engine, ran
@@ -152,7 +152,7 @@ def _check_bound(case: TimedCase, machine: Machine, ns: float) -> None:
 
 def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
     """Return what was busy the longest during the collective, and the busiest scale-up link."""
-    uses = [use for use in resource_uses(engine.ctx, engine.env.now) if use.kind not in _HOST]
+    uses = [use for use in resource_uses(engine.hardware, engine.env.now) if use.kind not in _HOST]
     ranked = sorted(uses, key=lambda use: (-use.utilisation, use.name))
 
     def of(found: Iterable[Any]) -> Busy | None:
@@ -164,7 +164,7 @@ def _busiest(engine: GraphEngine, ns: float) -> tuple[Busy | None, Busy | None]:
 
 
 def _hazard_lines(engine: GraphEngine) -> Iterable[str]:
-    hazards = engine.ctx.hazards.found()
+    hazards = engine.device.hazards.found()
     for hazard in hazards[:_SHOWN_HAZARDS]:
         yield from hazard.lines(folders=False)
     if len(hazards) > _SHOWN_HAZARDS:

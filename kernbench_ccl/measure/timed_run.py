@@ -215,7 +215,7 @@ class TimedRun:
         for rank, value in self._before.items():
             for part in value.parts():
                 symbols.contribute(part.source, rank, (part.dst.base - part.src.base) // size)
-        sites = (engine.ctx.op_logger.sites if engine.ctx.op_logger is not None else None) or {}
+        sites = (engine.hardware.op_logger.sites if engine.hardware.op_logger is not None else None) or {}
         each = len(design.pes) // world
         return first_wrong_step(
             engine.op_log,

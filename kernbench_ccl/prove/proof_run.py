@@ -20,6 +20,7 @@ from kernbench_ccl.prove.wrong_step import History
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
+from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
@@ -88,8 +89,9 @@ class Run:
         self.heard = {pe: 1 << self.peers.place_of(pe)[0] for row in self.peers.ranks for pe in row}
         self.reached = dict.fromkeys(self.heard, 0)
         self._carried: dict[OpId, int] = {}
+        self._hazards: Hazards | None = None
         if case.n_pe > 1:  # else nobody shares a tensor
-            self._store.hazards = Hazards([site.prefix for site in self._design.pes], lambda: 0.0)
+            self._hazards = Hazards([site.prefix for site in self._design.pes], lambda: 0.0)
         self.inputs: dict[int, Buffer] = {}
         self.outputs: dict[int, Buffer] = {}
         arguments = {}
@@ -105,8 +107,7 @@ class Run:
         self._machine = Untimed(
             launch,
             arguments,
-            self._memory,
-            self._store,
+            Kernels(self._memory, self._store, hazards=self._hazards),
             self._design,
             slots=case.slots,
             slot_bytes=case.tile * itemsize(case.dtype),
@@ -226,7 +227,7 @@ class Run:
     @property
     def hazards(self) -> tuple[Hazard, ...]:
         """The uses of memory that no message orders: a proof for one order would say nothing about another."""
-        return () if self._store.hazards is None else self._store.hazards.found()
+        return () if self._hazards is None else self._hazards.found()
 
     def where(self, op_id: OpId) -> str:
         """Return the kernel line at which an op was issued."""

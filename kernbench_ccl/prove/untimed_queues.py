@@ -13,7 +13,7 @@ from kernbench_core.callsite import describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.queues import SlotBlock
+from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.memory.scratchpad import Birth
 from kernbench_core.oplog.description import Access
 from kernbench_core.values.region import Region

@@ -23,17 +23,16 @@ from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.graph import PeSite
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.kernel.dispatch import PeState
+from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.memory.device_memory import DeviceMemory
+from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Launch
 from kernbench_core.process.interrupt import WallTimeExceeded
 from kernbench_core.topology.address import AddressMap
 from kernbench_core.topology.design import Design
 from kernbench_core.topology.naming import pe as pe_name
 from kernbench_core.topology.naming import pe_unit
-from kernbench_core.values.memory_store import MemoryStore
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
@@ -111,8 +110,7 @@ class Untimed:
         self,
         launch: Launch,
         arguments: Arguments,
-        memory: DeviceMemory,
-        store: MemoryStore,
+        kernels: Kernels,
         design: Design,
         *,
         slots: int,
@@ -123,8 +121,8 @@ class Untimed:
     ) -> None:
         self._told = told
         self._most = most
-        self._store = store
-        self._memory = memory
+        self._kernels = kernels
+        self._slots: list[TcmBlock] = []
         self._design = design
         self._random = None if order in (0, 1) else random.Random(order)
         self._last_first = order == 1
@@ -135,7 +133,7 @@ class Untimed:
         self._pes = {pe: self._started(launch, pe, given) for pe, given in arguments.items()}
 
     def _started(self, launch: Launch, pe: int, given: Sequence[object]) -> _Pe:
-        state = PeState(self._design.pes[pe], self._memory, self._store, True)
+        state = self._kernels.state(self._design.pes[pe])
         holder: list[TLContext] = []
 
         def body() -> None:
@@ -213,8 +211,8 @@ class Untimed:
 
     def _waited(self, pe: _Pe) -> None:
         """Note that a kernel has what it waited for, which orders."""
-        if self._store.hazards is not None:
-            self._store.hazards.waited(pe.waits)
+        if self._kernels.hazards is not None:
+            self._kernels.hazards.waited(pe.waits)
 
     def _issue(self, pe: _Pe, command: KernelCommand) -> None:
         pe.commands += 1
@@ -224,7 +222,7 @@ class Untimed:
                 f"{command.call} at {describe_site(command.site)} must not be reached without end, and this is command "
                 f"number {self._most + 1:,} of its kernel; correct the loop."
             )
-        command.at_issue(self._store, 0.0)
+        command.at_issue(pe.state, 0.0)
         if isinstance(command, SendCmd):
             self._told(command)
             self._queues.send(command)
@@ -247,11 +245,11 @@ class Untimed:
     def _room_of(self, pe: int, nbytes: int) -> int:
         """Return an address of a PE's scratchpad for the slots of a queue."""
         block = self._pes[pe].state.tcm.allocate("slots", (nbytes,), "int8", nbytes, _HERE)
-        self._memory.kept.setdefault(-1, []).append(block)
+        self._slots.append(block)
         return block.address
 
     def _start_of(self, pe: int) -> int:
-        return self._memory.tcm_range(self._design.pes[pe])[0]
+        return self._kernels.memory.tcm_range(self._design.pes[pe])[0]
 
     def _waits(self, pe: _Pe) -> tuple[Wait, ...]:
         """Say what a PE waits for."""

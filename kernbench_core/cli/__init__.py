@@ -21,7 +21,6 @@ from typing import Any
 import rich_click as click
 from click.exceptions import Exit
 
-from kernbench_core import __version__
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.run import rerun, run
@@ -39,6 +38,7 @@ from kernbench_core.errors import (
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
+from kernbench_core.version import __version__
 
 _INTERRUPTED = 130
 _TERMINATED = 143

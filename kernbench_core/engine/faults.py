@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback, user_traceback
 from kernbench_core.component import ComponentBase
+from kernbench_core.engine.hardware import Hardware, of_provider
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.units import format_time
-
-if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
-    from kernbench_core.registry import Provider
 
 
 def host_error(error: BaseException, program: str, now: float) -> KernbenchError:
@@ -38,7 +34,7 @@ def host_error(error: BaseException, program: str, now: float) -> KernbenchError
 
 
 @contextmanager
-def models_blamed(ctx: RunContext) -> Iterator[None]:
+def models_blamed(hardware: Hardware) -> Iterator[None]:
     """Name the component whose method raised when it was asked about itself, after the run."""
     try:
         yield
@@ -47,28 +43,21 @@ def models_blamed(ctx: RunContext) -> Iterator[None]:
     except BaseException as error:
         if _component_in(error.__traceback__) is None:
             raise
-        raise component_error(ctx, error) from error
+        raise component_error(hardware, error) from error
 
 
-def component_error(ctx: RunContext, error: BaseException) -> KernbenchError:
+def component_error(hardware: Hardware, error: BaseException) -> KernbenchError:
     """Build the error for an exception that left the event loop: which component raised what, when and where."""
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
     component = _component_in(error.__traceback__)
-    if component is None and ctx.env.active_process is not None:
-        component = _owner(ctx, ctx.env.active_process)
+    if component is None and hardware.env.active_process is not None:
+        component = _owner(hardware, hardware.env.active_process)
     if component is None:
         return blamed(error, ComponentError)(
-            f"the simulation raised {in_words(error)} at simulated time {format_time(ctx.env.now)}."
+            f"the simulation raised {in_words(error)} at simulated time {format_time(hardware.env.now)}."
         )
-    return of_provider(_model_error(component, error, ctx.env.now), ctx.providers.get(component.node.impl))
-
-
-def of_provider(error: KernbenchError, provider: Provider | None) -> KernbenchError:
-    """Return an error of a model with the distribution that the model is of, where that is known."""
-    if provider is not None:
-        error.add_note(f"The model is of {provider}.")
-    return error
+    return of_provider(_model_error(component, error, hardware.env.now), hardware.providers.get(component.node.impl))
 
 
 def _model_error(component: ComponentBase, error: BaseException, now: float) -> KernbenchError:
@@ -97,8 +86,8 @@ def _last_module(traceback: TracebackType | None) -> str | None:
     return name
 
 
-def _owner(ctx: RunContext, process: object) -> ComponentBase | None:
-    return next((c for c in ctx.components.values() if process in c.processes), None)
+def _owner(hardware: Hardware, process: object) -> ComponentBase | None:
+    return next((c for c in hardware.components.values() if process in c.processes), None)
 
 
 def _component_in(traceback: TracebackType | None) -> ComponentBase | None:

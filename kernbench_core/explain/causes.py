@@ -21,7 +21,7 @@ from kernbench_core.messages import Command, FanOutMsg, HostRequest, LaunchMsg, 
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
 
 Owner = tuple["tuple[int, int] | None", str, "CallSite | None"]
 """The op that something happens for: its id, the call that made it, and the kernel line."""
@@ -163,11 +163,11 @@ class RecordingEnvironment(Environment):
 class CauseRecorder:
     """Make the cause of every event of one run: `cause_of` is what the environment calls."""
 
-    def __init__(self, ctx: RunContext) -> None:
-        self._components = ctx.components
+    def __init__(self, hardware: Hardware) -> None:
+        self._components = hardware.components
         self._workers: dict[Process, tuple[ComponentBase, int]] = {
             process: (component, index)
-            for component in ctx.components.values()
+            for component in hardware.components.values()
             for index, process in enumerate(component.processes)
         }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.engine.faults import models_blamed
 from kernbench_core.explain.causes import Cause, CauseRecorder, RecordingEnvironment
 from kernbench_core.explain.critical_path import Fold, Parts, Segment, critical_path, cut, fold, sum_of, waited_most_at
 from kernbench_core.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
@@ -22,7 +23,8 @@ from kernbench_core.topology.design import Machine
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.environment import Environment
     from kernbench_core.messages import Launch, MsgBase
 
 
@@ -129,20 +131,23 @@ def _roofline_json(point: RooflinePoint) -> dict[str, Any]:
 
 
 class Recorder:
-    """Watch one run. Attached by the engine when every component exists, before anything happens."""
+    """Look on at one run (an `engine.observer.Observer`), on a clock that notes what causes what."""
 
-    def __init__(self, ctx: RunContext) -> None:
-        env = ctx.env
-        assert isinstance(env, RecordingEnvironment)
-        self._ctx = ctx
-        self._env = env
+    def __init__(self) -> None:
+        self.env: Environment
+        self.env = self._env = RecordingEnvironment()
         self._ends: dict[HostRequest, Cause] = {}
-        self._ledger = Ledger(ctx)
-        self._work = WorkMeter(ctx)
-        self._sampler = UsageSampler(ctx)
-        env.cause_of = CauseRecorder(ctx).cause_of
+
+    def attach(self, hardware: Hardware) -> None:
+        """Look on from now: every component exists, and nothing has happened yet."""
+        env = self._env
+        self._hardware = hardware
+        self._ledger = Ledger(hardware)
+        self._work = WorkMeter(hardware)
+        self._sampler = UsageSampler(hardware)
+        env.cause_of = CauseRecorder(hardware).cause_of
         env.sample_with(self._sampler.sample, self._sampler.first)
-        for component in ctx.components.values():
+        for component in hardware.components.values():
             component.watch(self._answered, self._serving(component) if self._work.counts(component) else None)
 
     def _serving(self, component: ComponentBase) -> Callable[[MsgBase], None]:
@@ -162,21 +167,22 @@ class Recorder:
     def explanation(self, requests: Iterable[HostRequest]) -> Explanation:
         """Explain what has happened so far."""
         requests = tuple(requests)
-        total = self._ctx.env.now
-        return Explanation(
-            total,
-            tuple(self._went(total, requests)),
-            self._ledger.rows(PHASES),
-            queueing_places(self._ctx),
-            tuple(self._launches(requests)),
-            self._sampler.usage(total),
-        )
+        total = self._env.now
+        with models_blamed(self._hardware):
+            return Explanation(
+                total,
+                tuple(self._went(total, requests)),
+                self._ledger.rows(PHASES),
+                queueing_places(self._hardware),
+                tuple(self._launches(requests)),
+                self._sampler.usage(total),
+            )
 
     def _path(self, end: Cause, since: float) -> tuple[Segment, ...]:
         return critical_path(end, since, self._kind)
 
     def _kind(self, node: str) -> str:
-        found = self._ctx.graph.nodes.get(node)
+        found = self._hardware.graph.nodes.get(node)
         return node if found is None else found.kind
 
     def _launches(self, requests: Iterable[HostRequest]) -> Iterable[LaunchExplanation]:
@@ -193,7 +199,7 @@ class Recorder:
     def _balance(self, launch: Launch) -> Balance | None:
         """Compare the times of the PEs that ran a launch."""
         times = {pe: ended - launch.started_ns[pe] for pe, ended in sorted(launch.ended_ns.items())}
-        graph = self._ctx.graph
+        graph = self._hardware.graph
         if not times or not isinstance(graph, Machine):
             return None
         longest = max(times, key=lambda pe: times[pe])

@@ -13,7 +13,7 @@ from kernbench_core.messages import FanOutMsg, LaunchMsg, MsgBase, Transaction
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.wire import Wire
 
 #: The parts of a message's time, in the order in which a reader expects them; they sum to its time exactly.
@@ -58,8 +58,8 @@ class LedgerRow:
 class Ledger:
     """Sum up every message that is answered, by phase and class."""
 
-    def __init__(self, ctx: RunContext) -> None:
-        self._nodes = ctx.graph.nodes
+    def __init__(self, hardware: Hardware) -> None:
+        self._nodes = hardware.graph.nodes
         self._rows: dict[tuple[str, str], LedgerRow] = {}
 
     def add(self, msg: MsgBase) -> None:
@@ -117,16 +117,16 @@ class QueueingPlace:
     longest_ns: float
 
 
-def queueing_places(ctx: RunContext) -> tuple[QueueingPlace, ...]:
+def queueing_places(hardware: Hardware) -> tuple[QueueingPlace, ...]:
     """Return every place where a message queued, the one with most time together first."""
-    return tuple(sorted(_places(ctx), key=lambda place: (-place.total_ns, place.place)))
+    return tuple(sorted(_places(hardware), key=lambda place: (-place.total_ns, place.place)))
 
 
-def _places(ctx: RunContext) -> Iterator[QueueingPlace]:
-    for wire in ctx.wires:
+def _places(hardware: Hardware) -> Iterator[QueueingPlace]:
+    for wire in hardware.wires:
         if wire.waits:
-            yield _place(wire.name, wire_kind(ctx, wire), wire)
-    for component in ctx.components.values():
+            yield _place(wire.name, wire_kind(hardware, wire), wire)
+    for component in hardware.components.values():
         if component.waits:
             yield _place(component.id, component.node.kind, component)
 

@@ -12,7 +12,7 @@ from kernbench_core.messages import LaunchMsg, Transaction
 from kernbench_core.topology.naming import pe_prefix
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.messages import Launch, MsgBase
 
 
@@ -76,12 +76,12 @@ class _Work:
 class WorkMeter:
     """Count the FLOP of each unit and the bytes of each memory, launch by launch."""
 
-    def __init__(self, ctx: RunContext) -> None:
-        self._ctx = ctx
+    def __init__(self, hardware: Hardware) -> None:
+        self._ctx = hardware
         self._work: dict[Launch, _Work] = {}
         self._processor: dict[str, ComponentBase] = {}
-        processors = {site.prefix: ctx.components[site.pe_cpu] for site in ctx.design.pes}
-        for node in ctx.graph.nodes:
+        processors = {site.prefix: hardware.components[site.pe_cpu] for site in hardware.layout.pes}
+        for node in hardware.graph.nodes:
             processor = processors.get(pe_prefix(node) or "")
             if processor is not None:
                 self._processor[node] = processor

@@ -12,7 +12,7 @@ from kernbench_core.host.timing import wire_kind
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.wire import Wire
 
 #: Bins that a run is shown in.
@@ -38,12 +38,12 @@ class UsageSampler:
     `RecordingEnvironment.sample_with`.
     """
 
-    def __init__(self, ctx: RunContext) -> None:
+    def __init__(self, hardware: Hardware) -> None:
         self._wires: dict[str, list[Wire]] = {}
         self._units: dict[str, list[ComponentBase]] = {}
-        for wire in ctx.wires:
-            self._wires.setdefault(wire_kind(ctx, wire), []).append(wire)
-        for component in ctx.components.values():
+        for wire in hardware.wires:
+            self._wires.setdefault(wire_kind(hardware, wire), []).append(wire)
+        for component in hardware.components.values():
             if component.keeps_busy and component.node.kind != "pe_cpu":
                 self._units.setdefault(component.node.kind, []).append(component)
         self._interval = _FIRST_NS

@@ -20,8 +20,8 @@ from kernbench_core.values.dtypes import itemsize
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Failure, Verification
-    from kernbench_core.host.host_program import HostProgram, LaunchHandle
-    from kernbench_core.host.host_tensors import Expectation
+    from kernbench_core.host.expectation import Checker, Expectation
+    from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.oplog.log import OpLog, OpRecord
     from kernbench_core.values.value import OpId
 
@@ -37,8 +37,8 @@ _WORDS: Final = {"dma_read": "load", "dma_write": "store", "ipcq_recv": "recv"}
 
 def check_names(expectations: Sequence[Expectation]) -> list[str]:
     """Return what failures call each tensor that is checked; one that its program checks again has a number."""
-    checks: Counter[HostProgram | None] = Counter()
-    seen: set[tuple[HostProgram | None, str]] = set()
+    checks: Counter[Checker | None] = Counter()
+    seen: set[tuple[Checker | None, str]] = set()
     names = []
     for each in expectations:
         checks[each.program] += 1

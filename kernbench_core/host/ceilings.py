@@ -17,7 +17,7 @@ from kernbench_core.units import format_bandwidth
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
 
 
 @frozen
@@ -41,31 +41,31 @@ LINKS: Final[Mapping[EdgeKind, Ceiling]] = MappingProxyType(
 )
 
 
-def above_ceilings(ctx: RunContext) -> tuple[str, ...]:
+def above_ceilings(hardware: Hardware) -> tuple[str, ...]:
     """Return a sentence for each kind of thing that goes beyond its ceiling, about the one that is furthest."""
-    return (*_links(ctx), *_stacks(ctx), *_units(ctx))
+    return (*_links(hardware), *_stacks(hardware), *_units(hardware))
 
 
-def _links(ctx: RunContext) -> Iterator[str]:
+def _links(hardware: Hardware) -> Iterator[str]:
     for kind, ceiling in LINKS.items():
-        rates = {f"{a}->{b}": edge.bandwidth for (a, b), edge in ctx.graph.edges.items() if edge.kind is kind}
+        rates = {f"{a}->{b}": edge.bandwidth for (a, b), edge in hardware.graph.edges.items() if edge.kind is kind}
         yield from _furthest(rates, ceiling, "carries", format_bandwidth)
 
 
-def _stacks(ctx: RunContext) -> Iterator[str]:
+def _stacks(hardware: Hardware) -> Iterator[str]:
     rates: dict[str, float] = {}
-    for component in ctx.components.values():
+    for component in hardware.components.values():
         if component.node.kind == "hbm_ctrl":
             cube = component.id.rpartition(".")[0]
             rates[cube] = rates.get(cube, 0.0) + component.peak_bandwidth
     yield from _furthest(rates, HBM_STACK, "has HBM of", format_bandwidth)
 
 
-def _units(ctx: RunContext) -> Iterator[str]:
+def _units(hardware: Hardware) -> Iterator[str]:
     """Compare the arithmetic units that were used; operands of a byte may go twice as fast as those of two."""
     rates = {
         component.id: max(peak / (2.0 if itemsize(dtype) == 1 else 1.0) for dtype, peak in component.peaks.items())
-        for component in ctx.components.values()
+        for component in hardware.components.values()
         if component.peaks and pe_prefix(component.id)
     }
     yield from _furthest(rates, MATRIX_UNIT, "computes up to", _flops)

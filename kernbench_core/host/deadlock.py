@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
-
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
 from kernbench_core.host.launch_names import called
 from kernbench_core.host.lost_messages import lost_messages
-from kernbench_core.host.wait_graph import shortest_cycle, spell, stuck, wait_graph, waits, way_out
+from kernbench_core.host.wait_graph import KernelWait, shortest_cycle, spell, stuck, wait_graph, waits, way_out
 from kernbench_core.spelling import join_names
-from kernbench_core.topology.design import Machine
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.component import Waiting
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
 
 _MOST_LINES = 20
@@ -35,38 +31,20 @@ _MOST_CALL_LINES = 8
 _MOST_ALIKE = 3
 
 
-@frozen(eq=False)
-class KernelWait:
-    """A kernel that waits: on which PE (index, None on a machine built by hand), in which launch, and for what."""
-
-    component: str
-    pe: int | None
-    waiting: Waiting
-    handle: LaunchHandle | None
-    #: What its units say of the commands that it waits for.
-    details: tuple[str, ...] = ()
-    #: PEs for each command that waits for one, of which any may do.
-    awaits: tuple[tuple[int, ...], ...] = field(init=False)
-
-    @awaits.default
-    def _collect(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(dict.fromkeys(command.awaits for command in self.waiting.commands if command.awaits))
-
-
-def deadlock_report(ctx: RunContext, shared: Shared) -> str:
+def deadlock_report(hardware: Hardware, shared: Shared) -> str:
     """Describe a simulation in which nothing can happen any more, for a person."""
-    now = ctx.env.now
+    now = hardware.env.now
     lines = [f"deadlock at simulated time {format_time(now)}: nothing is left to happen, but something still waits."]
     lines += [f"  {line}" for line in _programs(shared, now)]
-    found = waiting_kernels(ctx, shared)
-    lines += _section("kernels that wait", _kernels(ctx, shared, found), _MOST_KERNEL_LINES)
-    lost = lost_messages(ctx)
+    found = waiting_kernels(hardware, shared)
+    lines += _section("kernels that wait", _kernels(hardware, shared, found), _MOST_KERNEL_LINES)
+    lost = lost_messages(hardware)
     lines += _section("messages that were lost", lost)
-    lines += _section("PEs that were launched but never started", _never_started(ctx, shared))
+    lines += _section("PEs that were launched but never started", _never_started(hardware, shared))
     lines += _section("calls that only some ranks have made", _open_calls(shared), _MOST_CALL_LINES)
     if any(kernel.awaits for kernel in found):
-        graph = wait_graph(ctx, shared, found)
-        idle = (*idle_pes(ctx, shared, graph.idle), *(ended_program(shared, program) for program in graph.ended))
+        graph = wait_graph(hardware, shared, found)
+        idle = (*idle_pes(hardware, shared, graph.idle), *(ended_program(shared, program) for program in graph.ended))
         lines += _section("waited for, and idle", idle)
         cycle = shortest_cycle(stuck(graph.waits))
         told = (*cycle, cycle[0]) if cycle else way_out(graph.waits, graph.words)
@@ -74,32 +52,33 @@ def deadlock_report(ctx: RunContext, shared: Shared) -> str:
         return "\n".join(lines)
     if any(program.waits_because for program in shared.programs):
         return "\n".join(lines)
-    lines += _section("components that are busy or hold messages", _components(ctx))
-    cycle = shortest_cycle(waits(ctx))
+    lines += _section("components that are busy or hold messages", _components(hardware))
+    cycle = shortest_cycle(waits(hardware))
     none = f"none; {'a message' if lost else 'an answer'} was lost"
     lines.append("  wait-for cycle: " + (spell([*cycle, cycle[0]]) if cycle else none))
     return "\n".join(lines)
 
 
-def kernels_that_wait(ctx: RunContext, shared: Shared) -> list[str]:
+def kernels_that_wait(hardware: Hardware, shared: Shared) -> list[str]:
     """Return the lines of a report that say where the kernels are; none when no kernel waits."""
-    return _section("kernels that wait", _kernels(ctx, shared, waiting_kernels(ctx, shared)), _MOST_KERNEL_LINES)
+    found = waiting_kernels(hardware, shared)
+    return _section("kernels that wait", _kernels(hardware, shared, found), _MOST_KERNEL_LINES)
 
 
-def waiting_kernels(ctx: RunContext, shared: Shared) -> list[KernelWait]:
+def waiting_kernels(hardware: Hardware, shared: Shared) -> list[KernelWait]:
     """Return the kernels that wait, in the order of PEs."""
     running: dict[int, LaunchHandle] = {}
     for handle in shared.launches:
         for pe in handle.launch.started_ns:
             if pe not in handle.launch.ended_ns:
                 running[pe] = handle
-    indices = {site.pe_cpu: site.index for site in ctx.graph.design.pes} if isinstance(ctx.graph, Machine) else {}
+    indices = {site.pe_cpu: site.index for site in hardware.layout.pes}
     details: dict[str | None, list[str]] = {}
-    for component in ctx.components.values():
+    for component in hardware.components.values():
         for told in component.open_waits():
             details.setdefault(pe_prefix(component.id), []).append(told.sentence)
     found = []
-    for component in ctx.components.values():
+    for component in hardware.components.values():
         waiting = component.waits_in_words()
         if waiting is not None:
             index = indices.get(component.id)
@@ -148,7 +127,7 @@ def _host_waits_for(program: HostProgram) -> str:
 # Kernels ------------------------------------------------------------------------------------------------
 
 
-def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterable[str]:
+def _kernels(hardware: Hardware, shared: Shared, found: list[KernelWait]) -> Iterable[str]:
     """Yield the lines about kernels: a heading for each launch that has a label, then those that wait alike as one."""
     launches: dict[tuple[str, str], dict[str, list[KernelWait]]] = {}
     for kernel in found:
@@ -157,7 +136,7 @@ def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterab
     told: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
     more: dict[tuple[str, frozenset[tuple[str, str]]], list[str]] = {}
     for (who, heading), groups in launches.items():
-        lines = ((_where(kernel), _did(ctx, kernel)) for kernels in groups.values() for kernel in kernels)
+        lines = ((_where(kernel), _did(hardware, kernel)) for kernels in groups.values() for kernel in kernels)
         alike = heading, frozenset(lines)
         told[alike] = told.get(alike, 0) + 1
         if who and heading and told[alike] > _MOST_ALIKE:
@@ -166,7 +145,7 @@ def _kernels(ctx: RunContext, shared: Shared, found: list[KernelWait]) -> Iterab
         if heading:
             yield ", ".join(part for part in (who, heading) if part) + ":"
         for kernels in groups.values():
-            yield from (("  " if heading else "") + line for line in _alike(ctx, kernels))
+            yield from (("  " if heading else "") + line for line in _alike(hardware, kernels))
     for (heading, _), ranks in more.items():
         yield f"{join_names(ranks)}, {heading}: {'wait' if len(ranks) > 1 else 'waits'} at the same lines"
 
@@ -176,16 +155,16 @@ def _where(kernel: KernelWait) -> str:
     return "; ".join(detail.partition(" waits for ")[0] for detail in kernel.details) or kernel.waiting.sentence
 
 
-def _did(ctx: RunContext, kernel: KernelWait) -> str:
+def _did(hardware: Hardware, kernel: KernelWait) -> str:
     """Return what a kernel that waits for other PEs did last, without when."""
-    found = last_call(ctx, kernel.pe) if kernel.awaits and kernel.pe is not None else None
+    found = last_call(hardware, kernel.pe) if kernel.awaits and kernel.pe is not None else None
     return "" if found is None else found[0]
 
 
-def _alike(ctx: RunContext, kernels: list[KernelWait]) -> Iterable[str]:
+def _alike(hardware: Hardware, kernels: list[KernelWait]) -> Iterable[str]:
     """Yield the lines about kernels that wait alike: of the one that has waited longest, and what all did last."""
     first = min(kernels, key=lambda kernel: kernel.waiting.since_ns)
-    age = format_time(ctx.env.now - first.waiting.since_ns)
+    age = format_time(hardware.env.now - first.waiting.since_ns)
     more = f" ({len(kernels)} PEs wait so)" if len(kernels) > 1 else ""
     if not first.details or first.handle is None:
         yield f"{first.component} {first.waiting.sentence}, for {age}{more}"
@@ -194,7 +173,7 @@ def _alike(ctx: RunContext, kernels: list[KernelWait]) -> Iterable[str]:
         yield f"{first.component} waits in kernel {name!r}, for {age}{more}:"
     yield from (f"  {detail}" for detail in first.details)
     pes = [kernel.pe for kernel in kernels if kernel.pe is not None and kernel.awaits]
-    yield from (f"  {line}" for line in before_that(ctx, pes))
+    yield from (f"  {line}" for line in before_that(hardware, pes))
 
 
 def _heading(kernel: KernelWait) -> str:
@@ -214,7 +193,7 @@ def _owner(handle: LaunchHandle, pe: int | None) -> str:
     return "" if launch.collective is None or pe is None else f"rank {launch.peers.place_of(pe)[0]}"
 
 
-def _never_started(ctx: RunContext, shared: Shared) -> Iterable[str]:
+def _never_started(hardware: Hardware, shared: Shared) -> Iterable[str]:
     """Yield the PEs that a launch has not reached, by what called it: all ranks that call alike as one."""
     groups: dict[str, tuple[dict[str, None], list[int]]] = {}
     for handle in shared.launches:
@@ -225,7 +204,7 @@ def _never_started(ctx: RunContext, shared: Shared) -> Iterable[str]:
             pes += missing
     for launch, (owners, pes) in groups.items():
         who = f"{join_names(owners)}, " if owners else ""
-        yield f"{who}{launch}: {pe_names(ctx, pes)}"
+        yield f"{who}{launch}: {pe_names(hardware, pes)}"
 
 
 def _open_calls(shared: Shared) -> Iterable[str]:
@@ -234,9 +213,9 @@ def _open_calls(shared: Shared) -> Iterable[str]:
         yield from getattr(kept, "open_calls", tuple)()
 
 
-def _components(ctx: RunContext) -> Iterable[str]:
-    now = ctx.env.now
-    for component in ctx.components.values():
+def _components(hardware: Hardware) -> Iterable[str]:
+    now = hardware.env.now
+    for component in hardware.components.values():
         oldest = min((since for _, since in component.serving), default=None)
         out = sum(1 for _ in component.awaiting())
         if oldest is None and not component.waiting and not out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import attrs
 import numpy as np
@@ -19,8 +19,8 @@ from kernbench_core.values.value import AssemblyValue, Part, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
-    from kernbench_core.host.host_tensors import HostTensors
     from kernbench_core.memory.device_memory import TensorAllocation
+    from kernbench_core.values.memory_store import MemoryStore
 
 Array = npt.NDArray[Any]
 
@@ -39,10 +39,26 @@ class ShardInfo:
     nbytes: int
 
 
+class Holder(Protocol):
+    """What a tensor asks of the host program that made it."""
+
+    data: bool
+    store: MemoryStore
+
+    def require_live(self, tensor: DeviceTensor) -> None:
+        """Raise KernelError when the tensor was freed, or is of another run."""
+
+    def settle(self, tensor: DeviceTensor) -> None:
+        """Wait, in simulated time, for every running launch that was given the tensor."""
+
+    def materialize(self, value: Value) -> Array:
+        """Compute what a value needs, and return its data."""
+
+
 class DeviceTensor:
     """Refer to a tensor in device memory, from the host. `shape` is in elements, `dtype` a name like "f16"."""
 
-    def __init__(self, runtime: HostTensors, allocation: TensorAllocation) -> None:
+    def __init__(self, runtime: Holder, allocation: TensorAllocation) -> None:
         self._runtime = runtime
         self._allocation = allocation
         self._unfinished: list[Callable[[], object]] = []

@@ -5,9 +5,9 @@ The bench is one; it may have others run side by side, each with a part of the d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -19,13 +19,16 @@ from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.environment import Environment
     from kernbench_core.graph import Graph, PeSite
+    from kernbench_core.host.device import Device
     from kernbench_core.host.device_tensor import DeviceTensor
-    from kernbench_core.host.host_tensors import Expectation
+    from kernbench_core.host.expectation import Expectation
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.rows import Cell
-    from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.queues import Queues
+    from kernbench_core.oplog.log import OpLog
     from kernbench_core.plugins import Plugins
     from kernbench_core.topology.design import Design
 
@@ -90,17 +93,40 @@ class Shared:
     inputs: Inputs | None = None
 
 
+class Session(Protocol):
+    """What host programs ask of the run that they are part of."""
+
+    env: Environment
+    hardware: Hardware
+    device: Device
+    op_log: OpLog
+    seed: int
+
+    def submit(self, request: HostRequest, program: HostProgram | None = None) -> Signal:
+        """Send a request of a program to the device; return what fires with its answer."""
+
+    def start(
+        self,
+        program: HostProgram,
+        fn: Callable[..., Any],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        ended: Callable[[], None],
+    ) -> None:
+        """Run `fn(*args, **kwargs)` as a host program; `ended()` is called when it and its launches are over."""
+
+
 class HostProgram:
     """One host program: its stack, its PEs, and what it waits for. `name` is what messages call it."""
 
     bridge: Bridge
 
     def __init__(
-        self, engine: GraphEngine, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
+        self, session: Session, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
     ) -> None:
         import numpy as np
 
-        self._engine = engine
+        self._session = session
         self.shared = shared
         #: Place among the host programs of the run, in the order in which they were started.
         self.number = len(shared.programs)
@@ -123,27 +149,27 @@ class HostProgram:
     @property
     def now(self) -> float:
         """Simulated time in ns."""
-        return self._engine.env.now
+        return self._session.env.now
 
     @property
     def design(self) -> Design:
         """The machine that the run is on."""
-        return self._engine.ctx.design
+        return self._session.device.design
 
     @property
     def graph(self) -> Graph:
         """The nodes and wires of that machine."""
-        return self._engine.ctx.graph
+        return self._session.hardware.graph
 
     @property
     def components(self) -> Mapping[str, ComponentBase]:
         """The models that stand at its nodes, by node id."""
-        return self._engine.ctx.components
+        return self._session.hardware.components
 
     @property
     def queues(self) -> Queues:
         """The queues between PEs that exist now; `queues.close` gives up those of a channel."""
-        return self._engine.ctx.queues
+        return self._session.device.queues
 
     @property
     def plugins(self) -> Plugins:
@@ -197,7 +223,7 @@ class HostProgram:
             self.waits_for = None
         if handle in self.shared.running:
             self.shared.running.remove(handle)
-        self._engine.ctx.hazards.joined(handle.launch, self.number)
+        self._session.device.hazards.joined(handle.launch, self.number)
         self.learn(handle.launch)
 
     def learn(self, launch: Launch) -> None:
@@ -212,7 +238,7 @@ class HostProgram:
         """
         done = handle.request.done
         if not done.fired:
-            env = self._engine.env
+            env = self._session.env
             if not self._idle_polls:
                 self._idle_since_ns = self.now
             self._idle_polls = 0 if env.scheduled > self.shared.polling else self._idle_polls + 1

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.callsite import CallSite, describe_site, site_of_frame
+from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import ShapeError, StoreError, UsageError
 from kernbench_core.host.device_tensor import Array, DeviceTensor, cell_of
+from kernbench_core.host.expectation import Expectation, require_like, require_numbers
 from kernbench_core.host.host_program import HostProgram, Shared
 from kernbench_core.host.launch_arguments import choose_pes
 from kernbench_core.memory.placement import Placements
@@ -26,47 +26,7 @@ from kernbench_core.values.value import ArrayValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
-    from kernbench_core.host.session import GraphEngine
-
-
-@attrs.frozen
-class Expectation:
-    """Keep what a tensor must be: the value it held when checked, and the array or its maker.
-
-    `rtol` and `atol` None mean the dtype's own tolerance. `program` checked it, at the line `site`.
-    """
-
-    name: str
-    value: Value
-    expected: Array | Callable[[], Array]
-    rtol: float | None
-    atol: float | None
-    program: HostProgram | None = None
-    site: CallSite | None = None
-
-    def array(self) -> Array:
-        """Return the expected array, computing it when it was given as a function.
-
-        ShapeError when the function gives something that the tensor cannot be compared with.
-        """
-        if not callable(self.expected):
-            return self.expected
-        at = "" if self.site is None else f", checked at {describe_site(self.site)},"
-        made = np.asarray(self.expected())
-        require_like(f"the reference of tensor {self.name!r}{at}", made, self.value.shape)
-        return made
-
-
-def require_like(which: str, expected: Array, shape: tuple[int, ...]) -> None:
-    """Raise ShapeError when an array cannot be what a tensor of `shape` must be; `which` begins the sentence."""
-    if expected.shape != shape:
-        raise ShapeError(f"{which} must have the tensor's shape {shape}, not {expected.shape}.")
-    _require_numbers(which, expected)
-
-
-def _require_numbers(which: str, array: Array) -> None:
-    if array.dtype.kind in "cOSUMm" or array.dtype.type is np.void:  # bf16 and the like are of kind V, too
-        raise ShapeError(f"{which} must be of real numbers, not of dtype {array.dtype}; cast it first.")
+    from kernbench_core.host.host_program import Session
 
 
 def _tolerance(name: str, which: str, given: float | None) -> float | None:
@@ -81,11 +41,11 @@ class HostTensors(HostProgram):
     """The part of `rt` that makes tensors and looks at them."""
 
     def __init__(
-        self, engine: GraphEngine, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
+        self, session: Session, shared: Shared, pes: tuple[PeSite, ...], name: str, seed: int | Sequence[int]
     ) -> None:
-        super().__init__(engine, shared, pes, name, seed)
-        self.data = engine.ctx.data
-        self.store = engine.ctx.store
+        super().__init__(session, shared, pes, name, seed)
+        self.store = session.device.store
+        self.data = self.store.data
         self._pe_indices = tuple(site.index for site in pes)
         self._named = 0
 
@@ -117,7 +77,7 @@ class HostTensors(HostProgram):
             array = np.asarray(source)
             kind = dtype or _own_dtype(source, array, name)
             if dtype is not None:
-                _require_numbers(f"the array of {_named(name)}", array)
+                require_numbers(f"the array of {_named(name)}", array)
             array = cast(array, kind)
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
@@ -163,7 +123,7 @@ class HostTensors(HostProgram):
         label = name or f"tensor{self._named}"
         pes = choose_pes(self.pes, device, "rt.empty")
         extents = tuple(int(n) for n in shape)
-        allocation = self._engine.ctx.memory.allocate(extents, dtype, label, pes, placement)
+        allocation = self._session.device.memory.allocate(extents, dtype, label, pes, placement)
         self.request(MmuMapMsg(self._pe_indices, MapUpdate(allocation.all_regions)))
         return DeviceTensor(self, allocation)
 
@@ -176,7 +136,7 @@ class HostTensors(HostProgram):
         self.require_live(tensor)
         self.settle(tensor)
         self.request(MmuMapMsg(self._pe_indices, MapUpdate(tensor.allocation.all_regions, unmap=True)))
-        self._engine.ctx.memory.free(tensor.allocation)
+        self._session.device.memory.free(tensor.allocation)
         self.store.forget("hbm", tensor.allocation.all_regions)
 
     def copy_to_host(self, tensor: DeviceTensor) -> None:
@@ -214,7 +174,7 @@ class HostTensors(HostProgram):
 
     def require_live(self, tensor: DeviceTensor) -> None:
         """Raise KernelError when `tensor` was freed, or is of another run."""
-        self._engine.ctx.memory.require_live(tensor.allocation)
+        self._session.device.memory.require_live(tensor.allocation)
 
     def _put(self, tensor: DeviceTensor, array: Array | None) -> None:
         if array is None:
@@ -231,7 +191,7 @@ class HostTensors(HostProgram):
 
     def materialize(self, value: Value) -> Array:
         """Compute what `value` needs, and return it."""
-        return self._engine.ctx.on_demand.array(value, "the host")
+        return self._session.device.on_demand.array(value, "the host")
 
 
 def _check_shape(shape: Sequence[object], name: str | None) -> None:

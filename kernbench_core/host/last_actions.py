@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.launch_names import called
+from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.host_program import HostProgram, Shared
 
 _MOST_NAMES: Final = 4
 
 
-def pe_names(ctx: RunContext, pes: Iterable[int]) -> str:
+def pe_names(hardware: Hardware, pes: Iterable[int]) -> str:
     """Join the names of PEs, runs in one cube as one: "sip0.cube0.pe0-6, sip1.cube0.pe3"; of many the first few."""
     runs: list[tuple[str, int, int]] = []
     for index in sorted(pes):
-        cube, _, number = ctx.design.pes[index].prefix.rpartition(".pe")
+        cube, _, number = hardware.layout.pes[index].prefix.rpartition(".pe")
         at = int(number)
         if runs and runs[-1][0] == cube and runs[-1][2] == at - 1:
             runs[-1] = cube, runs[-1][1], at
@@ -33,21 +34,21 @@ def pe_names(ctx: RunContext, pes: Iterable[int]) -> str:
     return ", ".join(names)
 
 
-def last_call(ctx: RunContext, pe: int) -> tuple[str, float] | None:
+def last_call(hardware: Hardware, pe: int) -> tuple[str, float] | None:
     """Return the call and line of the command of a PE that was complete last, and when in ns; None without any."""
-    store = getattr(ctx, "store", None)
-    found = None if store is None else store.latest.get(pe)
-    if found is None:
+    kernels = hardware.find(Kernels)
+    state = None if kernels is None else kernels.states.get(pe)
+    if state is None or state.last is None:
         return None
-    call, site, ended = found
+    call, site, ended = state.last
     return f"{call} at {describe_site(site)}", ended
 
 
-def before_that(ctx: RunContext, pes: Sequence[int]) -> Iterable[str]:
+def before_that(hardware: Hardware, pes: Sequence[int]) -> Iterable[str]:
     """Yield what PEs that wait did last, a line for each call that was the last of some; nothing where none did any."""
     groups: dict[str, list[tuple[int, float]]] = {}
     for pe in pes:
-        did, ended = last_call(ctx, pe) or ("", 0.0)
+        did, ended = last_call(hardware, pe) or ("", 0.0)
         groups.setdefault(did, []).append((pe, ended))
     if not any(groups):
         return
@@ -57,11 +58,11 @@ def before_that(ctx: RunContext, pes: Sequence[int]) -> Iterable[str]:
         return
     yield "before that:"
     for did, members in groups.items():
-        names = pe_names(ctx, (pe for pe, _ in members))
+        names = pe_names(hardware, (pe for pe, _ in members))
         yield f"  {names} did {did}, until {_times(members)}" if did else f"  {names} did nothing"
 
 
-def idle_pes(ctx: RunContext, shared: Shared, pes: Iterable[int]) -> Iterable[str]:
+def idle_pes(hardware: Hardware, shared: Shared, pes: Iterable[int]) -> Iterable[str]:
     """Yield what PEs that run no kernel did last: which launch they ended, and their last call in it."""
     ended = {pe: handle for handle in shared.launches for pe in handle.launch.ended_ns}
     groups: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
@@ -70,10 +71,10 @@ def idle_pes(ctx: RunContext, shared: Shared, pes: Iterable[int]) -> Iterable[st
         if handle is None:
             groups.setdefault(("", ""), []).append((pe, 0.0, 0.0))
             continue
-        did, at = last_call(ctx, pe) or ("", 0.0)
+        did, at = last_call(hardware, pe) or ("", 0.0)
         groups.setdefault((called(handle), did), []).append((pe, handle.launch.ended_ns[pe], at))
     for (launch, did), members in groups.items():
-        names = pe_names(ctx, (pe for pe, _, _ in members))
+        names = pe_names(hardware, (pe for pe, _, _ in members))
         if not launch:
             yield f"{names} {'have' if len(members) > 1 else 'has'} run no kernel"
             continue

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.callsite import site_of_frame
 from kernbench_core.errors import UsageError
 from kernbench_core.host.device_tensor import DeviceTensor, LocalTensor, ShardInfo
+from kernbench_core.host.expectation import Expectation
 from kernbench_core.host.host_program import LaunchHandle, latest
-from kernbench_core.host.host_tensors import Expectation, HostTensors
+from kernbench_core.host.host_tensors import HostTensors
 from kernbench_core.host.launch_arguments import bind_arguments, choose_pes, deal_programs, pick_pes
 from kernbench_core.host.rows import make_row
 from kernbench_core.kernel.arguments import replace_nested
@@ -46,13 +48,13 @@ class Runtime(HostTensors):
     @property
     def cube_mesh(self) -> tuple[int, int]:
         """Width and height of the mesh that the cubes of a SIP form; cubes are numbered along its rows."""
-        design = self._engine.ctx.design
+        design = self._session.device.design
         return design.mesh_width, design.cubes_per_sip // design.mesh_width
 
     @property
     def op_log(self) -> OpLog:
         """What was recorded so far; between launches that is everything that they did."""
-        return self._engine.op_log
+        return self._session.op_log
 
     def report(self, **columns: Any) -> None:
         """Add a row to the table that the result shows (`result.rows`); takes no simulated time.
@@ -116,16 +118,14 @@ class Runtime(HostTensors):
 
         This is the door for packages that launch kernels of their own; a bench calls `launch`.
         """
-        ctx = self._engine.ctx
         request = KernelLaunchMsg(launch)
         launch.injected_ns = self.now
         launch.known = self.known
-        ctx.launches.append(launch)
         handle = LaunchHandle(request, tuple(tensors), self, site_of_frame(sys._getframe()), label)
         self.shared.running.append(handle)
         self.shared.launches.append(handle)
-        ctx.hazards.launched(launch, self.number)
-        self._engine.submit(request, self)
+        self._session.device.hazards.launched(launch, self.number)
+        self._session.submit(request, self)
         return handle
 
     def wait(self, handle: LaunchHandle) -> None:
@@ -148,12 +148,12 @@ class Runtime(HostTensors):
         """Return for each PE the pointer to its shard of a tensor; UsageError when one holds none."""
         found: dict[int, Pointer] = {}
         for pe in pes:
-            shard = self._engine.ctx.memory.local(tensor.allocation, pe)
+            shard = self._session.device.memory.local(tensor.allocation, pe)
             if shard is None:
                 raise UsageError(
                     f"rt.launch: tensor {tensor.name!r} must have a shard on each PE of the launch for to_local(), "
-                    f"and has none on {self._engine.ctx.design.pes[pe].prefix}; launch on the tensor's device, or give "
-                    "the whole tensor."
+                    f"and has none on {self.design.pes[pe].prefix}; launch on the tensor's device, or give the whole "
+                    "tensor."
                 )
             found[pe] = Pointer(shard, 0, shard.dtype)
         return PerPe(found)
@@ -175,14 +175,14 @@ class Runtime(HostTensors):
         over; give what they returned. What one of them raises ends the run, named after it.
         """
         self.require_host("rt.side_by_side")
-        engine, hazards = self._engine, self._engine.ctx.hazards
-        start, seed = len(self.shared.programs), engine.ctx.seed
+        session, hazards = self._session, self._session.device.hazards
+        start, seed = len(self.shared.programs), session.seed
         children = [
-            Runtime(engine, self.shared, choose_pes(self.pes, sip, "rt.side_by_side"), f"{name} {i}", (seed, start + i))
-            for i, sip in enumerate(sips)
+            Runtime(session, self.shared, pes, f"{name} {i}", (seed, start + i))
+            for i, pes in enumerate([choose_pes(self.pes, sip, "rt.side_by_side") for sip in sips])
         ]
         left = len(children)
-        over = engine.env.event()
+        over = session.env.event()
 
         def ended(child: Runtime) -> None:
             nonlocal left
@@ -195,7 +195,7 @@ class Runtime(HostTensors):
         for i, child in enumerate(children):
             hazards.program_started(child.number, self.number)
             child.known = self.known
-            engine.start(child, fn, (i, child, *args), {}, ended)
+            session.start(child, fn, (i, child, *args), {}, partial(ended, child))
         if children:
             self.pause(over, f"{len(children)} programs that it started")
         return [child.value for child in children]

@@ -11,12 +11,13 @@ from kernbench_core.errors import SanityError
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.kernel.commands import command_of
+from kernbench_core.kernel.queues import Queues
 from kernbench_core.messages import MsgBase, Transaction
-from kernbench_core.topology.design import Machine
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RoundTrip, RunContext
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.fabric import RoundTrip
     from kernbench_core.host.timing import TimingResult
     from kernbench_core.oplog.log import OpRecord
 
@@ -24,19 +25,22 @@ if TYPE_CHECKING:
 FEW = 2
 
 
-def check(ctx: RunContext, result: TimingResult) -> None:
-    """Raise SanityError, with a line for each check that fails, two and a count where it fails often."""
-    bounds = _round_trip_bounds(ctx)
+def check(hardware: Hardware, result: TimingResult, horizon_ns: float = 0.0) -> None:
+    """Raise SanityError, with a line for each check that fails, two and a count where it fails often.
+
+    `horizon_ns` is when the last of what was under way at the end of the run would have ended.
+    """
+    bounds = _round_trip_bounds(hardware)
     checks = (
-        _answered_once(ctx),
-        _received_once(ctx),
-        _bytes_conserved(ctx),
-        _work_takes_time(ctx),
-        _memory_takes_time(ctx, bounds),
-        _not_above_peak(ctx),
-        _not_overbooked(ctx, result),
+        _answered_once(hardware),
+        _received_once(hardware),
+        _bytes_conserved(hardware),
+        _work_takes_time(hardware),
+        _memory_takes_time(hardware, bounds),
+        _not_above_peak(hardware),
+        _not_overbooked(hardware, result, horizon_ns),
         _phases_sum(result),
-        _not_below_bound(ctx, bounds),
+        _not_below_bound(hardware, bounds),
     )
     problems = [sentence for failed in checks for sentence in _few(list(failed))]
     if problems:
@@ -49,15 +53,16 @@ def _few(sentences: list[str]) -> list[str]:
     return [*sentences[:FEW], f"({more} more like this.)"] if more > 0 else sentences
 
 
-def _answered_once(ctx: RunContext) -> Iterator[str]:
+def _answered_once(hardware: Hardware) -> Iterator[str]:
     """Compare what was asked with what was answered; a second answer to one request is refused when it comes."""
-    if ctx.issued != ctx.completed:
-        yield f"{ctx.issued} memory transactions were sent but {ctx.completed} answered; each must be answered once."
-        yield from (f"{lost}." for lost in lost_messages(ctx))
-    unfinished = 0 if ctx.op_logger is None else ctx.op_logger.unfinished
+    if hardware.issued != hardware.completed:
+        sent, answered = hardware.issued, hardware.completed
+        yield f"{sent} memory transactions were sent but {answered} answered; each must be answered once."
+        yield from (f"{lost}." for lost in lost_messages(hardware))
+    unfinished = 0 if hardware.op_logger is None else hardware.op_logger.unfinished
     if unfinished:
         yield f"{unfinished} ops began but never ended; each must end once."
-    for component in ctx.components.values():
+    for component in hardware.components.values():
         left = len(tuple(component.awaiting())) + len(component.serving) + len(component.waiting)
         if left:
             yield (
@@ -67,39 +72,39 @@ def _answered_once(ctx: RunContext) -> Iterator[str]:
             return
 
 
-def _received_once(ctx: RunContext) -> Iterator[str]:
+def _received_once(hardware: Hardware) -> Iterator[str]:
     """Name messages between PEs that nobody received; compare what was put on the fabric with what got into slots."""
-    if not isinstance(ctx.graph, Machine):
-        return
-    yield from ctx.queues.unreceived()
-    pushed, landed = ctx.queues.pushed_bytes, ctx.queues.landed_bytes
+    queues = hardware.find(Queues)
+    if queues is not None:
+        yield from queues.unreceived()
+    pushed, landed = hardware.pushed_bytes, hardware.landed_bytes
     if pushed != landed:
         yield f"{pushed} B of messages between PEs were sent but {landed} B got into their slots; none may be lost."
 
 
-def _bytes_conserved(ctx: RunContext) -> Iterator[str]:
+def _bytes_conserved(hardware: Hardware) -> Iterator[str]:
     """Compare what passed the wires of each memory at the end of a path with what its transactions were to move.
 
     A memory with several neighbours is left out: messages of other kinds pass its wires too.
     """
     carried: dict[str, int] = {}
     neighbours: dict[str, set[str]] = {}
-    for source, destination in ctx.graph.edges:
+    for source, destination in hardware.graph.edges:
         for end, other in ((source, destination), (destination, source)):
-            if end in ctx.moved_bytes:
-                nbytes = ctx.components[source].out_ports[destination].bytes_carried
+            if end in hardware.moved_bytes:
+                nbytes = hardware.components[source].out_ports[destination].bytes_carried
                 carried[end] = carried.get(end, 0) + nbytes
                 neighbours.setdefault(end, set()).add(other)
-    for memory, moved in sorted(ctx.moved_bytes.items()):
+    for memory, moved in sorted(hardware.moved_bytes.items()):
         if len(neighbours.get(memory, ())) == 1 and carried[memory] != moved:
             yield f"{carried[memory]} B passed the wires of {memory}, but its transactions move {moved} B."
 
 
-def _work_takes_time(ctx: RunContext) -> Iterator[str]:
+def _work_takes_time(hardware: Hardware) -> Iterator[str]:
     """Name the first op, or stage of a tile, that moves or computes something in no time."""
-    if ctx.op_logger is None:
+    if hardware.op_logger is None:
         return
-    log = ctx.op_logger.log
+    log = hardware.op_logger.log
     for row in log.columns.instant_rows():
         record = log.at_row(row, dependencies=False)
         work = _work_of(record)
@@ -108,9 +113,10 @@ def _work_takes_time(ctx: RunContext) -> Iterator[str]:
             return
 
 
-def _round_trip_bounds(ctx: RunContext) -> list[tuple[RoundTrip, float]]:
+def _round_trip_bounds(hardware: Hardware) -> list[tuple[RoundTrip, float]]:
     """Pair each kind of round trip with its lower bound in ns."""
-    return [(trip, formula_latency(ctx.graph, ctx.components, _alone(trip))) for trip in ctx.round_trips.values()]
+    graph, components = hardware.graph, hardware.components
+    return [(trip, formula_latency(graph, components, _alone(trip))) for trip in hardware.round_trips.values()]
 
 
 def _alone(trip: RoundTrip) -> Transaction:
@@ -118,21 +124,21 @@ def _alone(trip: RoundTrip) -> Transaction:
     return Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
 
 
-def _memory_takes_time(ctx: RunContext, bounds: Sequence[tuple[RoundTrip, float]]) -> Iterator[str]:
+def _memory_takes_time(hardware: Hardware, bounds: Sequence[tuple[RoundTrip, float]]) -> Iterator[str]:
     """Name memories that answered as soon as the wires allowed: their own part of the way took no time."""
     for trip, bound in bounds:
         if not trip.total or trip.least_ns > bound:  # more than the wires alone, which never take longer than the bound
             continue
-        if trip.least_ns <= transit_latency(ctx.graph, ctx.components, _alone(trip)):
+        if trip.least_ns <= transit_latency(hardware.graph, hardware.components, _alone(trip)):
             yield (
                 f"{trip.path[-1]} answered a {trip.op} of {trip.total} B from {trip.path[0]} in 0 ns: its "
                 f"round trip of {format_time(trip.least_ns)} is what the wires alone take; memory must take time."
             )
 
 
-def _not_above_peak(ctx: RunContext) -> Iterator[str]:
+def _not_above_peak(hardware: Hardware) -> Iterator[str]:
     """Name the first op of each unit that was faster than the peak that its unit declares."""
-    for component in ctx.components.values():
+    for component in hardware.components.values():
         if component.too_fast is not None:
             msg, flops, took, peak = component.too_fast
             command = command_of(msg)
@@ -169,16 +175,16 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _not_overbooked(ctx: RunContext, result: TimingResult) -> Iterator[str]:
+def _not_overbooked(hardware: Hardware, result: TimingResult, horizon_ns: float) -> Iterator[str]:
     """Name what was busy for longer than there was time: until the end and, of wires, until all that is under way ends.
 
     What nobody waited for, such as the last credits of queues, is still under way when a run ends.
     """
-    for use in resource_uses(ctx, result.total_ns):
+    for use in resource_uses(hardware, result.total_ns):
         if use.utilisation > 1.0:
             yield f"{use.name} was busy for {use.utilisation:.1%} of the time; no resource can pass 100 %."
-    end = max(result.total_ns, ctx.horizon_ns)
-    for wire in ctx.wires:
+    end = max(result.total_ns, horizon_ns)
+    for wire in hardware.wires:
         if wire.busy_ns > end and wire.busy_by(result.total_ns) <= result.total_ns:
             yield f"{wire.name} was busy for {wire.busy_ns / end:.1%} of the time; no resource can pass 100 %."
 
@@ -192,15 +198,15 @@ def _phases_sum(result: TimingResult) -> Iterator[str]:
         yield f"the phases sum to {total!r} ns, but the run took {result.total_ns!r} ns."
 
 
-def _not_below_bound(ctx: RunContext, bounds: Sequence[tuple[RoundTrip, float]]) -> Iterator[str]:
+def _not_below_bound(hardware: Hardware, bounds: Sequence[tuple[RoundTrip, float]]) -> Iterator[str]:
     for trip, bound in bounds:
         if trip.least_ns < bound:
             yield (
                 f"a {trip.op} of {trip.total} B from {trip.path[0]} to {trip.path[-1]} took "
                 f"{format_time(trip.least_ns)}, below its lower bound of {format_time(bound)}."
             )
-    for found in ctx.one_ways.values():
-        bound = one_way_latency(ctx.graph, ctx.components, MsgBase(found.nbytes, found.path))
+    for found in hardware.one_ways.values():
+        bound = one_way_latency(hardware.graph, hardware.components, MsgBase(found.nbytes, found.path))
         if found.least_ns < bound:
             yield (
                 f"a message of {found.nbytes} B from {found.path[0]} to {found.path[-1]} took "

@@ -10,15 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.compute.on_demand import OnDemand
-from kernbench_core.context import RunContext
 from kernbench_core.engine.faults import component_error, host_error, models_blamed
-from kernbench_core.engine.machine import ComponentClasses, build_machine
+from kernbench_core.engine.hardware import ComponentClasses, Hardware
 from kernbench_core.engine.watchdog import Limits, Progress, Watchdog
-from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.environment import Environment, ProcessGenerator, Signal
 from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
+from kernbench_core.host.device import Device
 from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
@@ -26,21 +25,17 @@ from kernbench_core.host.runtime import Expectation, Runtime
 from kernbench_core.host.sanity import check
 from kernbench_core.host.timing import TimingResult, timing_result
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
-from kernbench_core.kernel.queues import Queues
-from kernbench_core.memory.device_memory import DeviceMemory
-from kernbench_core.memory.hazards import Hazards
-from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.columns import SPILL_ROWS
 from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.topology.design import Machine
+from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter
 from kernbench_core.values.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from kernbench_core.explain.explanation import Explanation, Recorder
+    from kernbench_core.engine.observer import Observer
     from kernbench_core.graph import PeSite
     from kernbench_core.host.host_program import HostProgram
     from kernbench_core.host.inputs import Inputs
@@ -55,11 +50,11 @@ class GraphEngine:
     """Simulate one run on a compiled graph.
 
     `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
-    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `explain` notes
-    what `explanation` needs; it costs time, and changes no result. `tcm_map` has
-    `ctx.tcm_recorder` note what the scratchpads hold. `plugins` are what `rt.plugins` gives (default: the installed).
-    Each `spill_rows` records of the op log go to temporary files. `wall` is the wall time that is left of more than
-    the run (default: that of `limits`, for the run alone). `inputs` keep the files that the bench reads.
+    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `observer` looks
+    on, which may cost time, and changes no result. `tcm_map` has `device.recorder` note what the scratchpads hold.
+    `plugins` are what `rt.plugins` gives (default: the installed). Each `spill_rows` records of the op log go to
+    temporary files. `wall` is the wall time that is left of more than the run (default: that of `limits`, for the run
+    alone). `inputs` keep the files that the bench reads.
     """
 
     def __init__(
@@ -74,7 +69,7 @@ class GraphEngine:
         on_progress: Callable[[Progress], None] | None = None,
         log: bool = True,
         functions: Mapping[str, str] | None = None,
-        explain: bool = False,
+        observer: Observer | None = None,
         tcm_map: bool = False,
         race_by: str = "pe",
         spill_rows: int = SPILL_ROWS,
@@ -82,36 +77,50 @@ class GraphEngine:
         wall: WallTime | None = None,
         inputs: Inputs | None = None,
     ) -> None:
-        self.env = _recording_environment() if explain else Environment()
+        env = self.env = Environment() if observer is None else observer.env
         self.graph = graph
+        self.seed = seed
         self.limits = limits or Limits()
         self.op_log = OpLog(spill_rows, spill_values=not data)
         self.functions = dict(functions or {})
-        self.ctx = RunContext(
-            self.env, graph, op_logger=OpLogger(self.op_log) if log else None, data=data, seed=seed
-        )
         self._on_progress = on_progress
         self._wall = wall
         self._watchdog: Watchdog | None = None
         self._finished = False
+        self._horizon_ns = 0.0
+        self._observer = observer
         #: What the host programs of the run share, and the first of them, the bench.
         self.shared = Shared(plugins=plugins, inputs=inputs)
         self.runtime: Runtime | None = None
-        if isinstance(graph, Machine):
-            self.ctx.store = self.store = MemoryStore(data=data)
-            self.ctx.on_demand = OnDemand(self.op_log, self.store, self.functions)
-            self.ctx.hazards = self.store.hazards = Hazards(
-                [p.prefix for p in graph.design.pes], lambda: self.env.now, race_by
-            )
-            if tcm_map:
-                self.ctx.tcm_recorder = TcmRecorder(lambda: self.env.now)
-            self.ctx.memory = DeviceMemory(graph.design)
-            self.ctx.queues = Queues(self.ctx, partial(running_in_words, self.shared))
-            self.ctx.resolver = AddressResolver(graph)
-            self.pes = select_pes(graph.design.pes, device)
-        self.ctx.router = PathRouter(graph)
-        build_machine(self.ctx, components if components is not None else _installed())
-        self._recorder = _recorder(self.ctx) if explain else None
+        machine = self.machine = machine_of(graph)
+        self.pes = select_pes(machine.design.pes, device)
+        self.device = Device.of(
+            machine,
+            lambda: env.now,
+            self.op_log,
+            self.functions,
+            data=data,
+            race_by=race_by,
+            tcm_map=tcm_map,
+            launch_on=partial(running_in_words, self.shared),
+        )
+        self.hardware = Hardware(
+            env,
+            machine,
+            routes=PathRouter(machine),
+            addresses=AddressResolver(machine),
+            layout=machine.design,
+            op_logger=OpLogger(self.op_log) if log else None,
+            parts=self.device.parts,
+        )
+        self.hardware.build(components if components is not None else _installed())
+        if observer is not None:
+            observer.attach(self.hardware)
+
+    @property
+    def store(self) -> MemoryStore:
+        """What the memory of the device holds."""
+        return self.device.store
 
     # Running --------------------------------------------------------------------------------------
 
@@ -126,12 +135,12 @@ class GraphEngine:
         a check at the end fails.
         """
         program = name or str(getattr(bench, "__name__", "the host program"))
-        runtime = self.runtime = Runtime(self, self.shared, self.pes, f"bench {program!r}", self.ctx.seed)
+        runtime = self.runtime = Runtime(self, self.shared, self.pes, f"bench {program!r}", self.seed)
         self.start(runtime, bench, (runtime,), params or {}, self._end)
         try:
             self.advance()
             if not self._finished:
-                raise DeadlockError(deadlock_report(self.ctx, self.shared))
+                raise DeadlockError(deadlock_report(self.hardware, self.shared))
         finally:
             for other in self.shared.programs[1:]:
                 other.bridge.close()
@@ -140,7 +149,7 @@ class GraphEngine:
                 f"bench {program!r} must submit something to the device, but it returned without a copy or a "
                 "launch; call rt.tensor or rt.launch in it."
             )
-        check(self.ctx, self.get_timing_result())
+        check(self.hardware, self.get_timing_result(), self._horizon_ns)
 
     def advance(self) -> None:
         """Process events until nothing is left; translate what components raise."""
@@ -148,21 +157,21 @@ class GraphEngine:
         try:
             self._watchdog.run(lambda: False)
         except LimitError as error:
-            raise LimitError("\n".join([str(error), *kernels_that_wait(self.ctx, self.shared)])) from None
+            raise LimitError("\n".join([str(error), *kernels_that_wait(self.hardware, self.shared)])) from None
         except (KernbenchError, *INTERRUPTS):
             raise
         except BaseException as error:
-            raise component_error(self.ctx, error) from error
+            raise component_error(self.hardware, error) from error
 
     def start(
         self,
-        program: Runtime,
+        program: HostProgram,
         fn: Callable[..., Any],
         args: Sequence[object],
         kwargs: Mapping[str, object],
-        ended: Callable[[Runtime], None],
+        ended: Callable[[], None],
     ) -> None:
-        """Start a host program, `fn(*args, **kwargs)`; `ended(program)` is called when it and its launches are over."""
+        """Start a host program, `fn(*args, **kwargs)`; `ended()` is called when it and its launches are over."""
 
         def body() -> Any:
             CURRENT.set(program)
@@ -171,16 +180,16 @@ class GraphEngine:
         program.bridge = Bridge(body)
         process = self.env.process(self._host_program(program))
         if process.callbacks is not None:
-            process.callbacks.append(lambda event: ended(program) if event.ok else None)
+            process.callbacks.append(lambda event: ended() if event.ok else None)
 
-    def _host_program(self, program: Runtime) -> ProcessGenerator:
+    def _host_program(self, program: HostProgram) -> ProcessGenerator:
         bridge = program.bridge
         try:
             request = bridge.resume()
             while not isinstance(request, Finished):
                 if isinstance(request, HostRequest):
                     program.waits_for, program.waits_since_ns = request, self.env.now
-                    answer = yield self.submit(request, program)
+                    answer = yield self.submit(request, program)  # type: ignore[misc]  # a Signal, though it is no Event
                     program.waits_for = None
                 else:
                     answer = yield request
@@ -196,23 +205,23 @@ class GraphEngine:
         program.waits_for = None
         for handle in self.shared.launches:
             if handle.program is program:
-                self.ctx.hazards.joined(handle.launch, program.number)
+                self.device.hazards.joined(handle.launch, program.number)
                 program.learn(handle.launch)
 
-    def _end(self, _: Runtime) -> None:
+    def _end(self) -> None:
         """End the run with the bench, even where a model keeps a process of its own going."""
         self._finished = True
-        self.ctx.horizon_ns = self.env.horizon_ns()
+        self._horizon_ns = self.env.horizon_ns()
         self.env.halt()
 
-    def submit(self, request: HostRequest, program: HostProgram | None = None) -> Any:
+    def submit(self, request: HostRequest, program: HostProgram | None = None) -> Signal:
         """Put a host request of a program in at the entry component; return what to wait on."""
-        entry = self.ctx.components[ENTRY]
+        entry = self.hardware.components[ENTRY]
         self.shared.requests.append(request)
         if program is not None:
             program.requests.append(request)
-        if self._recorder is not None:
-            self._recorder.submitted(request)
+        if self._observer is not None:
+            self._observer.submitted(request)
         self.env.inject(request, entry.arrive)
         return request.done
 
@@ -231,15 +240,8 @@ class GraphEngine:
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""
         wall_s = 0.0 if self._watchdog is None else self._watchdog.wall_s
-        with models_blamed(self.ctx):
-            return timing_result(self.ctx, self.shared.requests, len(self.op_log), wall_s)
-
-    def explanation(self) -> Explanation | None:
-        """Return why what has run so far took as long as it did; None unless the engine was made to explain it."""
-        if self._recorder is None:
-            return None
-        with models_blamed(self.ctx):
-            return self._recorder.explanation(self.shared.requests)
+        with models_blamed(self.hardware):
+            return timing_result(self.hardware, self.shared.requests, len(self.op_log), wall_s)
 
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:
@@ -257,15 +259,3 @@ def _installed() -> ComponentClasses:
     from kernbench_core.plugins import load_plugins
 
     return load_plugins().components
-
-
-def _recording_environment() -> Environment:
-    from kernbench_core.explain.causes import RecordingEnvironment
-
-    return RecordingEnvironment()
-
-
-def _recorder(ctx: RunContext) -> Recorder:
-    from kernbench_core.explain.explanation import Recorder
-
-    return Recorder(ctx)

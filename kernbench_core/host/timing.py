@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from kernbench_core.host.ceilings import above_ceilings
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
-from kernbench_core.topology.design import Machine
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.context import RunContext
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.wire import Wire
 
 #: The phases of a run; an instant belongs to the first that applies, the last also takes idle time.
@@ -79,20 +78,20 @@ class TimingResult:
     warnings: tuple[str, ...] = ()
 
 
-def timing_result(ctx: RunContext, requests: Iterable[HostRequest], ops: int, wall_s: float) -> TimingResult:
+def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int, wall_s: float) -> TimingResult:
     """Gather the timing of what has run so far."""
-    total = ctx.env.now
+    total = hardware.env.now
     return TimingResult(
         total_ns=total,
         phases=phases(total, requests),
-        events=ctx.env.events,
-        hops=sum(wire.deliveries for wire in ctx.wires),
+        events=hardware.env.events,
+        hops=sum(wire.deliveries for wire in hardware.wires),
         ops=ops,
         wall_s=wall_s,
-        late_starts=tuple(_late_starts(ctx)),
-        busiest=busiest(resource_uses(ctx, total)),
-        not_modelled=not_modelled(ctx.components.values()),
-        warnings=(*ctx.graph.warnings, *above_ceilings(ctx)),
+        late_starts=tuple(_late_starts(hardware, requests)),
+        busiest=busiest(resource_uses(hardware, total)),
+        not_modelled=not_modelled(hardware.components.values()),
+        warnings=(*hardware.graph.warnings, *above_ceilings(hardware)),
     )
 
 
@@ -170,15 +169,15 @@ def _group_order(group: list[ResourceUse]) -> tuple[float, str]:
     return _busiest_first(group[0])
 
 
-def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
+def resource_uses(hardware: Hardware, total: float) -> Iterable[ResourceUse]:
     """Yield the use, until `total` ns, of every wire, channel and server pool that was used at all."""
     if not total:
         return
-    for wire in ctx.wires:
+    for wire in hardware.wires:
         if wire.busy_ns:
             busy = wire.busy_by(total)
-            yield ResourceUse(wire.name, wire_kind(ctx, wire), busy / total, busy, wire.bytes_carried)
-    for component in ctx.components.values():
+            yield ResourceUse(wire.name, wire_kind(hardware, wire), busy / total, busy, wire.bytes_carried)
+    for component in hardware.components.values():
         if component.keeps_busy and component.node.kind != "pe_cpu":
             busy = component.busy_by(total)
             if busy:
@@ -186,12 +185,12 @@ def resource_uses(ctx: RunContext, total: float) -> Iterable[ResourceUse]:
                 yield ResourceUse(component.id, component.node.kind, share, busy, 0)
 
 
-def wire_kind(ctx: RunContext, wire: Wire) -> str:
+def wire_kind(hardware: Hardware, wire: Wire) -> str:
     """Name a wire by its kind of edge, and a channel by the kind of its component."""
     source, arrow, destination = wire.name.partition("->")
     if arrow:
-        return f"{ctx.graph.edges[source, destination].kind.value} wire"
-    return f"{ctx.components[source.partition('#')[0]].node.kind} channel"
+        return f"{hardware.graph.edges[source, destination].kind.value} wire"
+    return f"{hardware.components[source.partition('#')[0]].node.kind} channel"
 
 
 def not_modelled(components: Iterable[ComponentBase]) -> tuple[NotModelled, ...]:
@@ -224,14 +223,14 @@ def docstring_section(cls: type, name: str) -> str:
     return ""
 
 
-def _late_starts(ctx: RunContext) -> Iterable[LateStart]:
-    graph = ctx.graph
-    if not isinstance(graph, Machine):
-        return
-    for launch in ctx.launches:
+def _late_starts(hardware: Hardware, requests: Iterable[HostRequest]) -> Iterable[LateStart]:
+    for request in requests:
+        launch = request.launch if isinstance(request, KernelLaunchMsg) else None
+        if launch is None or launch.start_ns is None:
+            continue
         for pe, started in sorted(launch.started_ns.items()):
-            if launch.start_ns is not None and started > launch.start_ns:
-                yield LateStart(graph.design.pes[pe].prefix, started - launch.start_ns)
+            if started > launch.start_ns:
+                yield LateStart(hardware.layout.pes[pe].prefix, started - launch.start_ns)
 
 
 def _length(intervals: Iterable[Interval]) -> float:

@@ -6,23 +6,41 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
-    from kernbench_core.host.deadlock import KernelWait
-    from kernbench_core.host.host_program import HostProgram, Shared
+    from kernbench_core.component import Waiting
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
 
 #: Nodes of a chain of waits that are spelled; of longer ones the middle is counted.
 _MOST_NODES: Final = 20
 _LAST_NODES: Final = 4
 
 
-def waits(ctx: RunContext) -> dict[str, tuple[str, ...]]:
+@frozen(eq=False)
+class KernelWait:
+    """A kernel that waits: on which PE (index, None on a machine built by hand), in which launch, and for what."""
+
+    component: str
+    pe: int | None
+    waiting: Waiting
+    handle: LaunchHandle | None
+    #: What its units say of the commands that it waits for.
+    details: tuple[str, ...] = ()
+    #: PEs for each command that waits for one, of which any may do.
+    awaits: tuple[tuple[int, ...], ...] = field(init=False)
+
+    @awaits.default
+    def _collect(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(dict.fromkeys(command.awaits for command in self.waiting.commands if command.awaits))
+
+
+def waits(hardware: Hardware) -> dict[str, tuple[str, ...]]:
     """Return the wait-for graph of components: id -> ids of the components that hold what it waits for."""
     return {
         component.id: tuple(sorted({msg.path[msg.hop] for msg in component.awaiting() if msg.path} - {component.id}))
-        for component in ctx.components.values()
+        for component in hardware.components.values()
     }
 
 
@@ -43,14 +61,14 @@ class WaitGraph:
     ended: list[HostProgram] = field(factory=list)
 
 
-def wait_graph(ctx: RunContext, shared: Shared, kernels: Iterable[KernelWait]) -> WaitGraph:
+def wait_graph(hardware: Hardware, shared: Shared, kernels: Iterable[KernelWait]) -> WaitGraph:
     """Return the wait-for graph of kernels and host programs.
 
     A kernel waits for the PEs that it awaits, of which any may do; a PE that runs no kernel waits for the host program
     that it belongs to; and that program for the kernels of the launch that it waits for. The bench's own waits are left
     out.
     """
-    sites = ctx.design.pes
+    sites = hardware.layout.pes
     running = {kernel.pe: kernel for kernel in kernels if kernel.pe is not None}
     programs = {pe.index: program for program in shared.programs[1:] for pe in program.pes}
     found = WaitGraph()

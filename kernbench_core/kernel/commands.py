@@ -18,11 +18,11 @@ from kernbench_core.messages import Command, MsgBase
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.dtypes import is_float
-from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
+    from kernbench_core.kernel.pe_state import PeState
     from kernbench_core.memory.device_memory import TensorAllocation
     from kernbench_core.memory.hazards import HeldUse
 
@@ -48,7 +48,7 @@ class KernelCommand(Command):
     landed; the runner raises it at the line that waits for the command.
     """
 
-    __slots__ = ("after", "blocking", "blocks", "call", "error", "site", "store", "uses")
+    __slots__ = ("after", "blocking", "blocks", "call", "error", "site", "state", "uses")
 
     def __init__(self, op_id: OpId, call: str, site: CallSite, blocks: tuple[TcmBlock, ...], nbytes: int) -> None:
         super().__init__(op_id, nbytes)
@@ -57,7 +57,7 @@ class KernelCommand(Command):
         self.blocks = blocks
         self.blocking = True
         self.error: KernbenchError | None = None
-        self.store: MemoryStore
+        self.state: PeState
         #: The op of another PE that is known to be over once the kernel has waited for this command.
         self.after: OpId | None = None
         #: What the hazard watch keeps of it, if there is one.
@@ -74,13 +74,13 @@ class KernelCommand(Command):
         """Whether the completion has come back."""
         return self.done.fired
 
-    def at_issue(self, store: MemoryStore, now: float) -> None:
-        """Take effect at `now` ns, when the CPU sends the command; called once, by the runner."""
-        self.store = store
+    def at_issue(self, state: PeState, now: float) -> None:
+        """Take effect at `now` ns, when the CPU of its PE sends it; called once, by the runner."""
+        self.state = state
         for block in self.blocks:
             block.users += 1
-        if store.hazards is not None:
-            store.hazards.issued(self, now)
+        if state.hazards is not None:
+            state.hazards.issued(self, now)
 
     def memory_uses(self) -> Iterable[MemoryUse]:
         """Say which tensors in device memory the command reads and writes; asked at its issue, to find hazards."""
@@ -99,10 +99,11 @@ class KernelCommand(Command):
             self.land(self.tail)
         except KernbenchError as error:
             self.error = error
-        if self.uses and self.store.hazards is not None:
-            self.store.hazards.landed(self, self.tail)
+        state = self.state
+        if self.uses and state.hazards is not None:
+            state.hazards.landed(self, self.tail)
         self._give_up_blocks()
-        self.store.latest[self.op_id[0]] = self.call, self.site, self.tail
+        state.last = self.call, self.site, self.tail
         super().answered()
 
     def _give_up_blocks(self) -> None:

@@ -11,6 +11,7 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.compute.functions import Scope
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import KernelCommand, MemoryUse, Operand, gemm_params, math_inputs
+from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.pointers import Ref
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import missing_element, unmapped_element
@@ -164,11 +165,11 @@ class CompositeCmd(KernelCommand):
         """Give the physical regions of a tile of an operand ("a", "b", "out"…), cut at its edges. For the scheduler."""
         return self.layouts[operand].regions(row, rows, col, cols)
 
-    def at_issue(self, store: MemoryStore, now: float) -> None:
+    def at_issue(self, state: PeState, now: float) -> None:
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
-        self._inputs = {name: self._input(name, store) for name in self.layouts if name != "out"}
-        super().at_issue(store, now)
-        self._ticket = store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
+        self._inputs = {name: self._input(name, state.store) for name in self.layouts if name != "out"}
+        super().at_issue(state, now)
+        self._ticket = state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
     def memory_uses(self) -> Iterable[MemoryUse]:
         """Its operands in HBM, and its output."""

@@ -1,12 +1,11 @@
 """How a call of the kernel language becomes a command of a unit, and its result a handle.
 
-`PeState` is what one PE keeps over a run; `Dispatcher` is the part of `tl` that issues and waits.
+`Dispatcher` is the part of `tl` that issues and waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,73 +14,23 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
+from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.index import IndexTensor, number_as
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
-from kernbench_core.memory.device_memory import DeviceMemory
-from kernbench_core.memory.scratchpad import TcmBlock, TcmTable
+from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.dtypes import cast, is_float, numpy_dtype
-from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.value import Array, ArrayValue, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
-    from kernbench_core.compute.on_demand import OnDemand
-    from kernbench_core.context import RunContext
-    from kernbench_core.graph import PeSite
     from kernbench_core.kernel.bridge import Bridge
-    from kernbench_core.kernel.queues import Queues
     from kernbench_core.kernel.tl.math import MathLanguage
-    from kernbench_core.messages import Launch
 
 
 _PRUNE_AT = 64
 """How many commands may be in flight before complete ones are looked for."""
-
-
-class PeState:
-    """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.
-
-    `launch` is the one under way, which `began` with that issue number. Without `on_demand` nothing is computed while
-    kernels run.
-    """
-
-    __slots__ = ("began", "data", "issued", "launch", "memory", "on_demand", "pe", "queues", "site", "store", "tcm")
-
-    def __init__(
-        self,
-        site: PeSite,
-        memory: DeviceMemory,
-        store: MemoryStore,
-        data: bool,
-        queues: Queues | None = None,
-        on_demand: OnDemand | None = None,
-    ) -> None:
-        self.site = site
-        self.pe = site.index
-        self.memory = memory
-        self.store = store
-        self.data = data
-        self.queues = queues
-        self.tcm = TcmTable(site.prefix, *memory.tcm_range(site))
-        if store.hazards is not None:
-            self.tcm.watch(partial(store.hazards.handed_out, self.pe))
-        self.issued = self.began = 0
-        self.launch: Launch | None = None
-        self.on_demand = on_demand
-
-
-def state_of(ctx: RunContext, site: PeSite) -> PeState:
-    """Return what a PE's kernels share over the run; the first call makes it."""
-    kept = ctx.memory.kept
-    state = kept.get(site.index)
-    if state is None:
-        state = kept[site.index] = PeState(site, ctx.memory, ctx.store, ctx.data, ctx.queues, ctx.on_demand)
-        if ctx.tcm_recorder is not None:
-            ctx.tcm_recorder.attach(state.tcm)
-    found: PeState = state
-    return found
 
 
 class Dispatcher:
@@ -137,8 +86,8 @@ class Dispatcher:
         if not handles:
             if self._in_flight:
                 self.wait_for(tuple(self._in_flight))
-            if self._state.store.hazards is not None:
-                self._state.store.hazards.waited_for_all(self._state.pe)
+            if self._state.hazards is not None:
+                self._state.hazards.waited_for_all(self._state.pe)
             return
         for handle in handles:
             if not isinstance(handle, Handle):
@@ -167,8 +116,8 @@ class Dispatcher:
 
     def made_before(self, value: Value) -> bool:
         """Tell whether all of a value was made by launches before this one, known to be over or not."""
-        kept, launch = self._state.memory.kept, self._state.launch
-        made = [(kept.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
+        states, launch = self._state.kernels.states, self._state.launch
+        made = [(states.get(result.op_id[0]), result.op_id[1]) for result in value.results()]
         return all(state is not None and (state.launch is not launch or issue < state.began) for state, issue in made)
 
     def _is_over(self, pe: int, issue: int) -> bool:
@@ -291,7 +240,7 @@ class Dispatcher:
             return ResultValue(op_id, shape, dtype)
         if any(read.value.pending for read in reads):
             return ResultValue(op_id, shape, dtype, on_demand=True)
-        if not self._state.data:
+        if not self._state.store.data:
             return AbstractValue(shape, dtype)
         known = {"shape_out": shape, "dtype": dtype, **params}
         return ArrayValue(functions.evaluate(op, known, [read.value.array() for read in reads]), writer=op_id)

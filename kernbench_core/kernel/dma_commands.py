@@ -17,6 +17,7 @@ from kernbench_core.kernel.commands import (
     OpId,
     math_inputs,
 )
+from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.pointers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import missing_element, unmapped_element
@@ -25,7 +26,7 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import handle_of
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
-from kernbench_core.values.memory_store import MemoryStore, WriteTicket
+from kernbench_core.values.memory_store import WriteTicket
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue, Value
 from kernbench_core.values.views import FillValue, ground
@@ -113,20 +114,20 @@ class DmaReadCmd(DmaCommand):
         if transfer.inside is not None:
             self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
 
-    def at_issue(self, store: MemoryStore, now: float) -> None:
+    def at_issue(self, state: PeState, now: float) -> None:
         """Keep apart from the load what its PE writes from now on, where the program does not wait for it."""
-        super().at_issue(store, now)
+        super().at_issue(state, now)
         if not self.blocking:
-            self._beside = store.begin_load("hbm", self.regions, self.op_id[0])
+            self._beside = state.store.begin_load("hbm", self.regions, self.op_id[0])
 
     def land(self, now: float) -> None:
         """Bind the load to what memory holds now."""
         assert isinstance(self.value, LoadedValue)
-        source = self._source
+        source, store = self._source, self.state.store
         where = "hbm", self.regions, source.shape, source.dtype
         try:
             beside = self._beside
-            source.bind(*self.store.sample(*where) if beside is None else self.store.end_load(beside, *where))
+            source.bind(*store.sample(*where) if beside is None else store.end_load(beside, *where))
         except UninitializedReadError as error:
             which = missing_element(self.tensor, self._virtual, self.regions, error.missing)
             raise UninitializedReadError(
@@ -135,11 +136,11 @@ class DmaReadCmd(DmaCommand):
             ) from None
         if source is self.value:
             return
-        if self.store.data:
+        if store.data:
             assert self._fill is not None
             self.value.bind(scatter(source.content(), self._transfer, self._fill))
         else:
-            self.value.bind(self.store.value("hbm", self.regions, self.value.shape, self.value.dtype))
+            self.value.bind(store.value("hbm", self.regions, self.value.shape, self.value.dtype))
 
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""
@@ -180,11 +181,11 @@ class DmaWriteCmd(DmaCommand):
         self.stored = value if transfer.inside is None else compress(value, transfer)
         self._ticket: WriteTicket | None = None
 
-    def at_issue(self, store: MemoryStore, now: float) -> None:
+    def at_issue(self, state: PeState, now: float) -> None:
         """Let the destination hold the value from now on."""
-        super().at_issue(store, now)
+        super().at_issue(state, now)
         if self.total:
-            self._ticket = store.write("hbm", self.regions, self.stored, writer=self.op_id)
+            self._ticket = state.store.write("hbm", self.regions, self.stored, writer=self.op_id)
 
     def land(self, now: float) -> None:
         """Note when the bytes were really there."""
@@ -232,12 +233,12 @@ class MaskedStoreCmd(DmaWriteCmd):
         self._old: Value | None = None
         self.blocks = (block, mask_block)
 
-    def at_issue(self, store: MemoryStore, now: float) -> None:
+    def at_issue(self, state: PeState, now: float) -> None:
         """Take the old content and let the destination hold the merged result, in one instant."""
         shape, dtype = self.stored.shape, self.stored.dtype
-        content, sources = store.sample("hbm", self.regions, shape, dtype)
+        content, sources = state.store.sample("hbm", self.regions, shape, dtype)
         self._old = LoadedValue(shape, dtype, content, self.op_id, sources)
-        super().at_issue(store, now)
+        super().at_issue(state, now)
 
     def describe(self) -> OpDescription:
         """Describe the merge for the op log: inputs are the old content, the new one, and the mask."""

@@ -10,13 +10,13 @@ from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, OpId
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import handle_of
-from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
-    from kernbench_core.kernel.queues import SlotBlock
+    from kernbench_core.kernel.pe_state import PeState
+    from kernbench_core.kernel.slot_block import SlotBlock
     from kernbench_core.memory.scratchpad import TcmBlock
     from kernbench_core.peers import Channel, Peers
 
@@ -81,11 +81,11 @@ class SendCmd(QueueCommand):
         """The receiver, which must make room where the queue is full."""
         return (self.to,)
 
-    def at_issue(self, store: MemoryStore, now: float) -> None:
+    def at_issue(self, state: PeState, now: float) -> None:
         """Let the message carry what the kernel has waited for so far."""
-        super().at_issue(store, now)
-        if store.hazards is not None:
-            store.hazards.publish(self.op_id)
+        super().at_issue(state, now)
+        if state.hazards is not None:
+            state.hazards.publish(self.op_id)
 
     def describe(self) -> OpDescription:
         """Describe the message for the op log."""
@@ -158,8 +158,8 @@ class RecvCmd(QueueCommand):
         self.value.bind(received(sent.value, self.value), (sent.op_id,))
         if not self.blocking:
             self.after = sent.op_id
-        elif self.store.hazards is not None:
-            self.store.hazards.order(sent.op_id, self.pe)
+        elif self.state.hazards is not None:
+            self.state.hazards.order(sent.op_id, self.pe)
 
     def describe(self) -> OpDescription:
         """Describe the receipt for the op log."""

@@ -7,28 +7,24 @@ closed. What moves the payload and counts the credits is the component `pe_ipcq`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError, QueueOverflowError
-from kernbench_core.kernel.dispatch import state_of
-from kernbench_core.memory.hazard import RECYCLED_SLOT, Hazard, HazardUse
+from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.memory.scratchpad import Birth, TcmBlock
-from kernbench_core.peers import TIERS, Channel, check_slots, nearest_in
+from kernbench_core.peers import TIERS, Channel, check_slots
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.units import format_bytes, format_time
 from kernbench_core.values.region import Region
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
-    from kernbench_core.kernel.commands import KernelCommand
+    from kernbench_core.graph import Node, PeSite
     from kernbench_core.kernel.queue_commands import QueueCommand, SendCmd
     from kernbench_core.memory.allocator import FirstFit
-    from kernbench_core.memory.hazards import Hazards
-    from kernbench_core.messages import MsgBase
 
-__all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues", "SlotBlock"]
+__all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues"]
 
 Key = tuple[int, int, Channel]
 """Which queue: the sender, the receiver and the channel."""
@@ -105,92 +101,30 @@ class Queue:
         self.last_receipt = site
 
 
-class SlotBlock(TcmBlock):
-    """A slot of a queue in the scratchpad, lent to a kernel; it goes back to the sender when nothing refers to it.
-
-    `tl.free` gives it back at once; using it after that is a hazard, because the sender may write the next message.
-    `name` is what the hazard calls it, `hazards` are told.
-    """
-
-    __slots__ = ("_back", "_hazards", "freed_ns", "name", "pe")
-
-    def __init__(
-        self,
-        region: Region,
-        offset: int,
-        birth: Birth,
-        back: Callable[[], None],
-        name: str = "a slot",
-        pe: int = 0,
-        hazards: Hazards | None = None,
-    ) -> None:
-        self._table = None
-        self.address = region.base
-        self.offset = offset
-        self.region = region
-        self.birth = birth
-        self.users = 0
-        self.freed_at = None
-        self.freed_ns = 0.0
-        self.name = name
-        self.pe = pe
-        self._hazards = hazards
-        self._back: Callable[[], None] | None = back
-
-    def free(self, site: CallSite) -> None:
-        """Give the slot back now; called by `tl.free` only."""
-        if self.freed_at is not None:
-            raise KernelError(
-                f"tl.free at {describe_site(site)} must be given a slot once, and {self} was given back at "
-                f"{describe_site(self.freed_at)}; free it once."
-            )
-        self.freed_at = site
-        if self._hazards is not None:
-            self.freed_ns = self._hazards.now
-        self._release()
-
-    def in_flight(self, command: KernelCommand, site: CallSite) -> None:
-        """Note that `command` still uses the slot while `tl.free` at `site` gives it back."""
-        if self._hazards is not None:
-            now = self._hazards.now
-            first = HazardUse(command.op_id, command.call, *self._place(command.site), command.born, None)
-            self._hazard(first, HazardUse(None, "tl.free", *self._place(site), now, None))
-
-    def refuse(self, use: str, site: CallSite) -> None:
-        """Note a use after the slot was given back; nothing stops it, and nothing orders it before the next message."""
-        if self._hazards is not None and self.freed_at is not None:
-            first = HazardUse(None, "tl.free", *self._place(self.freed_at), self.freed_ns, None)
-            self._hazard(first, HazardUse(None, use, *self._place(site), self._hazards.now, None))
-
-    def _place(self, site: CallSite) -> tuple[str, str]:
-        assert self._hazards is not None
-        return self._hazards.name_of(self.pe), describe_site(site)
-
-    def _hazard(self, first: HazardUse, second: HazardUse) -> None:
-        assert self._hazards is not None
-        self._hazards.add(Hazard(RECYCLED_SLOT, self.name, None, self.offset, self.region.nbytes, first, second, 1))
-
-    def _release(self) -> None:
-        back, self._back = self._back, None
-        if back is not None:
-            back()
-
-
 class Queues:
     """All queues of one run, made when they are first asked for."""
 
-    def __init__(self, ctx: RunContext, launch_on: Callable[[int], str] = lambda pe: "") -> None:
-        """Make no queue yet. `launch_on(pe)` says, for errors, which launch runs on a PE."""
-        self._ctx = ctx
+    def __init__(
+        self,
+        sites: Sequence[PeSite],
+        nodes: Mapping[str, Node],
+        kernels: Kernels,
+        now: Callable[[], float],
+        launch_on: Callable[[int], str] = lambda pe: "",
+    ) -> None:
+        """Make no queue yet.
+
+        The node of each PE's `pe_ipcq` says which slots it keeps where a channel does not; `now` tells the simulated
+        time in ns, and `launch_on(pe)`, for errors, which launch runs on a PE.
+        """
+        self._sites = sites
+        self._nodes = nodes
+        self._kernels = kernels
+        self._now = now
         self._launch_on = launch_on
         self._queues: dict[Key, Queue] = {}
         #: What keeps the slots of each queue: a block of a scratchpad, or their address in SRAM or HBM.
         self._slots: dict[Key, TcmBlock | int] = {}
-        self._neighbours: dict[tuple[int, str], int | None] = {}
-        #: Payload bytes that have been put on the fabric, and those that have got into their slots.
-        self.pushed_bytes = self.landed_bytes = 0
-        #: Messages on the fabric that nobody waits for: payload until it is in its slot, credits until they are noted.
-        self.under_way: dict[MsgBase, None] = {}
 
     def __iter__(self) -> Iterator[Queue]:
         return iter(self._queues.values())
@@ -227,20 +161,11 @@ class Queues:
             end.forget(queue)
         slots = self._slots.pop(key)
         if isinstance(slots, int):
-            self._ctx.memory.unreserve(slots)
-
-    def neighbour(self, pe: int, direction: str) -> int | None:
-        """Return the nearest PE of the same SIP in a direction of the cube meshes, None where there is none."""
-        key = (pe, direction)
-        if key not in self._neighbours:
-            sip, nodes = self._ctx.design.pes[pe].sip, self._ctx.graph.nodes
-            places = {site.index: nodes[site.pe_cpu].position for site in self._ctx.design.pes if site.sip == sip}
-            self._neighbours[key] = nearest_in(places, pe, direction)
-        return self._neighbours[key]
+            self._kernels.memory.unreserve(slots)
 
     def unreceived(self) -> Iterator[str]:
         """Say of each queue with messages that were sent and never received between whom, and where."""
-        names = self._ctx.design.pes
+        names = self._sites
         for queue in self:
             if not queue.unreceived:
                 continue
@@ -256,9 +181,8 @@ class Queues:
             )
 
     def _make(self, source: int, destination: int, command: QueueCommand) -> Queue:
-        ctx, channel = self._ctx, command.channel
-        sites = ctx.design.pes
-        keeper = ctx.components.get(pe_unit(sites[destination].prefix, UNIT))
+        channel, sites = command.channel, self._sites
+        keeper = self._nodes.get(pe_unit(sites[destination].prefix, UNIT))
         if keeper is None:
             raise KernelError(
                 f"{command.call} at {describe_site(command.site)} must use a PE that keeps queues, and "
@@ -277,16 +201,15 @@ class Queues:
         self, source: int, destination: int, tier: str, slots: int, slot_bytes: int, command: QueueCommand
     ) -> int:
         """Reserve the slots and return their first physical address."""
-        ctx = self._ctx
-        site, nbytes = ctx.design.pes[destination], slots * slot_bytes
+        site, nbytes = self._sites[destination], slots * slot_bytes
         key = (source, destination, command.channel)
-        what = f"queue from {ctx.design.pes[source].prefix}"
+        what = f"queue from {self._sites[source].prefix}"
         block: TcmBlock | int | None
         if tier == "tcm":
-            table = state_of(ctx, site).tcm
+            table = self._kernels.state(site).tcm
             fit, block = table.fit, table.find(what, (slots, slot_bytes), "int8", nbytes, command.site)
         else:
-            fit = ctx.memory.unit_of(site, tier)
+            fit = self._kernels.memory.unit_of(site, tier)
             block = fit.alloc(nbytes, what)
         if block is None:
             raise QueueOverflowError(self._overflow(key, tier, slots, slot_bytes, fit, command))
@@ -296,7 +219,7 @@ class Queues:
     def _overflow(
         self, key: Key, tier: str, slots: int, slot_bytes: int, fit: FirstFit, command: QueueCommand
     ) -> str:
-        source, destination = (self._ctx.design.pes[pe].prefix for pe in key[:2])
+        source, destination = (self._sites[pe].prefix for pe in key[:2])
         launch = self._launch_on(command.pe)
         need = format_bytes(slots * slot_bytes)
         fewer = "fewer slots, " if slots > 1 else ""
@@ -306,7 +229,7 @@ class Queues:
             f"({slots} x {format_bytes(slot_bytes)}) in the {tier} there, of which {format_bytes(fit.free_bytes)} of "
             f"{format_bytes(fit.size)} are free (largest hole {format_bytes(fit.largest_hole)}); take {fewer}a smaller "
             f"slot_bytes or another tier ({others}): {command.channel.chosen_by or CHOSEN_BY}.\n  It is first used by "
-            f"{command.call} at {describe_site(command.site)}, at {format_time(self._ctx.env.now)}."
+            f"{command.call} at {describe_site(command.site)}, at {format_time(self._now())}."
             + "".join(_held(fit))
         )
 

@@ -17,7 +17,7 @@ from kernbench_core.errors import ComponentError, KernbenchError, KernelError, b
 from kernbench_core.kernel.arguments import call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.kernel.dispatch import PeState, state_of
+from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.pointers import PerPe, Pointer
 from kernbench_core.memory.device_memory import TensorAllocation
@@ -25,7 +25,6 @@ from kernbench_core.messages import Command, Launch
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.context import RunContext
     from kernbench_core.environment import Environment
     from kernbench_core.graph import Node
 
@@ -35,7 +34,7 @@ Steps = Generator[Any, Any, None]
 class KernelHost(Protocol):
     """What the runner needs of the component that calls it, a pe_cpu."""
 
-    ctx: RunContext
+    kernels: Kernels
     node: Node
     dispatch_overhead_ns: float
 
@@ -69,7 +68,7 @@ class KernelRunner:
         signature = inspect.signature(launch.kernel)
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
-        hazards = state.store.hazards
+        hazards = state.hazards
         if hazards is not None:
             hazards.begun(launch, state.pe)
         for turn, program in enumerate(launch.programs.get(state.pe, ())):
@@ -102,11 +101,11 @@ class KernelRunner:
         return Waiting(told, self._since, tuple(open_commands))
 
     def _state(self) -> PeState:
-        ctx, cpu = self._component.ctx, self._component.node.id
-        site = ctx.memory.site_of(cpu)
+        kernels, cpu = self._component.kernels, self._component.node.id
+        site = kernels.memory.site_of(cpu)
         if site is None:
             raise ComponentError(f"{cpu}: a kernel must run on the pe_cpu of a PE, and the design has none of this id.")
-        return state_of(ctx, site)
+        return kernels.state(site)
 
     def _run_program(
         self,
@@ -129,9 +128,9 @@ class KernelRunner:
         try:
             yield from self._serve(env, state, bridge, bridge.resume)
             yield from self._await(env, tl.in_flight)
-            if state.store.hazards is not None:
-                state.store.hazards.waited(tl.in_flight)
-                state.store.hazards.waited_for_all(state.pe)
+            if state.hazards is not None:
+                state.hazards.waited(tl.in_flight)
+                state.hazards.waited_for_all(state.pe)
             for command in tl.in_flight:
                 if command.error is not None:
                     raise command.error
@@ -149,19 +148,19 @@ class KernelRunner:
     def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> Steps:
         """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for."""
         overhead = self._component.dispatch_overhead_ns
-        send, store = self._component.send_command, state.store
+        send, hazards = self._component.send_command, state.hazards
         request = step()
         while type(request) is not Finished:
             try:
                 if type(request) is tuple:
                     yield from self._await(env, request)
-                    if store.hazards is not None:
-                        store.hazards.waited(request)
+                    if hazards is not None:
+                        hazards.waited(request)
                     waited: Iterable[KernelCommand] = request
                 else:
                     if overhead:
                         yield env.timeout(overhead)
-                    request.at_issue(store, env.now)
+                    request.at_issue(state, env.now)
                     send(request)
                     waited = ()
                     if request.blocking:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
@@ -122,8 +121,6 @@ class DeviceMemory:
         self._local: dict[int, dict[int, TensorAllocation]] = {}
         self._freed: WeakKeyDictionary[TensorAllocation, str] = WeakKeyDictionary()
         self._sites: dict[str, PeSite] | None = None
-        #: What a kernel runner keeps for each PE over the whole run, by PE index.
-        self.kept: dict[int, Any] = {}
 
     def allocate(
         self,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Verification
     from kernbench_core.engine.watchdog import Limits, Progress
+    from kernbench_core.explain.explanation import Recorder
     from kernbench_core.explain.wrong_data import WrongData
     from kernbench_core.graph import Graph
     from kernbench_core.host.runtime import Expectation
@@ -290,6 +291,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     with wall.spent_on("building the machine"):
         graph = compile_topology(request.config, request.plugins.components)
         tell_warnings(graph)
+        recorder = _recorder() if request.explain else None
         engine = GraphEngine(
             graph,
             request.plugins.components,
@@ -299,15 +301,15 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             limits=request.limits,
             on_progress=on_progress,
             functions={name: entry.target for name, entry in request.plugins.ops.items()},
-            explain=request.explain,
+            observer=recorder,
             tcm_map=request.tcm_map,
             race_by=request.race_by,
             plugins=request.plugins,
             wall=wall,
             inputs=request.inputs,
         )
-    if (request.verify_data or request.verify_ops) and engine.ctx.op_logger is not None:
-        engine.ctx.op_logger.sites = {}  # for what is said of wrong data
+    if (request.verify_data or request.verify_ops) and engine.hardware.op_logger is not None:
+        engine.hardware.op_logger.sites = {}  # for what is said of wrong data
     try:
         with request.bench.importable():
             engine.run(request.bench.function, request.values, name=request.bench.name)
@@ -315,13 +317,19 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             with wall.spent_on("computing the data"):
                 verification, ops = _verified(request, engine, executor)
     except KeyboardInterrupt:
-        raise RunInterrupted(_result(request, engine, None, began, interrupted=True)) from None
+        raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
     with doing("summing up the run"):
-        result = attrs.evolve(_result(request, engine, verification, began), op_verification=ops)
+        result = attrs.evolve(_result(request, engine, recorder, verification, began), op_verification=ops)
     if request.strict_races and result.hazards:
         raise RaceError(result)
     _write_files(request, result, engine.functions)
     return result
+
+
+def _recorder() -> Recorder:
+    from kernbench_core.explain.explanation import Recorder
+
+    return Recorder()
 
 
 def _write_files(request: Request, result: RunResult, functions: Mapping[str, str]) -> None:
@@ -350,7 +358,8 @@ def _verified(
 
     try:
         if request.verify_data or request.verify_ops:
-            engine.ctx.on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
+            on_demand = engine.device.on_demand
+            on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
         data = _verify(engine, executor) if request.verify_data else None
         return data, _verify_ops(engine, executor) if request.verify_ops else None
     except ExecutionError as error:
@@ -397,7 +406,7 @@ def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:
 
 def _sites(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:
     """Return the kernel line of each op, where it was noted."""
-    logger = engine.ctx.op_logger
+    logger = engine.hardware.op_logger
     return {} if logger is None or logger.sites is None else logger.sites
 
 
@@ -416,6 +425,7 @@ def _reference(expectation: Expectation) -> Any:
 def _result(
     request: Request,
     engine: GraphEngine,
+    recorder: Recorder | None,
     verification: Verification | None,
     began: float,
     *,
@@ -423,7 +433,7 @@ def _result(
 ) -> RunResult:
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = manifest_of(request, op_log_sha256)
-    timing, recorder = engine.get_timing_result(), engine.ctx.tcm_recorder
+    timing, scratchpads = engine.get_timing_result(), engine.device.recorder
     return RunResult(
         bench=request.bench.name,
         params=manifest.params,
@@ -437,9 +447,9 @@ def _result(
         op_log=engine.op_log,
         store=engine.store,
         interrupted=interrupted,
-        explain=engine.explanation(),
-        tcm_map=None if recorder is None else recorder.result(timing.total_ns),
-        hazards=engine.ctx.hazards.found(),
+        explain=None if recorder is None else recorder.explanation(engine.shared.requests),
+        tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
+        hazards=engine.device.hazards.found(),
         rows=engine.rows,
     )
 

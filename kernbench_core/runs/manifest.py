@@ -168,7 +168,7 @@ def _items(mapping: object) -> Iterable[tuple[str, Any]]:
 
 def current_versions() -> dict[str, str]:
     """Return the versions of Python, kernbench and the libraries that take part in a run."""
-    from kernbench_core import __version__
+    from kernbench_core.version import __version__
 
     versions = {"python": platform.python_version(), "kernbench": __version__}
     return versions | {library: _version(library) for library in _LIBRARIES}

@@ -20,9 +20,8 @@ from typing import Any, ClassVar, Self, TypeAlias, cast
 import attrs
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.engine.faults import component_error
-from kernbench_core.engine.machine import ComponentClasses, build_machine
+from kernbench_core.engine.hardware import ComponentClasses, Hardware
 from kernbench_core.engine.watchdog import Limits, Watchdog
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError, KernbenchError, LimitError, UsageError
@@ -91,8 +90,8 @@ class Probe(ComponentBase):
     Models: a place where a test puts messages in and takes them out.
     """
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, hardware: Hardware) -> None:
+        super().__init__(node, hardware)
         self.collected: list[tuple[float, MsgBase]] = []
         self._order: list[Probe] = []
 
@@ -159,15 +158,15 @@ class Machine:
         classes = _Classes(catalogue)
         graph = Graph.of(classes.nodes(nodes), edges)
         # the recorder has the two methods of an OpLogger that components call
-        self.ctx = RunContext(self.env, graph, op_logger=cast(Any, self._recorder), data=False)
-        build_machine(self.ctx, classes)
-        for component in self.ctx.components.values():
+        self.hardware = Hardware(self.env, graph, op_logger=cast(Any, self._recorder))
+        self.hardware.build(classes)
+        for component in self.hardware.components.values():
             if isinstance(component, Probe):
                 component.collect_in(self._order)
 
     def component(self, node_id: str) -> ComponentBase:
         """Return the component at a node."""
-        return self.ctx.components[node_id]
+        return self.hardware.components[node_id]
 
     def send(
         self, path: Sequence[str], at_ns: float | None = None, nbytes: int = 0, *, msg: MsgBase | None = None
@@ -179,8 +178,8 @@ class Machine:
         """
         at_ns = self.env.now if at_ns is None else at_ns
         pairs = list(pairwise(path))
-        missing = [f"{a} -> {b}" for a, b in pairs if (a, b) not in self.ctx.graph.edges]
-        if not path or path[0] not in self.ctx.components or missing:
+        missing = [f"{a} -> {b}" for a, b in pairs if (a, b) not in self.hardware.graph.edges]
+        if not path or path[0] not in self.hardware.components or missing:
             raise UsageError(f"path must follow edges of the machine, not {list(path)!r}; add {missing or 'a node'}.")
         if at_ns < self.env.now:
             raise UsageError(f"at_ns must be at least the present time {self.env.now!r} ns, not {at_ns!r}.")
@@ -188,7 +187,7 @@ class Machine:
         sent.path = tuple(path)
         self._sent.append(sent)
         self._labels[id(sent)] = f"{type(sent).__name__}{len(self._sent)}"
-        self.env.inject(sent, self.ctx.components[path[0]].arrive, at_ns)
+        self.env.inject(sent, self.hardware.components[path[0]].arrive, at_ns)
         return sent
 
     def run(self, until_ns: float | None = None) -> Self:
@@ -201,7 +200,7 @@ class Machine:
         except (KernbenchError, *INTERRUPTS):
             raise
         except BaseException as error:
-            raise component_error(self.ctx, error) from error
+            raise component_error(self.hardware, error) from error
         return self
 
     def _step_to(self, until_ns: float) -> None:
@@ -237,7 +236,7 @@ class Machine:
         return self._labels.get(id(msg), type(msg).__name__)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.ctx.components)} nodes at {self.env.now!r} ns>"
+        return f"<{type(self).__name__} of {len(self.hardware.components)} nodes at {self.env.now!r} ns>"
 
 
 class Rig(Machine):

@@ -55,8 +55,13 @@ class Machine(Graph):
 
 def design_of(graph: Graph) -> Design:
     """Return the design of a machine; raise ConfigError for a graph that has none."""
+    return machine_of(graph).design
+
+
+def machine_of(graph: Graph) -> Machine:
+    """Return a graph that has a design; raise ConfigError for one that has none."""
     if isinstance(graph, Machine):
-        return graph.design
+        return graph
     if any(node.kind == "interface" for node in graph.nodes.values()):
         raise ConfigError(
             "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "

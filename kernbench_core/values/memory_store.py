@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,10 +30,6 @@ from kernbench_core.values.value import (
 )
 from kernbench_core.values.views import AbstractValue, view_of
 
-if TYPE_CHECKING:
-    from kernbench_core.callsite import CallSite
-    from kernbench_core.memory.hazards import Hazards
-
 __all__ = ["Entry", "MemoryStore", "Where", "Write", "WriteTicket"]
 
 Where = int | Region | tuple[Region, ...]
@@ -52,10 +47,6 @@ class MemoryStore:
 
     def __init__(self, data: bool = True) -> None:
         self.data = data
-        #: Who looks for unordered uses while kernels run; None outside a simulation.
-        self.hazards: Hazards | None = None
-        #: By PE the call, the line and the time (ns) of the command that was complete last.
-        self.latest: dict[int, tuple[str, CallSite, float]] = {}
         self._spaces: dict[str, SpaceIndex] = {}
         self._abstract: dict[tuple[Shape, str], AbstractValue] = {}
         #: By space the loads under way that must not find what their own PE writes from now on.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
 
@@ -26,8 +26,8 @@ class SlowGemm(ComponentBase):
         Param("clock", "frequency", "500 MHz", "Clock of the array.", positive=True),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
         self._rows: int = self.params["rows"]
         self._cols: int = self.params["cols"]
         self._clock: float = self.params["clock"]

@@ -31,9 +31,9 @@ def fail(place):
 fail("import")
 
 class Model(ComponentBase):
-    def __init__(self, node, ctx):
+    def __init__(self, node, hardware):
         fail("__init__")
-        super().__init__(node, ctx)
+        super().__init__(node, hardware)
     def connect(self):
         fail("connect")
         super().connect()

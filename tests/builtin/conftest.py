@@ -66,7 +66,7 @@ def answering(after: Callable[[str], float] = lambda _: 100.0) -> type[Component
 
         def run(self, env: Environment, msg: Any) -> ProcessGenerator:
             launch = msg.launch
-            me = next(site.index for site in self.ctx.design.pes if site.pe_cpu == self.id)
+            me = next(site.index for site in self.fabric.layout.pes if site.pe_cpu == self.id)
             assert me in msg.targets
             self.arrived_ns = env.now
             if launch.start_ns > env.now:
@@ -102,21 +102,21 @@ class Sim:
     def __init__(self, graph: Graph, models: _Models) -> None:
         self.graph = graph
         self.engine = GraphEngine(graph, models, data=False)
-        self.ctx = self.engine.ctx
+        self.hardware = self.engine.hardware
         self.env = self.engine.env
-        self.design = self.ctx.design
+        self.design = self.engine.device.design
         self.sites = self.design.pes
         self.trips: list[Transaction] = []
-        note = self.ctx.note_round_trip
+        note = self.hardware.note_round_trip
 
         def keep(transaction: Transaction) -> None:
             self.trips.append(transaction)
             note(transaction)
 
-        self.ctx.note_round_trip = keep  # type: ignore[method-assign]
+        self.hardware.note_round_trip = keep  # type: ignore[method-assign]
 
     def __getitem__(self, node_id: str) -> Any:
-        return self.ctx.components[node_id]
+        return self.hardware.components[node_id]
 
     def address(self, unit: str = "hbm0", offset: int = 0, *, sip: int = 0, cube: int = 0) -> int:
         return self.design.address_map.encode(sip, cube, unit, offset)
@@ -137,8 +137,9 @@ class Sim:
 
     def send(self, path: Sequence[str], op: str, nbytes: int, base: int, at_ns: float = 0.0) -> Transaction:
         """Put one transaction on the first wire of `path` at `at_ns`."""
-        sent = Transaction(op, (Region(base, nbytes),) if nbytes else (), nbytes, tuple(path), self.ctx.note_round_trip)
-        self.ctx.issued += 1
+        regions = (Region(base, nbytes),) if nbytes else ()
+        sent = Transaction(op, regions, nbytes, tuple(path), self.hardware.note_round_trip)
+        self.hardware.issued += 1
 
         def enter(_: Any) -> None:
             sent.born = sent.head = sent.tail = self.env.now
@@ -156,14 +157,14 @@ class Sim:
         programs = {pe: ((i, 0, 0),) for i, pe in enumerate(chosen)}
         names = {f"a{i}": i for i in range(arguments)}
         request = KernelLaunchMsg(Launch(lambda tl: None, names, (len(programs), 1, 1), programs))
-        self.ctx.launches.append(request.launch)
+        self.engine.shared.requests.append(request)
         self.env.inject(request, self["host"].arrive, at_ns)
         return request
 
     def run(self) -> Sim:
         """Let everything happen, and check what holds for every round trip."""
         self.engine.advance()
-        assert self.ctx.issued == self.ctx.completed == len(self.trips)
+        assert self.hardware.issued == self.hardware.completed == len(self.trips)
         for trip in self.trips:
             parts = trip.propagation + trip.serialisation + trip.overhead + trip.queueing + trip.service
             assert parts == trip.tail - trip.born

@@ -97,7 +97,7 @@ class Pe(Machine):
         edges = [edge(a, b, bandwidth=WIRE, latency=HOP) for a in ids for b in ids if a != b]
         super().__init__(nodes, edges)
         self.op_log = OpLog()
-        for component in self.ctx.components.values():
+        for component in self.hardware.components.values():
             if component.id != CPU:
                 component._op_logger = OpLogger(self.op_log)
 

@@ -12,8 +12,11 @@ from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.environment import Environment
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.host.host_program import latest
+from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.runner import KernelRunner
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
+from kernbench_core.memory.hazards import Hazards
+from kernbench_core.memory.scratchpad_map import TcmRecorder
 from kernbench_core.messages import Command, Launch
 from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.topology.address import AddressMap
@@ -33,25 +36,12 @@ def design(pes: int = 2, hbm: int = 1 << 20, tcm: int = 1 << 16, page: int = 409
     return Design(1, 1, pes, 4096, page, sites, AddressMap(1, 1, pes, hbm, 4096, tcm))
 
 
-class Context:
-    """Hold what a runner asks its component's context for."""
-
-    def __init__(self, found: Design, data: bool) -> None:
-        self.env = Environment()
-        self.design = found
-        self.data = data
-        self.store = MemoryStore(data)
-        self.memory = DeviceMemory(found)
-        self.tcm_recorder = None
-        self.queues = None
-        self.on_demand: OnDemand
-
-
 class Cpu:
     """Answer every command after its unit's fixed time, logging it as that unit would."""
 
-    def __init__(self, ctx: Context, pe: int, logger: OpLogger, overhead: float) -> None:
-        self.ctx = ctx
+    def __init__(self, env: Environment, kernels: Kernels, pe: int, logger: OpLogger, overhead: float) -> None:
+        self.env = env
+        self.kernels = kernels
         self.node = Node(f"sip0.cube0.pe{pe}.pe_cpu", "pe_cpu")
         self.prefix = f"sip0.cube0.pe{pe}"
         self.dispatch_overhead_ns = overhead
@@ -60,7 +50,7 @@ class Cpu:
 
     def send_command(self, cmd: Command) -> None:
         """Serve `cmd` from now on."""
-        env, unit = self.ctx.env, f"{self.prefix}.{cmd.serves}"
+        env, unit = self.env, f"{self.prefix}.{cmd.serves}"
         self.sent.append(cmd)
         start = env.now
         end = env.timeout(UNIT_NS[cmd.serves])
@@ -75,18 +65,39 @@ class Cpu:
 
 
 class Rig:
-    """A device whose kernels can be run and whose tensors can be read back after phase 2."""
+    """A device whose kernels can be run and whose tensors can be read back after phase 2.
+
+    `watch` is how many PEs are looked at for hazards: none, all, or more than there are.
+    """
 
     def __init__(
-        self, pes: int = 1, data: bool = True, overhead: float = 1.0, log: OpLog | None = None, **capacities: int
+        self,
+        pes: int = 1,
+        data: bool = True,
+        overhead: float = 1.0,
+        log: OpLog | None = None,
+        watch: int = 0,
+        scratchpad_map: bool = False,
+        **capacities: int,
     ) -> None:
         self.design = design(pes, **capacities)
-        self.ctx = Context(self.design, data)
+        env = self.env = Environment()
+        self.store = MemoryStore(data)
+        self.memory = DeviceMemory(self.design)
         self.log = OpLog() if log is None else log
         self.logger = OpLogger(self.log)
-        self.ctx.on_demand = OnDemand(self.log, self.ctx.store, {})
+        self.recorder = TcmRecorder(lambda: env.now)
+        names = [site.prefix for site in self.design.pes]
+        self.hazards = Hazards([*names, *["PE"] * (watch - pes)], lambda: env.now) if watch else None
+        self.kernels = Kernels(
+            self.memory,
+            self.store,
+            hazards=self.hazards,
+            on_demand=OnDemand(self.log, self.store, {}),
+            recorder=self.recorder if scratchpad_map else None,
+        )
         self.known: dict[int, int] = {}
-        self.cpus = [Cpu(self.ctx, pe, self.logger, overhead) for pe in range(pes)]
+        self.cpus = [Cpu(env, self.kernels, pe, self.logger, overhead) for pe in range(pes)]
         self.runners = [KernelRunner(cpu) for cpu in self.cpus]
         self.launch: Launch | None = None
         self._names = 0
@@ -94,13 +105,13 @@ class Rig:
     def empty(self, shape: tuple[int, ...], dtype: str = "f32", name: str = "") -> TensorAllocation:
         """Allocate a tensor that nobody has written."""
         self._names += 1
-        return self.ctx.memory.allocate(shape, dtype, name or f"t{self._names}", self.design.pes)
+        return self.memory.allocate(shape, dtype, name or f"t{self._names}", self.design.pes)
 
     def tensor(self, array: Any, name: str = "") -> TensorAllocation:
         """Allocate a tensor that holds an array."""
         found = np.asarray(array)
         allocation = self.empty(found.shape, dtype_name(found.dtype), name)
-        self.ctx.store.write("hbm", allocation.regions, found)
+        self.store.write("hbm", allocation.regions, found)
         return allocation
 
     def run(self, kernel: Callable[..., Any], *args: object, grid: int | None = None, **named: object) -> float:
@@ -114,7 +125,7 @@ class Rig:
             programs[pe] = (*programs.get(pe, ()), (program, 0, 0))
         launch = self.launch = Launch(kernel, arguments, (count, 1, 1), programs)
         launch.known = self.known
-        env = self.ctx.env
+        env = self.env
         start = env.now
         for runner in self.runners:
             env.process(runner.run(env, launch))
@@ -125,8 +136,8 @@ class Rig:
 
     def numpy(self, allocation: TensorAllocation) -> Any:
         """Compute what is pending and read a tensor."""
-        value = self.ctx.store.value("hbm", allocation.regions, allocation.shape, allocation.dtype)
-        return DataExecutor(self.log, self.ctx.store).materialize(value)
+        value = self.store.value("hbm", allocation.regions, allocation.shape, allocation.dtype)
+        return DataExecutor(self.log, self.store).materialize(value)
 
     def ops(self) -> list[str]:
         """Name the logged ops in order."""
@@ -134,4 +145,4 @@ class Rig:
 
     def used_tcm(self, pe: int = 0) -> int:
         """Give the bytes of the scratchpad that are reserved now."""
-        return self.ctx.memory.kept[pe].tcm.fit.used
+        return self.kernels.states[pe].tcm.fit.used

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
@@ -24,8 +24,8 @@ class Hop(ComponentBase):
     ON_HEAD = True
     PARAMS: ClassVar[tuple[Param, ...]] = (Param("overhead", "time", "0 ns", "Latency."),)
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, hardware: Hardware) -> None:
+        super().__init__(node, hardware)
         self._overhead: float = node.params["overhead"]
 
     def overhead(self, msg: MsgBase) -> float:

@@ -104,14 +104,14 @@ def test_a_pure_latency_is_never_busy() -> None:
     """Interval 0: there is no capacity to take up, however many messages are on their way."""
     rig = fed(Pipelined, [0] * 40).run()
     assert (rig.under_test.keeps_busy, rig.under_test.busy_by(rig.env.now)) == (False, 0.0)
-    assert {use.kind for use in resource_uses(rig.ctx, rig.env.now)} == {"pe wire"}
+    assert {use.kind for use in resource_uses(rig.hardware, rig.env.now)} == {"pe wire"}
 
 
 def test_uses_stop_at_the_end_of_the_run() -> None:
     """One serial model with three messages at 2 ns: at 2 + 12 ns it was busy for 12 of 14, not for 24."""
     rig = fed(Serial, [0, 0, 0])
     rig.run(until_ns=14.0)
-    (use,) = [use for use in resource_uses(rig.ctx, 14.0) if use.kind == "under_test"]
+    (use,) = [use for use in resource_uses(rig.hardware, 14.0) if use.kind == "under_test"]
     assert (use.busy_ns, use.utilisation) == (12.0, 12.0 / 14.0)
 
 
@@ -124,5 +124,5 @@ def test_a_wire_is_busy_as_far_as_time_has_come(until: float, busy: float) -> No
     for time in (0.0, 20.0):
         machine.send(("a", "b"), time, 10)
     machine.run(until_ns=until)
-    (wire,) = machine.ctx.wires
+    (wire,) = machine.hardware.wires
     assert wire.busy_by(until) == busy

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Graph
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
@@ -32,8 +32,8 @@ class Node5(ComponentBase):
 
 def make_wire(bandwidth: float = 10.0, latency: float = 2.0, **framing: int) -> Wire:
     """Return a wire on its own."""
-    ctx = RunContext(Environment(), Graph.of([], []))
-    return ctx.new_wire("a->b", bandwidth, latency, arrive=lambda _: None, on_head=False, **framing)
+    fabric = Fabric(Environment(), Graph.of([], []))
+    return fabric.new_wire("a->b", bandwidth, latency, arrive=lambda _: None, on_head=False, **framing)
 
 
 def test_uncontended_transfer_pays_the_narrowest_wire_once() -> None:

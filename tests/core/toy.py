@@ -89,9 +89,9 @@ class FakeEngine:
         self.op_log, self.store = FakeLog(), SimpleNamespace()
         self.expectations: list[Any] = []
         self.rows: list[Any] = []
-        self.ctx = SimpleNamespace(
-            op_logger=None,
-            tcm_recorder=None,
+        self.hardware = SimpleNamespace(op_logger=None)
+        self.device = SimpleNamespace(
+            recorder=None,
             hazards=SimpleNamespace(found=tuple),
             on_demand=SimpleNamespace(confirm=lambda *_: None),
         )
@@ -103,9 +103,6 @@ class FakeEngine:
 
     def get_timing_result(self) -> Any:
         return timing
-
-    def explanation(self) -> Any:
-        return "why" if self.options["explain"] else None
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> None:

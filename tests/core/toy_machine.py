@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kernbench_core.component import ComponentBase, Waiting
-from kernbench_core.context import RunContext
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import EdgeKind, Graph, Node, PeSite
 from kernbench_core.host.session import GraphEngine
@@ -57,8 +57,8 @@ class ToyMemory(ComponentBase):
         Param("latency", "time", "10 ns", "Of each channel."),
     )
 
-    def __init__(self, node: Node, ctx: RunContext) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Node, hardware: Hardware) -> None:
+        super().__init__(node, hardware)
         self.wires = [
             self.internal_wire(f"pc{i}", self.params["bandwidth"], self.params["latency"])
             for i in range(self.params["channels"])
@@ -118,12 +118,12 @@ class ToyHost(ComponentBase):
             self._fan_out(msg, [self._copy(op, region) for region in regions], tail)
 
     def _launch(self, msg: KernelLaunchMsg, pe: int) -> LaunchMsg:
-        path = self.ctx.router.find_node_path(self.id, self.ctx.design.pes[pe].pe_cpu)
+        path = self.fabric.command_path(self.id, self.fabric.layout.pes[pe].pe_cpu)
         return LaunchMsg(msg.launch, (pe,), path, lambda answer: None)
 
     def _copy(self, op: str, region: Any) -> Transaction:
-        path = self.ctx.memory_path(self.id, self.ctx.resolver.resolve(region.base))
-        return Transaction(op, (region,), region.nbytes, path, self.ctx.note_round_trip)
+        path = self.fabric.memory_path(self.id, self.fabric.addresses.resolve(region.base))
+        return Transaction(op, (region,), region.nbytes, path, self.fabric.note_round_trip)
 
     def _fan_out(self, request: HostRequest, messages: list[Any], time: float) -> None:
         waiting = len(messages)
@@ -138,7 +138,7 @@ class ToyHost(ComponentBase):
         for msg in messages:
             msg.on_done = lambda answer, inner=msg.on_done: answered(inner, answer)
             msg.born = msg.head = msg.tail = time
-            self.ctx.issued += isinstance(msg, Transaction)
+            self.fabric.issued += isinstance(msg, Transaction)
             super().emit(msg, time, time)
 
 

@@ -66,7 +66,7 @@ def run_kernbench(program: Program) -> tuple[dict[str, Any], list[str]]:
     executor = DataExecutor(engine.op_log, engine.store, engine.functions)
     executor.run()
     outputs = {each.name.split(",")[0]: executor.materialize(each.value) for each in engine.expectations}
-    return outputs, [str(hazard) for hazard in engine.ctx.hazards.found()]
+    return outputs, [str(hazard) for hazard in engine.device.hazards.found()]
 
 
 def compare(program: Program) -> Mismatch | None:

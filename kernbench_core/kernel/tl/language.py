@@ -16,8 +16,8 @@ import numpy as np
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import Bridge
-from kernbench_core.kernel.dispatch import PeState
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
+from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.tl.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
@@ -238,7 +238,7 @@ class TLContext(QueueLanguage):
         tensor = handle.place.pointer.tensor
         command = DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, state.memory, block)
         self.issue(command)
-        if state.data and any(part.source is not handle.value for part in command.value.parts()):
+        if state.store.data and any(part.source is not handle.value for part in command.value.parts()):
             raise KernelError(
                 f"tl.store at {describe_site(site)} must be given a composite whose output is still where it wrote it, "
                 f"in tensor {tensor.name!r}, and something was written over that of {handle.op} at "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.queues import SlotBlock
+from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.kernel.tl.index import IndexTensor
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
@@ -20,7 +20,7 @@ from kernbench_core.values.dtypes import dtype_of, itemsize
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.bridge import Bridge
-    from kernbench_core.kernel.dispatch import PeState
+    from kernbench_core.kernel.pe_state import PeState
     from kernbench_core.messages import Launch
 
 
@@ -120,9 +120,9 @@ class QueueLanguage(UnitOpLanguage):
         return [other for other, pes in enumerate(peers.ranks) if other != rank and place < len(pes)]
 
     def _peer(self, to: Peer, call: str, site: CallSite) -> int:
-        own, queues = self._state.pe, self._state.queues
+        own = self._state.pe
         try:
-            peer = self._launch.peers.resolve(own, to, None if queues is None else queues.neighbour)
+            peer = self._launch.peers.resolve(own, to, self._state.kernels.nearest)
         except KernelError as error:
             raise KernelError(f"{call} at {describe_site(site)}: {error}") from None
         if peer == own:

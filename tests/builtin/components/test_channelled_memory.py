@@ -20,8 +20,8 @@ TABLE: dict[int, Shares] = {0: ((0, 100),), 1: ((1, 40),), 2: ((0, 10), (1, 40))
 class Uneven(ChannelledMemory):
     """Serve requests by a table, through a slow and a fast channel."""
 
-    def __init__(self, node: Any, ctx: Any) -> None:
-        super().__init__(node, ctx)
+    def __init__(self, node: Any, hardware: Any) -> None:
+        super().__init__(node, hardware)
         self.channel_wires = [self.internal_wire("slow", 1.0, 10.0), self.internal_wire("fast", 4.0, 3.0)]
 
     def shares(self, msg: Any) -> Shares:

@@ -67,7 +67,7 @@ def test_small_messages_do_not_crawl() -> None:
 
 def test_everything_on_the_way_of_memory_traffic_forwards_at_the_head(simulate) -> None:
     sim = simulate("default")
-    path = sim.ctx.memory_path("host", sim.sites[-1].hbm_ctrl)
+    path = sim.hardware.memory_path("host", sim.sites[-1].hbm_ctrl)
     kinds = [sim.graph.nodes[node].kind for node in path[1:-1]]
     assert {"pcie_ep", "io_noc", "io_ucie", "ucie", "router"} == set(kinds)
     assert all(isinstance(sim[node], Forwarding) and sim[node].head_rule() is True for node in path[1:-1])
@@ -75,7 +75,7 @@ def test_everything_on_the_way_of_memory_traffic_forwards_at_the_head(simulate) 
 
 def test_a_transit_cube_is_crossed_by_its_routers(simulate) -> None:
     sim = simulate("default")
-    path = sim.ctx.memory_path("host", "sip1.cube3.hbm_ctrl0")
+    path = sim.hardware.memory_path("host", "sip1.cube3.hbm_ctrl0")
     kinds = [sim.graph.nodes[node].kind for node in path]
     transit = [sim.graph.nodes[node].kind for node in path if node.startswith("sip1.cube1.")]
     assert kinds[:4] == ["host", "pcie_ep", "io_noc", "io_ucie"]

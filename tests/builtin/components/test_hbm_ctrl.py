@@ -144,11 +144,11 @@ def test_a_lone_chunk_takes_its_lower_bound_which_is_the_closed_form(simulate, o
     truth = oracle(sim.graph)
     for number, target in enumerate(sites):
         dma = sim.sites[0].prefix + ".pe_dma"
-        path = sim.ctx.memory_path(dma, target.hbm_ctrl)
+        path = sim.hardware.memory_path(dma, target.hbm_ctrl)
         base = sim.own(target.index, 64)
         sent = sim.send(path, op, nbytes, base, at_ns=number * 100_000.0)
         copy = Transaction(op, sent.regions, nbytes, path, lambda _: None)
-        bound = formula_latency(sim.graph, sim.ctx.components, copy)
+        bound = formula_latency(sim.graph, sim.hardware.components, copy)
         assert bound == truth.round_trip(dma, target.hbm_ctrl, op, nbytes, per_channel)
     sim.run()
     assert [trip.tail - trip.born for trip in sim.trips] == [
@@ -183,7 +183,7 @@ def test_under_random_traffic_bytes_are_conserved_and_no_round_trip_is_below_its
     assert sum(trip.total for trip in sim.trips) == wanted
     bursts = sum(sum(naive_shares(trip.regions, 4, 256).values()) for trip in sim.trips)
     assert sum(wire.bytes_carried for wire in channels) == bursts > wanted
-    assert all(wire.busy_ns <= sim.env.now for wire in sim.ctx.wires)
+    assert all(wire.busy_ns <= sim.env.now for wire in sim.hardware.wires)
     assert any(trip.queueing > 0 for trip in sim.trips)
     truth = oracle(sim.graph)
     for trip in sim.trips:

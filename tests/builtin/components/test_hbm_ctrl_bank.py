@@ -363,7 +363,7 @@ def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
         rig.ask(at, msg=sent[-1])
         copy = Transaction(op, (region,), region.nbytes, ("in0", "under_test"), lambda _: None)
         moved = len(list(ctrl.mapping.bursts((region,))))
-        bounds.append((formula_latency(rig.ctx.graph, rig.ctx.components, copy), moved))
+        bounds.append((formula_latency(rig.hardware.graph, rig.hardware.components, copy), moved))
     rig.run()
     assert len(rig.arrivals) == len(sent)
     times = attrs.asdict(ctrl.timing)

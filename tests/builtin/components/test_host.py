@@ -251,7 +251,7 @@ def test_two_endpoints_of_a_package_carry_twice_as_much(simulate, op) -> None:
 
 def test_a_chunk_takes_the_endpoint_nearest_to_its_memory(simulate) -> None:
     sim = simulate("default", "sip.io_chiplets=2")
-    used = {cube: sim.ctx.memory_path("host", f"sip1.cube{cube}.hbm_ctrl0")[1] for cube in range(4)}
+    used = {cube: sim.hardware.memory_path("host", f"sip1.cube{cube}.hbm_ctrl0")[1] for cube in range(4)}
     assert used == {
         0: "sip1.io0.pcie_ep", 1: "sip1.io0.pcie_ep", 2: "sip1.io1.pcie_ep", 3: "sip1.io1.pcie_ep",
     }  # fmt: skip

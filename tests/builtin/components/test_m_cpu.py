@@ -43,7 +43,7 @@ def test_a_launch_with_arguments_passes_the_stamp_through(simulate) -> None:
 
 def ask(sim, op: str, nbytes: int, base: int, at_ns: float = 0.0) -> Transaction:
     """Let the io_cpu ask the m_cpu's DMA for a transfer."""
-    return sim.send(sim.ctx.command_path(IO_CPU, M_CPU), op, nbytes, base, at_ns)
+    return sim.send(sim.hardware.command_path(IO_CPU, M_CPU), op, nbytes, base, at_ns)
 
 
 def served(sim, truth, op: str, nbytes: int, pe: int) -> float:
@@ -113,7 +113,7 @@ def test_memory_traffic_of_host_and_pes_by_passes_it(simulate) -> None:
     sim = simulate("default")
     for source in ("host", "sip0.cube0.pe0.pe_dma", "sip1.cube3.pe7.pe_dma"):
         for site in sim.sites:
-            passed = {sim.graph.nodes[node].kind for node in sim.ctx.memory_path(source, site.hbm_ctrl)[1:-1]}
+            passed = {sim.graph.nodes[node].kind for node in sim.hardware.memory_path(source, site.hbm_ctrl)[1:-1]}
             assert passed <= {"pcie_ep", "io_noc", "io_ucie", "ucie", "router", "link"}
 
 
@@ -124,7 +124,7 @@ def test_a_transfer_is_never_quicker_than_its_bound(simulate) -> None:
     for trip in outer:
         bound = formula_latency(
             sim.graph,
-            sim.ctx.components,
+            sim.hardware.components,
             Transaction(trip.op, trip.regions, trip.total, trip.path[::-1], lambda _: None),
         )
         assert trip.tail - trip.born >= bound

@@ -381,7 +381,7 @@ def test_traffic_to_the_scratchpad_of_its_pe_passes_without_taking_a_place(simul
     assert sim[DMA].served == 2 + 2 * 2
     bound = formula_latency(
         sim.graph,
-        sim.ctx.components,
+        sim.hardware.components,
         Transaction(op, (), 4096, sim.trips[0].path[::-1], lambda _: None),
     )
     assert min(trip.tail - trip.born for trip in sim.trips if trip.total == 4096) >= bound
@@ -392,7 +392,7 @@ def test_traffic_to_the_scratchpad_of_its_pe_passes_without_taking_a_place(simul
 def test_traffic_to_a_scratchpad_passes_its_dma_as_it_comes(simulate, op, nbytes) -> None:
     """A lone chunk pays its bytes once on the whole way, and takes just its lower bound."""
     sim = simulate("default")
-    path = sim.ctx.memory_path(DMA, "sip0.cube0.pe5.pe_tcm")
+    path = sim.hardware.memory_path(DMA, "sip0.cube0.pe5.pe_tcm")
     assert path[-2] == "sip0.cube0.pe5.pe_dma"
     sent = sim.send(path, op, nbytes, sim.address("tcm5"))
     sim.run()
@@ -404,7 +404,7 @@ def test_traffic_to_a_scratchpad_passes_its_dma_as_it_comes(simulate, op, nbytes
     headers = max(edge.header_bytes / edge.bandwidth for edge in edges)
     assert sent.tail == pytest.approx(2 * there + tcm["overhead"] + tcm["latency"] + max(wires) + headers, abs=0.001)
     probe = Transaction(op, (Region(sim.address("tcm5"), nbytes),), nbytes, path, lambda _: None)
-    assert sent.tail - sent.born == formula_latency(sim.graph, sim.ctx.components, probe)
+    assert sent.tail - sent.born == formula_latency(sim.graph, sim.hardware.components, probe)
 
 
 def test_a_scratchpad_that_does_not_book_takes_no_time(simulate) -> None:

@@ -164,9 +164,9 @@ def test_slots_elsewhere_charge_the_hop_to_their_bank(tier: str, memory: str) ->
     """A message goes to the receiver's own SRAM or HBM slice and is read back from there: its wires carry it twice."""
     near, away = simulate(pass_on(1024)), simulate(pass_on(1024), *slots(tier=tier))
     node = f"sip0.cube0.{memory}"
-    assert near.ctx.components[node].served == 0
-    assert away.ctx.components[node].served == 2
-    assert sum(wire.bytes_carried for wire in away.ctx.components[node].internal_wires) == 2 * 4096
+    assert near.hardware.components[node].served == 0
+    assert away.hardware.components[node].served == 2
+    assert sum(wire.bytes_carried for wire in away.hardware.components[node].internal_wires) == 2 * 4096
     (copy,) = [record for record in away.op_log if record.op_name == "ipcq_copy"]
     assert copy.params["dst_space"] == tier
     assert copy.writes is not None

@@ -268,7 +268,7 @@ def test_regions_smaller_than_a_page_are_translated(simulate) -> None:
 def test_tensors_of_a_run_have_large_pages(simulate) -> None:
     """A tensor of 200 KiB at the start of a slice: three large pages and the rest in small ones."""
     sim = simulate("tiny")
-    sim.ctx.memory.allocate((200 * 1024,), "int8", "x", [sim.sites[0]])
+    sim.engine.device.memory.allocate((200 * 1024,), "int8", "x", [sim.sites[0]])
     sim.move("read", Region(sim.own(0), 200 * 1024))
     sim.run()
     assert sim[MMU].misses == 3 + 2

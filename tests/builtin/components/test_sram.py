@@ -82,7 +82,7 @@ def test_a_request_without_data_is_answered_at_once() -> None:
 def test_a_lone_chunk_of_a_pe_takes_its_closed_form(simulate, oracle, op, nbytes) -> None:
     sim = simulate("default")
     dma = "sip0.cube0.pe3.pe_dma"
-    path = sim.ctx.memory_path(dma, SRAM)
+    path = sim.hardware.memory_path(dma, SRAM)
     sent = sim.send(path, op, nbytes, sim.address("sram", 96))
     sim.run()
     busiest = -(-nbytes // 256) * 16

@@ -143,7 +143,7 @@ def found_by_run(plan: Plan, race_by: str, sets: tuple[str, ...] = ()) -> set[tu
 
     engine = GraphEngine(graph_of(sets), data=False, log=False, race_by=race_by)
     engine.run(bench)
-    found = engine.ctx.hazards.found()
+    found = engine.device.hazards.found()
     pairs = {(h.kind, *sorted(int(side.line.rpartition(":")[2]) for side in (h.first, h.second))) for h in found}
     assert len(pairs) == len(found)
     return pairs  # type: ignore[return-value]

@@ -67,7 +67,7 @@ def test_random_traffic_on_random_machines_keeps_the_rules(simulate, answering, 
     launches = [sim.launch(sorted(rng.sample(range(64), rng.randrange(1, 64)))) for _ in range(2)]
     for _ in range(6):
         site = rng.choice(sim.sites)
-        way = sim.ctx.command_path(site.io_cpu, site.m_cpu)
+        way = sim.hardware.command_path(site.io_cpu, site.m_cpu)
         op, nbytes = rng.choice(["read", "write"]), rng.randrange(1, 4096)
         sim.send(way, op, nbytes, sim.own(rng.randrange(64)), at_ns=rng.randrange(2000))
     sim.run()
@@ -75,11 +75,11 @@ def test_random_traffic_on_random_machines_keeps_the_rules(simulate, answering, 
     assert all(ledger_adds_up(move) and move.ended_ns is not None for move in moves)
     for trip in sim.trips:
         alike = Transaction(trip.op, trip.regions, trip.total, trip.path[::-1], lambda _: None)
-        assert trip.tail - trip.born >= formula_latency(sim.graph, sim.ctx.components, alike)
+        assert trip.tail - trip.born >= formula_latency(sim.graph, sim.hardware.components, alike)
     for request in launches:
         assert min(request.launch.started_ns.values()) >= request.launch.start_ns
-    assert all((wire.available_at * 65536).is_integer() and wire.busy_ns <= sim.env.now for wire in sim.ctx.wires)
-    check(sim.ctx, sim.engine.get_timing_result())
+    assert all((wire.available_at * 65536).is_integer() and wire.busy_ns <= sim.env.now for wire in sim.hardware.wires)
+    check(sim.hardware, sim.engine.get_timing_result())
 
 
 def test_the_same_traffic_takes_the_same_time_again(simulate) -> None:

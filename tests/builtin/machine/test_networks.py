@@ -45,7 +45,7 @@ def test_each_step_costs_a_link_two_ports_and_the_nocs_between(simulate, shape, 
     for to, trip in enumerate(sim.trips, start=1):
         took[to] = trip.tail - trip.born
         sent = Transaction(op, trip.regions, trip.total, trip.path[::-1], lambda _: None)
-        assert formula_latency(sim.graph, sim.ctx.components, sent) == took[to], "a lone chunk meets its bound"
+        assert formula_latency(sim.graph, sim.hardware.components, sent) == took[to], "a lone chunk meets its bound"
     noc_wire = 1.0
     further = 2 * (LINK + 2 * PORT + NOC + 2 * noc_wire)
     for to, ns in took.items():

@@ -191,13 +191,13 @@ def carried(plugins: Plugins, placement: Any, device: Any = None) -> dict[EdgeKi
 
     def bench(rt: Any) -> None:
         x = rt.tensor(A, placement=placement, device=device)
-        before.update({wire.name: wire.bytes_carried for wire in engine.ctx.wires})
+        before.update({wire.name: wire.bytes_carried for wire in engine.hardware.wires})
         rt.launch(load, x)
 
     engine.run(bench)
     kinds = {f"{edge.src}->{edge.dst}": edge.kind for edge in graph.edges.values()}
     found = dict.fromkeys(EdgeKind, 0)
-    for wire in engine.ctx.wires:
+    for wire in engine.hardware.wires:
         if wire.name in kinds:
             found[kinds[wire.name]] += wire.bytes_carried - before[wire.name]
     return found

@@ -118,7 +118,7 @@ def test_what_was_taken_is_forgotten() -> None:
             elif me == 1:
                 tl.wait(tl.recv((1,), "f32", 0, wait=False))
         if me == 1:
-            seen.append(len(tl._state.store.hazards._published))
+            seen.append(len(tl._state.hazards._published))
 
     assert hazards(kernel) == []
     assert seen == [0]

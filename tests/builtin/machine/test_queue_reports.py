@@ -321,8 +321,8 @@ class Mailboxes(ComponentBase):
 
     PARAMS = (Param("time", "time", "100 ns", "Time of each command."),)
 
-    def __init__(self, node, ctx):
-        super().__init__(node, ctx)
+    def __init__(self, node, hardware):
+        super().__init__(node, hardware)
         self.run_style, self.arrive = True, self.receive
         self.sent, self.wanted = deque(), deque()
 
@@ -336,7 +336,7 @@ class Mailboxes(ComponentBase):
         self._on_process_start(msg, self.env.now - self.params["time"])
         peer = self
         if isinstance(msg, SendCmd):
-            peer = self.ctx.components[self.ctx.design.pes[msg.to].prefix + ".pe_ipcq"]
+            peer = self.fabric.components[self.fabric.layout.pes[msg.to].prefix + ".pe_ipcq"]
             peer.sent.append(msg)
             self.done(msg)
         else:

@@ -12,9 +12,9 @@ import pytest
 
 from kernbench_builtin.components.pe_dma import PeDma
 from kernbench_builtin.components.pe_ipcq import PeIpcq
-from kernbench_core.context import OneWay
 from kernbench_core.engine.bound import one_way_latency
 from kernbench_core.errors import SanityError
+from kernbench_core.fabric import OneWay
 from kernbench_core.graph import Edge, EdgeKind, Graph
 from kernbench_core.host.sanity import check
 from kernbench_core.host.session import GraphEngine
@@ -49,7 +49,7 @@ def simulate(kernel: Callable[..., Any], *given: str) -> GraphEngine:
 
 
 def pe(engine: GraphEngine, index: int) -> str:
-    return engine.ctx.design.pes[index].prefix
+    return engine.device.design.pes[index].prefix
 
 
 def took(edge: Edge, nbytes: int) -> float:
@@ -73,7 +73,7 @@ def way(engine: GraphEngine, path: list[str], nbytes: int) -> float:
     """From the first byte on the first wire to the last byte off the last: cut-through at every node between."""
     edges = [engine.graph.edges[pair] for pair in pairwise(path)]
     fixed = sum(grid(edge.latency) for edge in edges)
-    fixed += sum(grid(engine.ctx.components[node].overhead(None)) for node in path[1:-1])  # type: ignore[arg-type]
+    fixed += sum(grid(engine.hardware.components[node].overhead(None)) for node in path[1:-1])  # type: ignore[arg-type]
     return fixed + max(took(edge, nbytes) for edge in edges)
 
 
@@ -221,16 +221,16 @@ def test_credits_take_the_wires_back() -> None:
     for path, nbytes in ((there, 5 * (1024 + METADATA)), (back, 5 * CREDIT)):
         for source, destination in pairwise(path):
             if "link" in source and "link" in destination:
-                assert engine.ctx.components[source].out_ports[destination].bytes_carried == nbytes
-    assert engine.ctx.queues.pushed_bytes == engine.ctx.queues.landed_bytes == 5 * 1024
+                assert engine.hardware.components[source].out_ports[destination].bytes_carried == nbytes
+    assert engine.hardware.pushed_bytes == engine.hardware.landed_bytes == 5 * 1024
 
 
 def test_the_lower_bound_of_a_lone_chunk_is_exact() -> None:
     """What the sanity check compares with is what a lone chunk takes, and never more than one takes under load."""
     engine = simulate(lone(1000, 8))
-    (entry,) = engine.ctx.one_ways.values()
+    (entry,) = engine.hardware.one_ways.values()
     assert entry.nbytes == 1000 + METADATA
-    found = one_way_latency(engine.graph, engine.ctx.components, MsgBase(entry.nbytes, entry.path))
+    found = one_way_latency(engine.graph, engine.hardware.components, MsgBase(entry.nbytes, entry.path))
     path = across(engine, pe(engine, 0), pe(engine, 8))
     assert found == way(engine, path, entry.nbytes) == entry.least_ns
     assert [*entry.path] == path
@@ -239,12 +239,12 @@ def test_the_lower_bound_of_a_lone_chunk_is_exact() -> None:
 def test_a_message_below_its_bound_or_lost_is_told() -> None:
     """The checks at the end see a push that was too quick, bytes that did not land, and a chunk without an end."""
     engine = simulate(lone(1000, 8))
-    ((key, entry),) = engine.ctx.one_ways.items()
-    engine.ctx.one_ways[key] = OneWay(entry.least_ns / 2, entry.path, entry.nbytes)
-    engine.ctx.queues.landed_bytes -= 1
-    engine.ctx.completed -= 1
+    ((key, entry),) = engine.hardware.one_ways.items()
+    engine.hardware.one_ways[key] = OneWay(entry.least_ns / 2, entry.path, entry.nbytes)
+    engine.hardware.landed_bytes -= 1
+    engine.hardware.completed -= 1
     with pytest.raises(SanityError) as caught:
-        check(engine.ctx, engine.get_timing_result())
+        check(engine.hardware, engine.get_timing_result())
     first, lost, quick = str(caught.value).splitlines()
     assert first == (
         "do not use this result: 1 memory transactions were sent but 0 answered; each must be answered once."
@@ -293,7 +293,7 @@ def test_the_queues_and_the_dma_are_busy_for_as_long_as_they_served(
 
     engine = simulate(kernel, f"components.pe_ipcq.params.overhead={overhead} ns")
     total = engine.get_timing_result().total_ns
-    uses = {use.name: use for use in resource_uses(engine.ctx, total)}
+    uses = {use.name: use for use in resource_uses(engine.hardware, total)}
     beyond = 0.0
     for unit, times in looks.items():
         spans = back_to_back(times, overhead)

@@ -34,7 +34,7 @@ def transferred(plugins: Plugins, source: str, target: str) -> GraphEngine:
     (case,) = prober.case(source, target)
     engine = prober.engine(case)
     move = Move((Region(prober.base(case.memory), 1024),), (case.source,), case.op)
-    engine.env.inject(move, engine.ctx.components[case.source].arrive)
+    engine.env.inject(move, engine.hardware.components[case.source].arrive)
     engine.advance()
     return engine
 
@@ -46,12 +46,12 @@ def test_bytes_are_conserved_at_every_memory(plugins: Plugins, memory: str, writ
     ends = ("sip0.cube0.pe0", f"sip0.cube0.{memory}")
     engine = transferred(plugins, *(ends if writes else ends[::-1]))
     result = engine.get_timing_result()
-    check(engine.ctx, result)
+    check(engine.hardware, result)
     node = f"sip0.cube0.{memory}"
-    (wire,) = engine.ctx.components[node].out_ports.values()
+    (wire,) = engine.hardware.components[node].out_ports.values()
     wire.bytes_carried += 1
     with pytest.raises(SanityError) as caught:
-        check(engine.ctx, result)
+        check(engine.hardware, result)
     assert str(caught.value) == (
         f"do not use this result: 1025 B passed the wires of {node}, but its transactions move 1024 B."
     )

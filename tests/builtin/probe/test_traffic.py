@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from kernbench_builtin.probe.traffic import LoadPoint, Meter, Packet, Traffic, Window, half_width, rank, state_of
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
-from kernbench_core.engine.machine import build_machine
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
@@ -35,11 +34,11 @@ def measure(mesh: Mesh, name: str, load: float, flits: int = 1, *, cycles: int =
 def lone_latency(mesh: Mesh, source: int, destination: int, flits: int) -> float:
     """Return the latency in ns of one packet in an empty mesh."""
     env = Environment()
-    ctx = RunContext(env, mesh.graph, data=False)
-    build_machine(ctx, HOPS)
+    hardware = Hardware(env, mesh.graph)
+    hardware.build(HOPS)
     meter = Meter(0.0, 1.0)
     path = mesh.route(source, destination)
-    env.inject(Packet(flits * mesh.flit_bytes, path, meter), ctx.components[path[0]].arrive, 0.0)
+    env.inject(Packet(flits * mesh.flit_bytes, path, meter), hardware.components[path[0]].arrive, 0.0)
     assert not env.advance(1000)
     assert env.events == len(path), "one event for each node that the packet comes to"
     return meter.latencies[0]

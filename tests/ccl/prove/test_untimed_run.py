@@ -11,6 +11,7 @@ import pytest
 from kernbench_ccl.prove.untimed_run import Outcome, Untimed, bare_design, wait_cycle
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
@@ -40,9 +41,8 @@ class Rig:
         peers = Peers(tuple((pe,) for pe in pes))
         launch = Launch(kernel, {}, (len(self._x), 1, 1), {pe: ((pe, 0, 0),) for pe in pes}, peers)
         arguments = {pe: (Pointer(self._x[pe], 0, "int32"), pe) for pe in pes}
-        return Untimed(
-            launch, arguments, self._memory, self._store, self._design, told=self.told.append, **self._options
-        ).run()
+        kernels = Kernels(self._memory, self._store)
+        return Untimed(launch, arguments, kernels, self._design, told=self.told.append, **self._options).run()
 
     def held(self, pe: int) -> list[int]:
         """Return what a PE's vector holds."""
@@ -241,13 +241,14 @@ def test_a_composite_that_nobody_waited_for_is_covered_by_no_message() -> None:
     def kinds(waits: bool) -> list[str]:
         design = bare_design(1, 2)
         memory, store = DeviceMemory(design), MemoryStore()
-        hazards = store.hazards = Hazards(["PE 0", "PE 1"], lambda: 0.0)
+        hazards = Hazards(["PE 0", "PE 1"], lambda: 0.0)
+        kernels = Kernels(memory, store, hazards=hazards)
         x = memory.allocate((8,), "f32", "x", design.pes)
         store.write("hbm", x.regions, np.zeros(8, np.float32))
         programs = {pe: ((pe, 0, 0),) for pe in range(2)}
         launch = Launch(kernel, {}, (2, 1, 1), programs)
         given = {pe: (Pointer(x, 0, "f32"), waits) for pe in range(2)}
-        machine = Untimed(launch, given, memory, store, design, slots=2, slot_bytes=64, told=lambda _: None)
+        machine = Untimed(launch, given, kernels, design, slots=2, slot_bytes=64, told=lambda _: None)
         assert machine.run().raised is None
         return sorted(hazard.kind for hazard in hazards.found())
 

@@ -108,7 +108,7 @@ def test_arithmetic_on_integers_of_an_earlier_launch_is_ready(read_before: bool)
     z, w = rig.tensor(np.zeros(4, np.float32)), rig.tensor(np.arange(10, 14, dtype=np.float32))
     rig.run(maker, x, y)
     if read_before:
-        DataExecutor(rig.log, rig.ctx.store).run()
+        DataExecutor(rig.log, rig.store).run()
     rig.run(reader, y, z, w)
     assert seen == [[1, 3, 2, 0]]
     np.testing.assert_array_equal(rig.numpy(z), [0, -1, 12, 11])
@@ -191,7 +191,7 @@ def test_a_saved_run_confirms_what_was_read(spill_rows: int, tmp_path: Path) -> 
     rig.run(double, x, y)
     rig.run(reader, y, z)
     rig.run(reader, z, y)
-    save_run(tmp_path / "run", rig.log, rig.ctx.store)
+    save_run(tmp_path / "run", rig.log, rig.store)
     saved = load_run(tmp_path / "run").executor()
     saved.run()
     found = [saved.store.read("hbm", t.regions, (8,), "f32") for t in (z, y)]
@@ -230,7 +230,7 @@ def test_what_was_computed_while_a_kernel_ran_is_checked_as_an_op(monkeypatch: p
     rig = Rig()
     x, y = rig.tensor(np.arange(4, dtype=np.int32)), rig.empty((4,), "int32")
     rig.run(kernel, x, y)
-    (failure,) = DataExecutor(rig.log, rig.ctx.store).verify_ops().failures
+    (failure,) = DataExecutor(rig.log, rig.store).verify_ops().failures
     assert failure.startswith("add (op 1 of PE 0, sip0.cube0.pe0.pe_math, ")
     assert failure.endswith(
         "), which gives int32, must give what it gives by itself, but 1 of 4 elements differ; the worst is [2]: got 4, "

@@ -111,9 +111,9 @@ def test_bound_is_the_recomputed_one_and_a_lone_chunk_meets_it(seed: int, op: st
     machine, drawn = random_machine(rng)
     sent = transaction(rng, drawn, op)
     expected = recomputed(drawn, sent)
-    ctx = machine.ctx
+    hardware = machine.hardware
     copy = Transaction(op, sent.regions, sent.total, sent.path, nothing)
-    assert formula_latency(ctx.graph, ctx.components, copy) == expected
+    assert formula_latency(hardware.graph, hardware.components, copy) == expected
     machine.send(sent.path, 5.0, msg=sent)
     machine.run()
     assert sent.elapsed == expected
@@ -147,7 +147,7 @@ def test_channels_of_unequal_latency_are_not_overestimated() -> None:
     # 1 byte on the channel of 100 ns, 256 B on one of 10 ns at 8 B/ns
     sent = Transaction("write", (Region(255, 257),), 257, ("s0", "m0"), nothing)
     copy = Transaction("write", (Region(255, 257),), 257, ("s0", "m0"), nothing)
-    bound = formula_latency(machine.ctx.graph, machine.ctx.components, copy)
+    bound = formula_latency(machine.hardware.graph, machine.hardware.components, copy)
     machine.send(sent.path, 0.0, msg=sent)
     machine.run()
     assert sent.elapsed >= bound
@@ -167,7 +167,7 @@ def test_a_run_on_the_way_adds_what_it_says() -> None:
     nodes = {"a": Probe, "b": place(ToyForward, overhead="5 ns"), "c": Runs, "m": ToyMemory}
     machine = Machine(nodes, edges)
     sent, copy = (Transaction("read", (Region(0, 64),), 64, ("a", "b", "c", "m"), nothing) for _ in range(2))
-    bound = formula_latency(machine.ctx.graph, machine.ctx.components, copy)
+    bound = formula_latency(machine.hardware.graph, machine.hardware.components, copy)
     machine.send(sent.path, 0.0, msg=sent)
     machine.run()
     assert sent.elapsed == bound > 2 * (5 + 50) + 64 / 4 + 64 / 8

@@ -11,6 +11,7 @@ from kernbench_core.engine.watchdog import Limits
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError, LimitError
 from kernbench_core.explain.causes import Cause, RecordingEnvironment
+from kernbench_core.explain.explanation import Recorder
 from tests.core.toy_machine import toy_engine
 
 
@@ -102,20 +103,19 @@ def test_sampling_happens_before_the_first_event_that_is_due() -> None:
 
 def test_explained_engine_gives_the_same_times() -> None:
     """Toys of the engine's tests end when they end without explanation; the host's requests have ends."""
-    plain, explained = toy_engine(pes=2), toy_engine(pes=2, explain=True)
+    recorder = Recorder()
+    plain, explained = toy_engine(pes=2), toy_engine(pes=2, observer=recorder)
     for engine in (plain, explained):
         engine.run(lambda rt: rt.tensor((64, 64), "f32"))
     assert plain.env.now == explained.env.now
     assert plain.env.events == explained.env.events
-    assert plain.explanation() is None
-    found = explained.explanation()
-    assert found is not None
+    found = recorder.explanation(explained.shared.requests)
     assert sum(went.ns for went in found.went) == plain.env.now
 
 
 def test_limits_hold_when_explained() -> None:
     """A run that is stopped is stopped at the same number of events."""
-    engine = toy_engine(pes=1, explain=True, limits=Limits(max_events=5))
+    engine = toy_engine(pes=1, observer=Recorder(), limits=Limits(max_events=5))
     with pytest.raises(LimitError, match="limit of 5 events"):
         engine.run(lambda rt: rt.tensor((64, 64), "f32"))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
-from kernbench_core.engine.machine import build_machine
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
 from kernbench_core.graph import Graph, Node
@@ -36,41 +35,41 @@ class Classes:
         return {"forward": Forward, "serve": Serve}[name]
 
 
-def machine() -> RunContext:
+def machine() -> Hardware:
     """Return a -> b -> c: 10 B/ns and 1 ns, then 4 B/ns and 2 ns; c serves."""
     nodes = [Node("a", "forward", "forward"), Node("b", "forward", "forward"), Node("c", "serve", "serve")]
     edges = [*line("a", "b", bandwidth=10.0, latency=1.0), *line("b", "c", bandwidth=4.0, latency=2.0)]
-    ctx = RunContext(Environment(), Graph.of(nodes, edges))
-    build_machine(ctx, Classes())
-    return ctx
+    hardware = Hardware(Environment(), Graph.of(nodes, edges))
+    hardware.build(Classes())
+    return hardware
 
 
-def send(ctx: RunContext, number: int, nbytes: int = 40) -> list[MsgBase]:
+def send(hardware: Hardware, number: int, nbytes: int = 40) -> list[MsgBase]:
     """Send `number` messages from a to c at once and run."""
     sent = [MsgBase(nbytes, ("a", "b", "c")) for _ in range(number)]
     for msg in sent:
-        ctx.env.inject(msg, ctx.components["a"].arrive)
-    while ctx.env.advance(1000):
+        hardware.env.inject(msg, hardware.components["a"].arrive)
+    while hardware.env.advance(1000):
         pass
     return sent
 
 
 def test_places_have_every_wait_once() -> None:
     """What places add up is what the messages queued; a lone message queues nowhere."""
-    ctx = machine()
-    assert sum(msg.queueing for msg in send(ctx, 1)) == 0
-    assert queueing_places(ctx) == ()
-    sent = send(ctx, 4)
-    places = queueing_places(ctx)
+    hardware = machine()
+    assert sum(msg.queueing for msg in send(hardware, 1)) == 0
+    assert queueing_places(hardware) == ()
+    sent = send(hardware, 4)
+    places = queueing_places(hardware)
     assert sum(place.total_ns for place in places) == sum(msg.queueing for msg in sent)
     assert [place.total_ns for place in places] == sorted((place.total_ns for place in places), reverse=True)
 
 
 def test_waits_are_those_of_the_formulas() -> None:
     """Four messages of 40 B: each waits on the first wire for those before it, then on the slower one."""
-    ctx = machine()
-    send(ctx, 4)
-    places = {place.place: place for place in queueing_places(ctx)}
+    hardware = machine()
+    send(hardware, 4)
+    places = {place.place: place for place in queueing_places(hardware)}
     # tails leave a->b 4 ns apart and are stretched to 10 ns on b->c: 4, 8 and 12 ns, then 6, 12 and 18 ns
     assert places["a->b"] == QueueingPlace("a->b", "pe wire", 3, 24.0, 8.0, 12.0)
     assert places["b->c"] == QueueingPlace("b->c", "pe wire", 3, 36.0, 12.0, 18.0)
@@ -79,9 +78,9 @@ def test_waits_are_those_of_the_formulas() -> None:
 
 def test_a_server_counts_who_waits_for_it() -> None:
     """Small messages arrive faster than they are served."""
-    ctx = machine()
-    send(ctx, 3, nbytes=4)
-    places = {place.place: place for place in queueing_places(ctx)}
+    hardware = machine()
+    send(hardware, 3, nbytes=4)
+    places = {place.place: place for place in queueing_places(hardware)}
     # arrivals 1 ns apart, service of 4 ns: 3 and 6 ns
     assert (places["c"].kind, places["c"].waits, places["c"].total_ns, places["c"].longest_ns) == ("serve", 2, 9.0, 6.0)
 

@@ -26,7 +26,7 @@ class Computing(ToyPe):
 def measured(nbytes: int, moved: int, pes: int = 2) -> Any:
     """Have each PE compute on `nbytes` and read `moved` bytes during a launch of 100 ns; return its point."""
     engine = toy_engine(pes=pes, classes=Classes(pe_cpu=Computing))
-    meter = WorkMeter(engine.ctx)
+    meter = WorkMeter(engine.hardware)
     launches: list[Any] = []
 
     def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
@@ -81,14 +81,15 @@ def test_a_launch_without_work_has_no_point() -> None:
 def test_only_models_that_count_their_arithmetic_are_compared() -> None:
     """A model says so by defining `flops`."""
     engine = toy_engine(pes=1, classes=Classes(pe_cpu=Computing))
-    meter = WorkMeter(engine.ctx)
-    assert [name for name, each in engine.ctx.components.items() if meter.counts(each)] == ["sip0.cube0.pe0.pe_cpu"]
+    meter = WorkMeter(engine.hardware)
+    counted = [name for name, each in engine.hardware.components.items() if meter.counts(each)]
+    assert counted == ["sip0.cube0.pe0.pe_cpu"]
 
 
 def test_the_memory_nearest_to_its_peak_is_named() -> None:
     """One slice that gives three times what the others give is the busiest, with its own rate and peak."""
     engine = toy_engine(pes=2, classes=Classes(pe_cpu=Computing))
-    meter = WorkMeter(engine.ctx)
+    meter = WorkMeter(engine.hardware)
     launches: list[Any] = []
 
     def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.context import RunContext
-from kernbench_core.engine.machine import build_machine
+from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.explain.causes import RecordingEnvironment
 from kernbench_core.explain.usage import BINS, UsageSampler
@@ -39,12 +38,12 @@ class Classes:
 def sampled(*sends: tuple[float, int], total: float) -> dict[str, tuple[int, tuple[float, ...]]]:
     """Send (time, bytes) from a over 1 B/ns to b, which serves; return resources and use of each kind."""
     nodes = [Node("a", "send", "send"), Node("b", "serve", "serve")]
-    ctx = RunContext(env := RecordingEnvironment(), Graph.of(nodes, line("a", "b", bandwidth=1.0, latency=1.0)))
-    build_machine(ctx, Classes())
-    sampler = UsageSampler(ctx)
+    hardware = Hardware(env := RecordingEnvironment(), Graph.of(nodes, line("a", "b", bandwidth=1.0, latency=1.0)))
+    hardware.build(Classes())
+    sampler = UsageSampler(hardware)
     env.sample_with(sampler.sample, sampler.first)
     for time, nbytes in sends:
-        env.inject(MsgBase(nbytes, ("a", "b")), ctx.components["a"].arrive, at=time)
+        env.inject(MsgBase(nbytes, ("a", "b")), hardware.components["a"].arrive, at=time)
     for tick in range(int(total)):
         env.timeout(float(tick + 1))
     while env.advance(1000):

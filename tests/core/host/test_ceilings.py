@@ -14,7 +14,7 @@ from tests.core.toy_machine import toy_engine
 def with_links(engine: GraphEngine, kind: EdgeKind, bandwidth: float) -> GraphEngine:
     """Give all links of a kind a bandwidth, as a configuration would."""
     edges = {pair: attrs.evolve(edge, kind=kind, bandwidth=bandwidth) for pair, edge in engine.graph.edges.items()}
-    engine.ctx.graph = attrs.evolve(engine.graph, edges=edges)
+    engine.hardware.graph = attrs.evolve(engine.graph, edges=edges)
     return engine
 
 
@@ -35,25 +35,26 @@ def with_links(engine: GraphEngine, kind: EdgeKind, bandwidth: float) -> GraphEn
 def test_a_link_beyond_its_ceiling_is_named(kind: EdgeKind, told: str) -> None:
     """One sentence for each kind, with the ceiling and its source; none for a link just at it."""
     most = LINKS[kind].most
-    assert above_ceilings(with_links(toy_engine(pes=1), kind, most).ctx) == ()
+    assert above_ceilings(with_links(toy_engine(pes=1), kind, most).hardware) == ()
     engine = with_links(toy_engine(pes=1), kind, most + 0.1)
     last = max(f"{a}->{b}" for a, b in engine.graph.edges)
     more = len(engine.graph.edges) - 1
-    assert above_ceilings(engine.ctx) == (f"{last} carries {told} ({more} more like this); check the configuration.",)
+    sentence = f"{last} carries {told} ({more} more like this); check the configuration."
+    assert above_ceilings(engine.hardware) == (sentence,)
 
 
 def test_hbm_is_summed_up_over_a_cube() -> None:
     """Each controller is below the ceiling, a stack of them is not."""
     engine = toy_engine(pes=4)
     wires = [
-        wire for component in engine.ctx.components.values() if component.node.kind == "hbm_ctrl"
+        wire for component in engine.hardware.components.values() if component.node.kind == "hbm_ctrl"
         for wire in component.internal_wires
     ]  # fmt: skip
     for wire in wires:
         wire.bandwidth = HBM_STACK.most / len(wires)
-    assert above_ceilings(engine.ctx) == ()
+    assert above_ceilings(engine.hardware) == ()
     wires[0].bandwidth += 1000
-    assert above_ceilings(engine.ctx) == (
+    assert above_ceilings(engine.hardware) == (
         "sip0.cube0 has HBM of 3.05 TB/s, more than an HBM4 stack with 2.05 TB/s (JEDEC announcement: 32 channels, "
         "8 Gb/s); check the configuration.",
     )
@@ -63,11 +64,11 @@ def test_hbm_is_summed_up_over_a_cube() -> None:
 def test_a_unit_is_compared_by_the_dtypes_that_it_was_used_with(dtype: str, factor: float) -> None:
     """Operands of one byte may go twice as fast."""
     engine = toy_engine(pes=1)
-    unit = next(component for name, component in engine.ctx.components.items() if ".pe0." in name)
+    unit = next(component for name, component in engine.hardware.components.items() if ".pe0." in name)
     unit.peaks = {dtype: MATRIX_UNIT.most * factor}
-    assert above_ceilings(engine.ctx) == ()
+    assert above_ceilings(engine.hardware) == ()
     unit.peaks = {dtype: 2 * MATRIX_UNIT.most * factor, "f16": 1.0}
-    assert above_ceilings(engine.ctx) == (
+    assert above_ceilings(engine.hardware) == (
         f"{unit.id} computes up to 158 TFLOP/s, more than a Trainium2 core in bf16 with 79 TFLOP/s (AWS Neuron docs: "
         "128 x 128 at 2.4 GHz); check the configuration.",
     )

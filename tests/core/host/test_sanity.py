@@ -31,7 +31,7 @@ def finished() -> GraphEngine:
 def refusal(engine: GraphEngine, **changed: Any) -> str:
     """Return what `check` says of the run, its result changed."""
     with pytest.raises(SanityError) as caught:
-        check(engine.ctx, attrs.evolve(engine.get_timing_result(), **changed))
+        check(engine.hardware, attrs.evolve(engine.get_timing_result(), **changed))
     assert caught.value.exit_code == 7
     return str(caught.value)
 
@@ -39,13 +39,13 @@ def refusal(engine: GraphEngine, **changed: Any) -> str:
 def test_good_run_passes() -> None:
     """A run as it is passes every check."""
     engine = finished()
-    check(engine.ctx, engine.get_timing_result())
+    check(engine.hardware, engine.get_timing_result())
 
 
 def test_every_transaction_must_be_answered_once() -> None:
     """A transaction that is lost, or answered twice, is told with both counts."""
     engine = finished()
-    engine.ctx.issued += 1
+    engine.hardware.issued += 1
     assert refusal(engine) == (
         "do not use this result: 2 memory transactions were sent but 1 answered; each must be answered once."
     )
@@ -54,7 +54,7 @@ def test_every_transaction_must_be_answered_once() -> None:
 def test_bytes_must_not_be_lost() -> None:
     """What passed a controller's wires must be what its transactions were to move."""
     engine = finished()
-    engine.ctx.components["sip0.cube0.r0c0"].out_ports["sip0.cube0.hbm_ctrl0"].bytes_carried -= 1
+    engine.hardware.components["sip0.cube0.r0c0"].out_ports["sip0.cube0.hbm_ctrl0"].bytes_carried -= 1
     assert refusal(engine) == (
         "do not use this result: 16383 B passed the wires of sip0.cube0.hbm_ctrl0, but its transactions move 16384 B."
     )
@@ -70,19 +70,19 @@ class Copying(Command):
 def test_op_that_began_must_end() -> None:
     """An op that never ended is told."""
     engine = finished()
-    assert engine.ctx.op_logger is not None
-    engine.ctx.op_logger.record_start(3.0, "unit", Copying((0, 7)))
+    assert engine.hardware.op_logger is not None
+    engine.hardware.op_logger.record_start(3.0, "unit", Copying((0, 7)))
     assert refusal(engine) == "do not use this result: 1 ops began but never ended; each must end once."
 
 
 def test_work_must_take_time() -> None:
     """An op that touches bytes and takes no time is told by name; one without bytes may be instant."""
     engine = finished()
-    logger, copying, nothing = engine.ctx.op_logger, Copying((0, 7)), Command((0, 8))
+    logger, copying, nothing = engine.hardware.op_logger, Copying((0, 7)), Command((0, 8))
     assert logger is not None
     logger.record_start(3.0, "unit", nothing)
     logger.record_end(3.0, "unit", nothing)
-    check(engine.ctx, engine.get_timing_result())
+    check(engine.hardware, engine.get_timing_result())
     logger.record_start(3.0, "unit", copying)
     logger.record_end(3.0, "unit", copying)
     assert refusal(engine) == (
@@ -94,7 +94,7 @@ def test_no_resource_may_pass_its_capacity() -> None:
     """A wire that was busy for longer than the run is told by name."""
     engine = finished()
     total = engine.get_timing_result().total_ns
-    engine.ctx.components["host"].out_ports["sip0.io0.pcie_ep"].busy_ns = 1.25 * total
+    engine.hardware.components["host"].out_ports["sip0.io0.pcie_ep"].busy_ns = 1.25 * total
     assert refusal(engine) == (
         "do not use this result: host->sip0.io0.pcie_ep was busy for 125.0% of the time; no resource can pass 100 %."
     )
@@ -132,7 +132,7 @@ def test_no_round_trip_may_undercut_its_bound() -> None:
 def test_all_faults_are_told_together() -> None:
     """Several failed checks make one error."""
     engine = finished()
-    engine.ctx.issued += 1
+    engine.hardware.issued += 1
     text = refusal(engine, phases={"kernel": 0.0})
     assert "each must be answered once.\n  the phases sum to 0.0 ns" in text
 
@@ -169,12 +169,12 @@ def test_stages_know_their_work_by_their_sizes(params: dict[str, object], work: 
             return OpDescription("gemm", "TileToken/STAGE", params, stage_of=(0, 7))
 
     engine, stage = finished(), Stage((0, 8))
-    logger = engine.ctx.op_logger
+    logger = engine.hardware.op_logger
     assert logger is not None
     logger.record_start(3.0, "unit", stage)
     logger.record_end(3.0, "unit", stage)
     if not work:
-        check(engine.ctx, engine.get_timing_result())
+        check(engine.hardware, engine.get_timing_result())
         return
     told = f"do not use this result: TileToken/STAGE (unit, 3.000 ns) {work} in no time; work must take time."
     assert refusal(engine) == told
@@ -195,7 +195,7 @@ def test_one_check_tells_its_first_faults_and_counts_the_rest() -> None:
     engine = toy_engine(pes=4)
     engine.run(bench)
     for pe in range(4):
-        engine.ctx.components["sip0.cube0.r0c0"].out_ports[f"sip0.cube0.hbm_ctrl{pe}"].bytes_carried += 1
+        engine.hardware.components["sip0.cube0.r0c0"].out_ports[f"sip0.cube0.hbm_ctrl{pe}"].bytes_carried += 1
     assert refusal(engine) == (
         "do not use this result: 4097 B passed the wires of sip0.cube0.hbm_ctrl0, but its transactions move 4096 B.\n"
         "  4097 B passed the wires of sip0.cube0.hbm_ctrl1, but its transactions move 4096 B.\n  (2 more like this.)"

@@ -11,10 +11,8 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.engine.watchdog import Limits, Progress
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError, KernelError, LimitError, UsageError
-from kernbench_core.graph import EdgeKind, Graph, Node
-from kernbench_core.host.session import GraphEngine, select_pes
+from kernbench_core.host.session import select_pes
 from kernbench_core.messages import MsgBase
-from kernbench_core.testing import edge
 from kernbench_core.topology.design import design_of
 from kernbench_core.units import format_time
 from tests.core.toy_machine import Classes, ToyForward, ToyPe, toy_engine, toy_graph
@@ -79,12 +77,12 @@ def test_events_stay_close_to_hops() -> None:
 def test_edge_ids_follow_sorted_names_and_internal_wires_come_after() -> None:
     """The tie key of a wire does not depend on the order in which a graph was written."""
     engine = toy_engine(pes=1)
-    edges = {w.name: w._key >> 40 for w in engine.ctx.wires if "#" not in w.name}
+    edges = {w.name: w._key >> 40 for w in engine.hardware.wires if "#" not in w.name}
     assert [name for name, _ in sorted(edges.items(), key=lambda item: item[1])] == [
         f"{a}->{b}" for a, b in sorted(engine.graph.edges)
     ]
     assert sorted(edges.values()) == list(range(1, len(edges) + 1))
-    internal = [w._key >> 40 for w in engine.ctx.wires if "#" in w.name]
+    internal = [w._key >> 40 for w in engine.hardware.wires if "#" in w.name]
     assert internal and min(internal) > len(edges)
 
 
@@ -260,27 +258,6 @@ def test_replacing_a_component_changes_timing_only() -> None:
     assert (a.hops, a.events) == (b.hops, b.events)
     # two copies of a way with two forwarding nodes, there and back, once for the copy and once for the launch
     assert b.total_ns - a.total_ns == 2 * 2 * 2 * 19.0
-
-
-def test_graph_without_a_design_can_be_built() -> None:
-    """The engine wires graphs that were made by hand; only programs need a design."""
-    nodes = [Node("a", "host", "forward", {"overhead": 1.0}), Node("b", "router", "forward", {"overhead": 1.0})]
-    engine = GraphEngine(Graph.of(nodes, [edge("a", "b", kind=EdgeKind.NOC)]), Classes())
-    assert set(engine.ctx.components) == {"a", "b"}
-    assert list(engine.ctx.components["a"].out_ports) == ["b"]
-    assert list(engine.ctx.components["b"].in_ports) == ["a"]
-
-
-def test_port_put_delivers_from_outside_the_graph() -> None:
-    """`in_ports[source].put` hands a message over as an event of the present instant."""
-    nodes = [Node("a", "host", "forward", {"overhead": 1.0}), Node("b", "router", "forward", {"overhead": 1.0})]
-    engine = GraphEngine(Graph.of(nodes, [edge("a", "b")]), Classes(forward=ComponentBase))
-    msg = MsgBase(8, ("b", "b"))
-    msg.reply = True
-    msg.hop = 1
-    engine.ctx.components["b"].in_ports["a"].put(msg)
-    engine.advance()
-    assert engine.ctx.components["b"].served == 1
 
 
 class Ticking(ToyForward):

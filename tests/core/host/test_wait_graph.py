@@ -72,8 +72,8 @@ def test_a_long_chain_of_waits_is_told_whole() -> None:
     count = 2048
     sites = [SimpleNamespace(prefix=f"pe{i}", index=i) for i in range(count)]
     kernels = [SimpleNamespace(pe=i, awaits=(((i + 1) % count,),)) for i in range(count)]
-    ctx, shared = SimpleNamespace(design=SimpleNamespace(pes=sites)), SimpleNamespace(programs=[None])
-    graph = wait_graph(cast("Any", ctx), cast("Any", shared), cast("Any", kernels))
+    hardware, shared = SimpleNamespace(layout=SimpleNamespace(pes=sites)), SimpleNamespace(programs=[None])
+    graph = wait_graph(cast("Any", hardware), cast("Any", shared), cast("Any", kernels))
     assert graph.waits == {f"pe{i}": ((f"pe{(i + 1) % count}",),) for i in range(count)}
     assert list(graph.words) == [f"pe{i}" for i in range(count)]
 

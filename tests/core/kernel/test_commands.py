@@ -157,7 +157,7 @@ def test_dependencies_lead_through_loads_and_stores_of_two_pes(tmp_path: Path) -
     wanted = [[], [], [0], [1], [2], [3], [2, 4], [2, 6], [7]]
     assert [r.dependency_ids for r in rig.log] == wanted
     assert critical_path(rig.log) == [0, 2, 4, 6, 7, 8]
-    save_run(tmp_path, rig.log, rig.ctx.store)
+    save_run(tmp_path, rig.log, rig.store)
     saved = load_run(tmp_path).op_log
     assert [r.dependency_ids for r in saved] == wanted
     assert saved.sha256() == op_log_of(list(rig.log)).sha256() == rig.log.sha256()
@@ -209,7 +209,7 @@ def test_landing_times_and_writers_are_kept() -> None:
         tl.store(x, tl.load(x, shape=(8, 8)))
 
     rig.run(kernel, x)
-    (write,) = rig.ctx.store.writes("hbm", x.regions)
+    (write,) = rig.store.writes("hbm", x.regions)
     assert (write.ticket.writer, write.ticket.lands_at) == ((0, 1), 200.0)
 
 

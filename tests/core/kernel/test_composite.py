@@ -33,9 +33,9 @@ def test_a_composite_left_in_hbm() -> None:
 
     def kernel(a: Any, b: Any, bias: Any, c: Any, tl: Any) -> None:
         done = tl.composite(op="gemm", a=tl.ref(a, (6, 8)), b=tl.ref(b, (8, 5)), out=c, tile_m=4, tile_k=4, tile_n=4)
-        after.append(rig.ctx.env.now)
+        after.append(rig.env.now)
         tl.wait(done)
-        after.append(rig.ctx.env.now)
+        after.append(rig.env.now)
         assert done.shape == (6, 5)
         assert tl.load(c, shape=(6, 5)).value.pending
 

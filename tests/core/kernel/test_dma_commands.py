@@ -139,7 +139,7 @@ def test_loads_beside_stores_find_what_program_order_says(
 
     for _ in range(launches):
         rig.run(kernel, x, orders)
-    executor = DataExecutor(rig.log, rig.ctx.store)
+    executor = DataExecutor(rig.log, rig.store)
     assert len(got) == len(want)
     for tile, right in zip(got, want, strict=True):
         np.testing.assert_array_equal(executor.materialize(tile.value).reshape(-1), right)
@@ -164,7 +164,7 @@ def test_writes_of_others_are_found_beside_later_own_ones() -> None:
             tl.store(x + 1, 9.0)  # after the load has completed
 
     rig.run(kernel, x)
-    executor = DataExecutor(rig.log, rig.ctx.store)
+    executor = DataExecutor(rig.log, rig.store)
     assert [executor.materialize(tile.value).tolist() for tile in found] == [[7, 1, 2, 3], [5, 9, 2, 5]]
 
 
@@ -182,4 +182,4 @@ def test_nothing_is_kept_once_loads_have_landed() -> None:
             second.numpy()
 
     rig.run(kernel, x, hole)
-    assert not rig.ctx.store._in_flight
+    assert not rig.store._in_flight

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.queues import Queue, Queues, SlotBlock
+from kernbench_core.graph import Node
+from kernbench_core.kernel.pe_state import Kernels
+from kernbench_core.kernel.queues import Queue, Queues
+from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.memory.scratchpad import Birth
@@ -27,21 +30,16 @@ REMEDY = (
 
 
 class Machine:
-    """Be the context of a run whose PEs 0 and 1 keep queues, with the parameters given, and PE 2 does not."""
+    """Be a run whose PEs 0 and 1 keep queues, with the parameters given, and PE 2 does not."""
 
     def __init__(self, **params: object) -> None:
         self.design = design(3)
         given = {"slots": 4, "slot_bytes": 256, "tier": "tcm", **params}
-        self.components = {
-            f"sip0.cube0.pe{pe}.pe_ipcq": SimpleNamespace(id=f"sip0.cube0.pe{pe}.pe_ipcq", params=given)
-            for pe in range(2)
-        }
+        names = [f"sip0.cube0.pe{pe}.pe_ipcq" for pe in range(2)]
+        nodes = {name: Node(name, "pe_ipcq", params=given) for name in names}
         self.memory = DeviceMemory(self.design)
-        self.store = MemoryStore(True)
-        self.data = True
-        self.tcm_recorder = None
-        self.on_demand = None
-        self.queues = Queues(self)  # type: ignore[arg-type]
+        kernels = Kernels(self.memory, MemoryStore(True))
+        self.queues = Queues(self.design.pes, nodes, kernels, lambda: 0.0)
 
 
 def command(channel: Channel = Channel(), **fields: Any) -> Any:  # noqa: B008 - frozen

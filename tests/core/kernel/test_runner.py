@@ -95,7 +95,7 @@ def test_programs_run_one_after_another_on_their_pe() -> None:
     order: list[tuple[int, float]] = []
 
     def kernel(x: Any, tl: Any) -> None:
-        order.append((tl.program_id(0), rig.ctx.env.now))
+        order.append((tl.program_id(0), rig.env.now))
         tl.load(x, shape=(4, 4))
 
     rig = Rig(pes=2, overhead=0.0)
@@ -275,7 +275,7 @@ def test_the_suspended_line_is_known() -> None:
     rig = Rig(overhead=2.0)
     runner = rig.runners[0]
     x = rig.tensor(X)
-    watch = rig.ctx.env.timeout(50)
+    watch = rig.env.timeout(50)
     watch.callbacks.append(lambda _: words.extend((runner.where(), runner.waits_in_words())))
     rig.run(kernel, x)
     line = f"{__file__}:{kernel.__code__.co_firstlineno + 1}"
@@ -296,7 +296,7 @@ def test_a_kernel_that_left_commands_in_flight_is_named_with_their_lines() -> No
     rig = Rig(overhead=2.0)
     runner = rig.runners[0]
     x = rig.tensor(X)
-    watch = rig.ctx.env.timeout(50)
+    watch = rig.env.timeout(50)
     watch.callbacks.append(lambda _: words.append(runner.waits_in_words()))
     rig.run(kernel, x)
     line = f"{__file__}:{kernel.__code__.co_firstlineno + 1}"
@@ -337,7 +337,7 @@ def test_without_data_shapes_and_times_are_the_same() -> None:
         rig = Rig(data=data)
         times.append(rig.run(kernel, rig.tensor(X), rig.tensor(np.zeros(20, np.int32))))
         names.append(rig.ops())
-        assert bool(rig.ctx.store.spaces()) == data
+        assert bool(rig.store.spaces()) == data
     assert times[0] == times[1]
     assert names[0] == names[1]
 
@@ -410,7 +410,7 @@ def test_many_round_trips_of_one_place(tmp_path: Path) -> None:
     x = rig.tensor(X[:4, :4])
     rig.run(kernel, x)
     expected = {"x": (Access("hbm", x.regions), X[:4, :4] + 1)}
-    verdict = DataExecutor(rig.log, rig.ctx.store).verify(expected)
+    verdict = DataExecutor(rig.log, rig.store).verify(expected)
     assert (verdict.ok, verdict.failures) == (True, ())
-    save_run(tmp_path, rig.log, rig.ctx.store)
+    save_run(tmp_path, rig.log, rig.store)
     assert load_run(tmp_path).executor().verify(expected).ok

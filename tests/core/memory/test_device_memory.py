@@ -26,7 +26,7 @@ def test_rows_are_dealt_in_equal_contiguous_blocks(dims: list[int], pes: int) ->
     rig = Rig(pes=4)
     shape = tuple(dims)
     sites = rig.design.pes[:pes]
-    tensor = rig.ctx.memory.allocate(shape, "f16", "a", sites)
+    tensor = rig.memory.allocate(shape, "f16", "a", sites)
     rows = shape[0] if shape else 1
     row_bytes = 2 * prod(shape) // rows
     share = -(-rows // pes)
@@ -37,13 +37,13 @@ def test_rows_are_dealt_in_equal_contiguous_blocks(dims: list[int], pes: int) ->
     assert [segment.va for segment in tensor.segments] == starts
     for segment in tensor.segments:
         assert rig.design.address_map.decode(segment.pa).unit == f"hbm{segment.pe}"
-    whole = rig.ctx.memory.translate((Region(tensor.va, tensor.nbytes),))
+    whole = rig.memory.translate((Region(tensor.va, tensor.nbytes),))
     assert bytes_of(whole) == bytes_of(tensor.regions)
 
 
 def test_a_full_slice_says_what_is_allocated_there() -> None:
     """The error names the PE, what is needed, what is free, and every tensor that lives there; nothing is kept."""
-    memory = Rig(pes=1, hbm=16384).ctx.memory
+    memory = Rig(pes=1, hbm=16384).memory
     site = design(1).pes[0]
     held = memory.allocate((2048,), "f32", "weights", (site,))
     born = sys._getframe().f_lineno - 1
@@ -71,7 +71,7 @@ def test_a_full_slice_says_what_is_allocated_there() -> None:
 
 def test_a_slice_full_of_many_tensors_lists_the_largest() -> None:
     """The twelve largest blocks, and one line for all the others."""
-    memory = Rig(pes=1, hbm=1 << 20).ctx.memory
+    memory = Rig(pes=1, hbm=1 << 20).memory
     site = design(1).pes[0]
     for number in range(14):
         memory.allocate((1024,), "f32", f"small{number}", (site,))
@@ -95,7 +95,7 @@ def test_tensors_do_not_share_pages_or_addresses() -> None:
 
 def test_impossible_tensors_are_refused() -> None:
     """No PE, or a negative extent, is a sentence."""
-    memory = Rig().ctx.memory
+    memory = Rig().memory
     with pytest.raises(KernelError) as caught:
         memory.allocate((4,), "f32", "a", ())
     assert str(caught.value) == "tensor 'a' must be placed on at least one PE, not on none; name the PEs."
@@ -107,7 +107,7 @@ def test_impossible_tensors_are_refused() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 3000)), max_size=20))
 def test_virtual_addresses_are_never_used_again(steps: list[tuple[bool, int]]) -> None:
     """Whatever is freed, each tensor's range is its own; physical memory is used again, from the lowest hole."""
-    memory = Rig(pes=1, hbm=1 << 20).ctx.memory
+    memory = Rig(pes=1, hbm=1 << 20).memory
     site = design(1).pes[0]
     lowest = design(1).address_map.encode(0, 0, "hbm0", 0)
     ranges: list[tuple[int, int]] = []
@@ -128,7 +128,7 @@ def test_virtual_addresses_are_never_used_again(steps: list[tuple[bool, int]]) -
 def test_virtual_addresses_run_out_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last tensor that fits is given out; nothing is kept of the one that does not."""
     monkeypatch.setattr("kernbench_core.memory.device_memory.VIRTUAL_BYTES", VIRTUAL_BASE + 2 * 4096)
-    memory = Rig(pes=1).ctx.memory
+    memory = Rig(pes=1).memory
     sites = design(1).pes
     for _ in range(2):
         memory.free(memory.allocate((1024,), "f32", "a", sites))
@@ -144,5 +144,5 @@ def test_virtual_addresses_run_out_in_a_sentence(monkeypatch: pytest.MonkeyPatch
 def test_pes_are_found_by_their_pe_cpu() -> None:
     """All of them are indexed once."""
     rig = Rig(pes=3)
-    assert [rig.ctx.memory.site_of(site.pe_cpu) for site in rig.design.pes] == list(rig.design.pes)
-    assert rig.ctx.memory.site_of("sip9.cube0.pe0.pe_cpu") is None
+    assert [rig.memory.site_of(site.pe_cpu) for site in rig.design.pes] == list(rig.design.pes)
+    assert rig.memory.site_of("sip9.cube0.pe0.pe_cpu") is None

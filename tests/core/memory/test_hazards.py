@@ -11,7 +11,6 @@ import pytest
 
 from kernbench_core.kernel.commands import MathCmd, Operand
 from kernbench_core.memory.hazard import Hazard
-from kernbench_core.memory.hazards import Hazards
 from kernbench_core.messages import Launch
 from kernbench_core.values.value import ResultValue
 from tests.core.kernel_rig import Rig
@@ -23,9 +22,7 @@ class Watched(Rig):
     """A rig that looks for hazards; each run is a launch that the host waits for, unless told otherwise."""
 
     def __init__(self, pes: int = 2, **options: Any) -> None:
-        super().__init__(pes, **options)
-        names = [site.prefix for site in self.design.pes]
-        self.hazards = self.ctx.store.hazards = Hazards(names, lambda: self.ctx.env.now)
+        super().__init__(pes, **{"watch": pes, **options})
 
     def launch_all(self, *kernels: tuple[Callable[..., Any], dict[str, Any]], wait: bool = True) -> None:
         """Submit launches one after the other on all PEs before any is waited for."""
@@ -33,7 +30,7 @@ class Watched(Rig):
         launches = [Launch(kernel, given, (len(programs), 1, 1), programs) for kernel, given in kernels]
         for launch in launches:
             self.hazards.launched(launch)
-        env = self.ctx.env
+        env = self.env
 
         def queue(runner: Any) -> Iterator[Any]:
             for launch in launches:
@@ -286,7 +283,7 @@ def test_an_edge_orders_what_the_sender_has_waited_for(waits: bool) -> None:
     order: list[Any] = []
 
     def kernel(x: Any, tl: Any) -> None:
-        hazards = tl._state.store.hazards
+        hazards = tl._state.hazards
         if tl.program_id(0) == 0:
             tl.composite("math", tl.ref(x, (4, 16)), out=x, math_op="exp")
             for _ in range(200):
@@ -311,7 +308,7 @@ def test_waiting_for_everything_covers_what_was_complete_long_before() -> None:
     """tl.wait() without handles orders every command before it, also those that the kernel no longer keeps."""
 
     def kernel(x: Any, tl: Any) -> None:
-        hazards = tl._state.store.hazards
+        hazards = tl._state.hazards
         if tl.program_id(0) == 0:
             for row in range(80):
                 tl.composite("math", tl.ref(x + 16 * row, (1, 16)), out=x + 16 * row, math_op="exp")
@@ -337,7 +334,7 @@ def test_edges_are_handed_on() -> None:
         rig = Watched(3)
 
         def kernel(x: Any, tl: Any, middle: bool = middle) -> None:
-            hazards, pe = tl._state.store.hazards, tl.program_id(0)
+            hazards, pe = tl._state.hazards, tl.program_id(0)
             for _ in range(100 * pe):
                 tl.zeros((1,), "f32")
             if pe and (middle or pe == 1):
@@ -356,14 +353,13 @@ def test_what_a_pe_knew_is_not_kept_for_each_of_its_stores() -> None:
     clock_bytes = 8 * pes
 
     def kernel(x: Any, tl: Any) -> None:
-        hazards = tl._state.store.hazards
+        hazards = tl._state.hazards
         for row in range(rows):
             hazards.publish((0, 10**6 + row))
             hazards.order((0, 10**6 + row), 0)
             tl.store(x + 4 * row, tl.zeros((4,), "f32"))
 
-    rig = Watched(1)
-    rig.hazards = rig.ctx.store.hazards = Hazards(["PE"] * pes, lambda: rig.ctx.env.now)
+    rig = Watched(1, watch=pes)
     given = {"x": rig.tensor(X)}
     tracemalloc.start()
     try:

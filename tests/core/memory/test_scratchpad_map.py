@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.memory.scratchpad_map import TcmMap, TcmRecorder, TcmUse, _most, lines
+from kernbench_core.memory.scratchpad_map import TcmMap, TcmUse, _most, lines
 from tests.core.kernel_rig import Rig
 
 X = np.arange(1024, dtype=np.float32).reshape(32, 32)
@@ -17,10 +17,9 @@ X = np.arange(1024, dtype=np.float32).reshape(32, 32)
 
 def recorded(kernel: Any, pes: int = 1) -> tuple[TcmMap, Rig]:
     """Run a kernel with a recorder."""
-    rig = Rig(pes)
-    rig.ctx.tcm_recorder = TcmRecorder(lambda: rig.ctx.env.now)
+    rig = Rig(pes, scratchpad_map=True)
     rig.run(kernel, rig.tensor(X))
-    return rig.ctx.tcm_recorder.result(rig.ctx.env.now), rig
+    return rig.recorder.result(rig.env.now), rig
 
 
 def test_blocks_are_held_from_birth_to_their_last_use() -> None:

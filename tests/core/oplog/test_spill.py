@@ -19,7 +19,6 @@ from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import UsageError
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.spill import SpilledColumn, chunks, take
-from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.value import LoadedValue, ResultValue
 from kernbench_core.values.views import AbstractValue
 from tests.conftest import examples
@@ -49,7 +48,7 @@ def logged(spill_rows: int, data: bool, kernel: Any = ops) -> tuple[Rig, Any]:
 
 def saved(rig: Rig, folder: Path) -> tuple[Any, dict[str, Any], bytes]:
     """Save a run and give what the files hold."""
-    save_run(folder, rig.log, rig.ctx.store)
+    save_run(folder, rig.log, rig.store)
     with np.load(folder / "columns.npz") as file:
         numbers = {name: file[name].tolist() for name in file.files}
     return json.loads((folder / "run.json").read_text()), numbers, (folder / "arrays.bin").read_bytes()
@@ -164,7 +163,6 @@ def test_the_engine_takes_the_limit() -> None:
 
     engine = toy_engine(spill_rows=3)
     assert (engine.op_log.columns._spill_rows, engine.op_log.columns._spill_values) == (3, True)
-    assert MemoryStore(False).hazards is None
 
 
 def test_a_full_disk_is_a_sentence_and_nothing_follows() -> None:

@@ -115,7 +115,7 @@ def test_other_may_be_a_tensor() -> None:
 
     _, rig = collect(body, X)
     assert rig.ops() == ["dma_read", "where", "dma_write"]
-    tensor = next(iter(rig.ctx.memory._live.values()))
+    tensor = next(iter(rig.memory._live.values()))
     np.testing.assert_array_equal(rig.numpy(tensor).ravel()[:6], [0, 1, 2, 3, 40, 50])
 
 
@@ -234,7 +234,7 @@ def test_a_tensor_that_the_host_freed_is_a_page_fault() -> None:
     """The line, the element and the tensor are named."""
     rig = Rig()
     x = rig.tensor(X, "gone")
-    rig.ctx.memory.free(x)
+    rig.memory.free(x)
 
     def kernel(x: Any, tl: Any) -> None:
         tl.load(x)

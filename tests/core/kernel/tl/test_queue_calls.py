@@ -10,7 +10,7 @@ import pytest
 
 from kernbench_core.errors import KernelError, PendingDataError
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.queues import SlotBlock
+from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.memory.scratchpad import Birth
 from kernbench_core.messages import Command
 from kernbench_core.oplog.description import Access
@@ -64,12 +64,12 @@ class QueueRig(Rig):
 
     def _answer(self, cmd: Command) -> None:
         unit = f"sip0.cube0.pe{cmd.op_id[0]}.pe_ipcq"
-        self.logger.record_start(self.ctx.env.now, unit, cmd)
-        done = self.ctx.env.timeout(5.0)
+        self.logger.record_start(self.env.now, unit, cmd)
+        done = self.env.timeout(5.0)
 
         def finish(_: Any) -> None:
-            cmd.head = cmd.tail = self.ctx.env.now
-            self.logger.record_end(self.ctx.env.now, unit, cmd)
+            cmd.head = cmd.tail = self.env.now
+            self.logger.record_end(self.env.now, unit, cmd)
             cmd.answered()
 
         done.callbacks.append(finish)
@@ -139,7 +139,7 @@ def test_messages_under_way_are_waited_for_when_they_are_used() -> None:
     times: list[float] = []
 
     def kernel(y: Any, tl: Any) -> None:
-        me, env = tl.program_id(0), rig.ctx.env
+        me, env = tl.program_id(0), rig.env
         if me == 1:
             before = env.now
             got = tl.recv((4,), "f32", 0, wait=False)

@@ -39,7 +39,7 @@ def test_a_units_op_is_timed_logged_and_computed_by_its_function(rig: Rig) -> No
     assert [command.serves for command in rig.cpus[0].sent] == ["pe_dma", "pe_sfu", "pe_dma"]
     record = next(record for record in rig.log if record.op_name == "twice_and")
     assert (record.op_kind, record.component_id, record.params["factor"]) == ("math", "sip0.cube0.pe0.pe_sfu", 2.0)
-    store, functions = rig.ctx.store, {"twice_and": f"{__name__}:twice_and"}
+    store, functions = rig.store, {"twice_and": f"{__name__}:twice_and"}
     value = store.value("hbm", y.regions, (8,), "f32")
     assert DataExecutor(rig.log, store, functions).materialize(value).tolist() == (2 * X + 1).tolist()
 

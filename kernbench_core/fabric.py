@@ -1,38 +1,81 @@
-"""What the components of one run share: clock, graph, routes, memory, op log. One object per run."""
+"""What the components of one run share: clock, graph, wires, routes, op log. One object per run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
+from kernbench_core.graph import Graph, PeSite
 from kernbench_core.values.chunking import Chunk, chunks
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 
 if TYPE_CHECKING:
-    from kernbench_core.component import ComponentBase
-    from kernbench_core.compute.on_demand import OnDemand
-    from kernbench_core.graph import Graph
-    from kernbench_core.kernel.queues import Queues
-    from kernbench_core.memory.device_memory import DeviceMemory
-    from kernbench_core.memory.hazards import Hazards
-    from kernbench_core.memory.scratchpad_map import TcmRecorder
-    from kernbench_core.messages import Launch, MsgBase, Transaction
+    from kernbench_core.graph import Node
+    from kernbench_core.messages import MsgBase, Transaction
     from kernbench_core.oplog.log import OpLogger
-    from kernbench_core.registry import Provider
-    from kernbench_core.topology.design import Design
-    from kernbench_core.topology.resolver import AddressResolver
-    from kernbench_core.topology.routing import PathRouter
-    from kernbench_core.values.memory_store import MemoryStore
 
 
 #: Transfers whose chunks are remembered.
 MOST_CUT = 1024
+
+Part = TypeVar("Part")
+
+
+class Neighbour(Protocol):
+    """What a component may ask of another one that stands on the same fabric; everything else it must send."""
+
+    id: str
+    node: Node
+    out_ports: dict[str, Wire]
+
+    def acts_on_head(self, msg: Any) -> bool:
+        """Say whether it acts on the first byte of a message."""
+
+    def min_service_ns(self, msg: Any) -> float:
+        """Return a time in ns that its service of a message never undercuts."""
+
+
+class Layout(Protocol):
+    """What components ask of the design of a machine: its PEs, and sizes in bytes."""
+
+    @property
+    def pes(self) -> tuple[PeSite, ...]:
+        """Where each PE sits, by its index."""
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The most bytes that one memory transaction carries."""
+
+    @property
+    def page_bytes(self) -> int:
+        """The page size in bytes."""
+
+
+class Routes(Protocol):
+    """Who finds the ways through a machine."""
+
+    def find_node_path(self, source: str, destination: str) -> tuple[str, ...]:
+        """Return the node ids from one to the other, both included, as launches and answers go."""
+
+    def find_memory_path(self, source: str, memory: str) -> tuple[str, ...]:
+        """Return the node ids from a node to a memory, by the paths that memory traffic may take."""
+
+
+class Addresses(Protocol):
+    """Who knows which node owns an address."""
+
+    def resolve(self, address: int) -> str:
+        """Return the id of the memory that holds a physical address."""
+
+    def find_m_cpu(self, sip: int, cube: int) -> str:
+        """Return the id of the m_cpu of a cube."""
 
 
 @attrs.frozen
@@ -55,59 +98,76 @@ class OneWay:
     nbytes: int
 
 
-class RunContext:
-    """Hold the parts of one run. Components get it; two runs in one process never share one."""
+class Fabric:
+    """Hold what all components of one run share. Two runs in one process never share one.
+
+    `components` are the models that stand at its nodes, by node id; there are none before all have been made.
+
+    `routes`, `addresses` and `layout` are those of the machine; a graph that was built by hand may do without. `parts`
+    are what the session offers to components that say that they need it (`ComponentBase.needs`), by their class.
+    """
+
+    components: Mapping[str, Neighbour]
 
     def __init__(
         self,
         env: Environment,
         graph: Graph,
         *,
+        routes: Routes | None = None,
+        addresses: Addresses | None = None,
+        layout: Layout | None = None,
         op_logger: OpLogger | None = None,
-        data: bool = True,
-        seed: int = 0,
+        parts: Mapping[type, object] = MappingProxyType({}),
     ) -> None:
         self.env = env
         self.graph = graph
         self.op_logger = op_logger
-        self.data = data
-        self.seed = seed
-        self.components: dict[str, ComponentBase] = {}
-        #: The distribution of each `impl`, where its class comes from a registry.
-        self.providers: dict[str, Provider] = {}
+        self.parts = parts
         self.wires: list[Wire] = []
-        self.launches: list[Launch] = []
         #: (source, destination, op, bytes, largest channel share) -> the quickest round trip, for the bound check.
         self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
         #: (source, destination, bytes) -> the quickest one-way message, for the bound check.
         self.one_ways: dict[tuple[object, ...], OneWay] = {}
         self.issued = 0
         self.completed = 0
+        #: Payload bytes of messages between PEs that were sent, and those that have got to where they are received.
+        self.pushed_bytes = self.landed_bytes = 0
+        #: Messages that nobody waits for: payload until it is in its slot, credits until they are noted.
+        self.under_way: dict[MsgBase, None] = {}
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
         self.moved_bytes: dict[str, int] = {}
-        #: When the last of what was under way at the end of the run would have ended, in ns.
-        self.horizon_ns = 0.0
+        self._routes = routes
+        self._addresses = addresses
+        self._layout = layout
         self._next_edge = 1
         self._chunks = lru_cache(MOST_CUT)(self._cut)
-        #: What notes the use of the scratchpads, if that was asked for.
-        self.tcm_recorder: TcmRecorder | None = None
-
-    # Set by the engine for compiled graphs; hand-built graphs of tests may do without.
-    store: MemoryStore
-    hazards: Hazards
-    memory: DeviceMemory
-    on_demand: OnDemand
-    queues: Queues
-    resolver: AddressResolver
-    router: PathRouter
 
     @property
-    def design(self) -> Design:
-        """The checked design that the graph was compiled from."""
-        design: Design | None = getattr(self.graph, "design", None)
-        if design is None:
-            raise ConfigError("this graph was built by hand and has no design; compile it from a topology instead.")
-        return design
+    def layout(self) -> Layout:
+        """The PEs and sizes of the machine."""
+        if self._layout is None:
+            raise _by_hand("design")
+        return self._layout
+
+    @property
+    def routes(self) -> Routes:
+        """The ways through the machine."""
+        if self._routes is None:
+            raise _by_hand("routes")
+        return self._routes
+
+    @property
+    def addresses(self) -> Addresses:
+        """Who owns which address of the machine."""
+        if self._addresses is None:
+            raise _by_hand("addresses")
+        return self._addresses
+
+    def find(self, kind: type[Part]) -> Part | None:
+        """Return what the session offers of this class, None where it has none."""
+        found: Any = self.parts.get(kind)
+        return found  # type: ignore[no-any-return]
 
     def reserve_edges(self, number: int) -> None:
         """Keep the edge ids 1 to `number` for the edges of the graph."""
@@ -148,28 +208,28 @@ class RunContext:
 
     def command_path(self, source: str, destination: str) -> tuple[str, ...]:
         """Return the node ids from `source` to `destination`, both included, as launches and answers go."""
-        return self.router.find_node_path(source, destination)
+        return self.routes.find_node_path(source, destination)
 
     def memory_path(self, source: str, memory: str) -> tuple[str, ...]:
         """Return the node ids from `source` to a memory node, by the paths that memory traffic may take."""
-        return self.router.find_memory_path(source, memory)
+        return self.routes.find_memory_path(source, memory)
 
     def cut(self, regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
         """Return the chunks of a transfer of physical `regions`; tiles are read again and again, so it remembers."""
         return self._chunks(regions)
 
     def _cut(self, regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
-        return tuple(chunks(regions, self.chunk_bytes, self.resolver.resolve))
+        return tuple(chunks(regions, self.chunk_bytes, self.addresses.resolve))
 
     @property
     def chunk_bytes(self) -> int:
         """The most bytes that one memory transaction carries."""
-        return self.design.chunk_bytes
+        return self.layout.chunk_bytes
 
     @property
     def page_bytes(self) -> int:
         """The page size in bytes."""
-        return self.design.page_bytes
+        return self.layout.page_bytes
 
     def note_one_way(self, msg: MsgBase) -> None:
         """Count a message without an answer that has arrived, and keep the quickest of its like, as for round trips."""
@@ -196,3 +256,7 @@ class RunContext:
         if entry is None or elapsed < entry.least_ns:
             out, op = path[::-1], transaction.op
             self.round_trips[key] = RoundTrip(elapsed, out, op, transaction.regions, transaction.total)
+
+
+def _by_hand(what: str) -> ConfigError:
+    return ConfigError(f"this graph was built by hand and has no {what}; compile it from a topology instead.")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_core.context import RunContext
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
+from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Graph
 from kernbench_core.messages import Transaction
 from kernbench_core.values.region import Region
 
 
-def make_context() -> RunContext:
-    """Return a context of an empty graph made by hand."""
-    return RunContext(Environment(), Graph.of([], []))
+def make_fabric() -> Fabric:
+    """Return the fabric of an empty graph made by hand."""
+    return Fabric(Environment(), Graph.of([], []))
 
 
 def nothing(_: object) -> None:
@@ -23,45 +23,54 @@ def nothing(_: object) -> None:
 
 def test_edges_keep_their_reserved_ids_and_other_wires_follow() -> None:
     """Edge ids 1 to n belong to the graph's edges, whatever is made before them."""
-    ctx = make_context()
-    ctx.reserve_edges(3)
+    fabric = make_fabric()
+    fabric.reserve_edges(3)
     wires = [
-        ctx.new_wire("x#pc0", 1.0, 1.0, arrive=nothing, on_head=False),
-        ctx.new_wire("a->b", 1.0, 1.0, arrive=nothing, on_head=False, edge_id=2),
-        ctx.new_wire("x#pc1", 1.0, 1.0, arrive=nothing, on_head=False),
+        fabric.new_wire("x#pc0", 1.0, 1.0, arrive=nothing, on_head=False),
+        fabric.new_wire("a->b", 1.0, 1.0, arrive=nothing, on_head=False, edge_id=2),
+        fabric.new_wire("x#pc1", 1.0, 1.0, arrive=nothing, on_head=False),
     ]
     assert [wire._key >> 40 for wire in wires] == [4, 2, 5]
-    assert ctx.wires == wires
+    assert fabric.wires == wires
 
 
 def test_quickest_round_trip_of_each_kind_is_kept() -> None:
     """Trips of one source, memory, op and size share an entry; the quickest stays, on its way out."""
-    ctx = make_context()
+    fabric = make_fabric()
     for elapsed in (30.0, 20.0, 25.0):
         sent = Transaction("read", (Region(int(elapsed), 64),), 64, ("a", "b", "m"), nothing)
         sent.turn_around()
         sent.born, sent.tail = 5.0, 5.0 + elapsed
-        ctx.note_round_trip(sent)
-    (trip,) = ctx.round_trips.values()
+        fabric.note_round_trip(sent)
+    (trip,) = fabric.round_trips.values()
     assert (trip.least_ns, trip.path, trip.regions[0].base) == (20.0, ("a", "b", "m"), 20)
-    assert ctx.completed == 3
+    assert fabric.completed == 3
 
 
 def test_round_trips_are_as_many_as_bounds_and_not_as_shares() -> None:
     """Gathers spread over channels in ever new ways: what decides the bound, the largest share, is what counts."""
-    ctx = make_context()
+    fabric = make_fabric()
     for first in range(1, 64):
         sent = Transaction("read", (Region(first, 128),), 128, ("a", "b", "m"), nothing)
         sent.turn_around()
         sent.shares = ((0, first), (1, 64), (2, 64 - first))
         sent.born, sent.tail = 0.0, 1000.0 - first
-        ctx.note_round_trip(sent)
-    (trip,) = ctx.round_trips.values()
+        fabric.note_round_trip(sent)
+    (trip,) = fabric.round_trips.values()
     assert (trip.least_ns, trip.regions[0].base) == (937.0, 63)
 
 
 def test_graph_made_by_hand_has_no_design() -> None:
-    """Asking for the design of a hand-made graph is a sentence."""
-    with pytest.raises(ConfigError) as caught:
-        _ = make_context().design
-    assert str(caught.value) == ("this graph was built by hand and has no design; compile it from a topology instead.")
+    """Asking for what only a machine has is a sentence; a session offers nothing there."""
+    fabric = make_fabric()
+    for what, ask in {
+        "design": lambda: fabric.chunk_bytes,
+        "routes": lambda: fabric.command_path("a", "b"),
+        "addresses": lambda: fabric.addresses,
+    }.items():
+        with pytest.raises(ConfigError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"this graph was built by hand and has no {what}; compile it from a topology instead."
+        )
+    assert fabric.find(Fabric) is None

@@ -1,0 +1,110 @@
+"""The components of one run on their fabric, built from a graph; the engine and the test kit share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kernbench_core.callsite import user_traceback
+from kernbench_core.component import ComponentBase, Port
+from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
+from kernbench_core.fabric import Fabric
+from kernbench_core.process.interrupt import INTERRUPTS
+
+if TYPE_CHECKING:
+    from kernbench_core.registry import Provider
+
+
+class ComponentClasses(Protocol):
+    """Where component classes come from: the component registry, or anything with its `load`."""
+
+    def load(self, name: str) -> Any:
+        """Return the class registered as `name`; called once for each `impl` of the graph."""
+
+
+class Hardware(Fabric):
+    """The fabric of one run with the components that stand on it.
+
+    `providers` names the distribution of each `impl` whose class comes from a registry.
+    """
+
+    components: dict[str, ComponentBase]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.components = {}
+        self.providers: dict[str, Provider] = {}
+
+    def build(self, classes: ComponentClasses) -> None:
+        """Create every component of the graph, join them by wires, connect them and start their workers.
+
+        Edge ids follow sorted (source, destination); internal wires, made by components, come after them. ConfigError
+        when a component needs what this session does not have.
+        """
+        provider = getattr(classes, "provider", None)  # a plain mapping of classes has none
+        loaded: dict[str, type[ComponentBase]] = {}
+        edges = sorted(self.graph.edges)
+        self.reserve_edges(len(edges))
+        for node_id in sorted(self.graph.nodes):
+            node = self.graph.nodes[node_id]
+            if node.impl not in loaded:
+                loaded[node.impl] = classes.load(node.impl)
+                if provider is not None:
+                    self.providers[node.impl] = provider(node.impl)
+            cls = loaded[node.impl]
+            self._require(node_id, cls)
+            with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
+                self.components[node_id] = cls(node, self)
+        for edge_id, key in enumerate(edges, 1):
+            self._join(edge_id, *key)
+        for component in self.components.values():
+            with _blame(component.id, type(component), "connect", self.providers.get(component.node.impl)):
+                component.connect()
+        for component in self.components.values():
+            component.start()
+
+    def _require(self, node_id: str, cls: type[ComponentBase]) -> None:
+        missing = [need.__name__ for need in cls.needs if need not in self.parts]
+        if missing:
+            raise ConfigError(
+                f"{node_id} must be part of a whole machine, as {cls.__module__}.{cls.__qualname__} needs its "
+                f"{' and '.join(missing)}, which this one does not have; compile it from a topology instead."
+            )
+
+    def _join(self, edge_id: int, source: str, destination: str) -> None:
+        edge = self.graph.edges[source, destination]
+        sender, receiver = self.components[source], self.components[destination]
+        sender.out_ports[destination] = self.new_wire(
+            f"{source}->{destination}",
+            edge.bandwidth,
+            edge.latency,
+            arrive=receiver.arrive,
+            on_head=receiver.head_rule(),
+            payload_bytes=edge.payload_bytes,
+            header_bytes=edge.header_bytes,
+            edge_id=edge_id,
+        )
+        receiver.in_ports[source] = Port(self.env, source, receiver.arrive)
+
+
+@contextmanager
+def _blame(node_id: str, cls: type, method: str, provider: Provider | None) -> Iterator[None]:
+    """Turn what a model's own method raises into a ComponentError that names node, class, line and distribution."""
+    try:
+        yield
+    except (KernbenchError, *INTERRUPTS):
+        raise
+    except BaseException as error:
+        told = (
+            f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {in_words(error)} before "
+            f"simulated time 0.\n{user_traceback(error)}"
+        )
+        raise of_provider(blamed(error, ComponentError)(told), provider) from error
+
+
+def of_provider(error: KernbenchError, provider: Provider | None) -> KernbenchError:
+    """Return an error of a model with the distribution that the model is of, where that is known."""
+    if provider is not None:
+        error.add_note(f"The model is of {provider}.")
+    return error

@@ -1,0 +1,73 @@
+"""What a machine holds and keeps for kernels and host programs over one run: memory, values, hazards, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import field, frozen
+
+from kernbench_core.compute.on_demand import OnDemand
+from kernbench_core.kernel.neighbours import Neighbours
+from kernbench_core.kernel.pe_state import Kernels
+from kernbench_core.kernel.queues import Queues
+from kernbench_core.memory.device_memory import DeviceMemory
+from kernbench_core.memory.hazards import Hazards
+from kernbench_core.memory.scratchpad_map import TcmRecorder
+from kernbench_core.oplog.log import OpLog
+from kernbench_core.topology.design import Design, Machine
+from kernbench_core.values.memory_store import MemoryStore
+
+
+@frozen
+class Device:
+    """The part of a session that needs a whole machine; components are given what they need of it (`parts`).
+
+    `recorder` notes what scratchpads hold, where that was asked for.
+    """
+
+    design: Design
+    memory: DeviceMemory
+    store: MemoryStore
+    hazards: Hazards
+    on_demand: OnDemand
+    kernels: Kernels
+    queues: Queues
+    recorder: TcmRecorder | None = None
+    parts: Mapping[type, object] = field(init=False)
+
+    @parts.default
+    def _by_class(self) -> Mapping[type, object]:
+        return {type(part): part for part in (self.memory, self.hazards, self.kernels, self.queues)}
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        now: Callable[[], float],
+        log: OpLog,
+        functions: Mapping[str, str],
+        *,
+        data: bool = True,
+        race_by: str = "pe",
+        tcm_map: bool = False,
+        launch_on: Callable[[int], str] = lambda pe: "",
+    ) -> Device:
+        """Make an empty device of a machine. `now` tells the simulated time in ns, for the rest see `GraphEngine`.
+
+        `launch_on(pe)` says, for errors, which launch runs on a PE.
+        """
+        sites, nodes = machine.design.pes, machine.nodes
+        memory, store = DeviceMemory(machine.design), MemoryStore(data=data)
+        hazards = Hazards([site.prefix for site in sites], now, race_by)
+        on_demand = OnDemand(log, store, functions)
+        recorder = TcmRecorder(now) if tcm_map else None
+        kernels = Kernels(
+            memory,
+            store,
+            hazards=hazards,
+            on_demand=on_demand,
+            nearest=Neighbours(sites, nodes).nearest,
+            recorder=recorder,
+        )
+        queues = Queues(sites, nodes, kernels, now, launch_on)
+        return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)

@@ -1,0 +1,82 @@
+"""What the kernels of one run share, and what the programs of one PE share over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kernbench_core.callsite import CallSite
+from kernbench_core.graph import PeSite
+from kernbench_core.memory.device_memory import DeviceMemory
+from kernbench_core.memory.scratchpad import TcmTable
+from kernbench_core.values.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from kernbench_core.compute.on_demand import OnDemand
+    from kernbench_core.memory.hazards import Hazards
+    from kernbench_core.memory.scratchpad_map import TcmRecorder
+    from kernbench_core.messages import Launch
+
+
+class PeState:
+    """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.
+
+    `launch` is the one under way, which `began` with that issue number; `last` are the call, the line and the time (ns)
+    of the command that was complete last. `kernels` are those of the run.
+    """
+
+    __slots__ = (
+        "began", "hazards", "issued", "kernels", "last", "launch", "memory", "on_demand", "pe", "site", "store", "tcm",
+    )  # fmt: skip
+
+    def __init__(self, site: PeSite, kernels: Kernels) -> None:
+        self.site = site
+        self.pe = site.index
+        self.kernels = kernels
+        self.memory = kernels.memory
+        self.store = kernels.store
+        self.hazards = kernels.hazards
+        self.on_demand = kernels.on_demand
+        self.tcm = TcmTable(site.prefix, *kernels.memory.tcm_range(site))
+        if self.hazards is not None:
+            self.tcm.watch(partial(self.hazards.handed_out, self.pe))
+        self.issued = self.began = 0
+        self.launch: Launch | None = None
+        self.last: tuple[str, CallSite, float] | None = None
+
+
+class Kernels:
+    """What the kernels of one run share: memory, what it holds, who watches its use, and by PE what it keeps.
+
+    Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
+    `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
+    hold.
+    """
+
+    def __init__(
+        self,
+        memory: DeviceMemory,
+        store: MemoryStore,
+        *,
+        hazards: Hazards | None = None,
+        on_demand: OnDemand | None = None,
+        nearest: Callable[[int, str], int | None] | None = None,
+        recorder: TcmRecorder | None = None,
+    ) -> None:
+        self.memory = memory
+        self.store = store
+        self.hazards = hazards
+        self.on_demand = on_demand
+        self.nearest = nearest
+        self.recorder = recorder
+        self.states: dict[int, PeState] = {}
+
+    def state(self, site: PeSite) -> PeState:
+        """Return what a PE keeps; the first call makes it."""
+        found = self.states.get(site.index)
+        if found is None:
+            found = self.states[site.index] = PeState(site, self)
+            if self.recorder is not None:
+                self.recorder.attach(found.tcm)
+        return found
