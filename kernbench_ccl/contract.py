@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from kernbench_ccl.collectives.collective import COLLECTIVES, refuse_redop
+from kernbench_ccl.collectives import CollectiveKind
+from kernbench_ccl.reductions import refuse_redop
 from kernbench_core.errors import UsageError
 from kernbench_core.topology.networks import NETWORKS
 from kernbench_core.values.dtypes import itemsize
@@ -69,15 +70,15 @@ class Network:
 class Collective:
     """What a kernel of a collective finds in `tl.collective`: the call, and how its data is to move.
 
-    `redop` is None where nothing is reduced; `root` is a rank of the group. `counts[i][j]` are the elements that rank i
-    sends to rank j in an uneven all_to_all. `tile` is the largest number of elements of one message. Without
-    `pipeline` each step of an algorithm begins after all of the step before. `sequence` numbers the calls of the group,
-    `group[r]` is the SIP of rank r. With `contributors` "pe" every PE brings a vector of its own, `vectors` on each
-    SIP. `cubes` are the columns and rows of the cubes of a SIP. `held_bytes` is what the algorithm may keep in a PE's
-    scratchpad at once, queues not counted.
+    `kind` is the record of the collective. `redop` is None where nothing is reduced; `root` is a rank of the group.
+    `counts[i][j]` are the elements that rank i sends to rank j where parts are uneven. `tile` is the largest number of
+    elements of one message. Without `pipeline` each step of an algorithm begins after all of the step before.
+    `sequence` numbers the calls of the group, `group[r]` is the SIP of rank r. With `contributors` "pe" every PE brings
+    a vector of its own, `vectors` on each SIP. `cubes` are the columns and rows of the cubes of a SIP. `held_bytes` is
+    what the algorithm may keep in a PE's scratchpad at once, queues not counted.
     """
 
-    name: str
+    kind: CollectiveKind
     dtype: str
     network: Network
     group: tuple[int, ...]
@@ -98,6 +99,11 @@ class Collective:
         problem = self._problem()
         if problem is not None:
             raise UsageError(problem)
+
+    @property
+    def name(self) -> str:
+        """Which collective it is."""
+        return self.kind.name
 
     @property
     def world(self) -> int:
@@ -129,9 +135,7 @@ class Collective:
 
     def _problem(self) -> str | None:
         """Say what does not fit together, or return None."""
-        kind = COLLECTIVES.get(self.name)
-        if kind is None:
-            return f"a collective must be one of {', '.join(COLLECTIVES)}, not {self.name!r}."
+        kind = self.kind
         if kind.reduces != (self.redop is not None):
             needs = "have a reduction" if kind.reduces else "have no reduction"
             return f"{self.name} must {needs}, not {self.redop!r}; {'choose one' if kind.reduces else 'leave it out'}."

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench_engine import Result, command
 
 from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import Sweep
@@ -56,7 +57,7 @@ def all_reduce_job(plugins: Plugins, topology: str, ranks: int, nbytes: int) -> 
     """Return a job that reduces vectors of so many bytes over the SIPs of a machine."""
     setup = Setup(topology, None, (f"system.sips={ranks}",))
     machine = machine_of(setup, plugins)
-    question = Question("all_reduce", "f16", "sum", 0)
+    question = Question(COLLECTIVES["all_reduce"], "f16", "sum", 0)
     choice = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins).best(nbytes)
     case = Sweep(question, setup, machine, plugins).case(nbytes // 2, choice, False)
 

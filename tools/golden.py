@@ -30,6 +30,7 @@ from attrs import evolve, field, frozen
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.sweep import Sweep
@@ -168,8 +169,9 @@ def _bench(golden: Golden) -> Found:
 def _collective(golden: Golden, algorithm: str) -> Found:
     plugins, machine = _plugins(), _machine(golden.topology, golden.sets)
     setup = Setup(golden.topology, sets=golden.sets)
+    kind = KINDS[golden.what]
     question = Question(
-        golden.what, "f16", "sum" if "reduce" in golden.what else None, golden.params.get("root", 0),
+        kind, "f16", "sum" if kind.reduces else None, golden.params.get("root", 0),
         contributors=golden.params.get("contributors", "sip"),
     )  # fmt: skip
     chooser = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins)

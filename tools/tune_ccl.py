@@ -25,7 +25,7 @@ from attrs import frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import Sweep, counts_of, size_of
@@ -82,17 +82,17 @@ def chooser_of(cell: Cell) -> tuple[Sweep, Chooser]:
     setup = Setup("default", None, sets, checked=False)
     machine = machine_of(setup, plugins)
     redop = "sum" if COLLECTIVES[cell.collective].reduces else None
-    question = Question(cell.collective, DTYPE, redop, 0)
+    question = Question(COLLECTIVES[cell.collective], DTYPE, redop, 0)
     chooser = Chooser(question, machine, load_ccl(algorithms=plugins.algorithms), plugins)
     return Sweep(question, setup, machine, plugins, workers=1), chooser
 
 
 def times(sweep: Sweep, chooser: Chooser, size: int) -> tuple[int, dict[str, float]]:
     """Return the real size, and the time in ns of every algorithm."""
-    collective, world = sweep.question.collective, sweep.machine.world
-    counts = counts_of([size], collective, DTYPE, world)
+    kind, world = sweep.question.kind, sweep.machine.world
+    counts = counts_of([size], kind, DTYPE, world)
     [rows] = sweep.comparison(counts, chooser.able())
-    return size_of(counts[0], collective, DTYPE, world), {row.algorithm: row.out_of_place.time_ns for row in rows}
+    return size_of(counts[0], kind, DTYPE, world), {row.algorithm: row.out_of_place.time_ns for row in rows}
 
 
 def measure(cell: Cell) -> list[tuple[int, dict[str, float]]]:

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from kernbench_ccl.catalogue.module_faults import FUNCTIONS, module_faults
+from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_ccl.contract import PARAMETERS, Cost, KernelContext, Network
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
@@ -41,7 +42,7 @@ class Algorithm:
 
     name: str
     module: ModuleType
-    collective: str
+    kind: CollectiveKind
     topologies: Mapping[str, int]
     kernel: Callable[..., None]
     kernel_args: Callable[[KernelContext], Sequence[Any]]
@@ -51,6 +52,11 @@ class Algorithm:
     scratch_count: Callable[[int, int], int] = _no_scratch
     peers: Callable[[int], int] = _few_peers
     formula: Callable[[Cost], float | None] | None = None
+
+    @property
+    def collective(self) -> str:
+        """The name of the collective that it does."""
+        return self.kind.name
 
     @property
     def file(self) -> str:
@@ -156,16 +162,21 @@ def file_of(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or module.__name__
 
 
-def read_algorithm(module: ModuleType, name: str) -> Algorithm:
-    """Check a module against the contract and return the view of it; PluginError with a sentence for each fault."""
-    problems = list(module_faults(module))
+def read_algorithm(
+    module: ModuleType, name: str, collectives: Mapping[str, CollectiveKind] = COLLECTIVES
+) -> Algorithm:
+    """Check a module against the contract and return the view of it; PluginError with a sentence for each fault.
+
+    It may do one of `collectives`, by default of those that come with kernbench.
+    """
+    problems = list(module_faults(module, collectives))
     if problems:
         raise PluginError("\n".join(f"{file_of(module)}: {problem}" for problem in problems))
     optional = {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}
     return Algorithm(
         name,
         module,
-        module.COLLECTIVE,
+        collectives[module.COLLECTIVE],
         MappingProxyType(dict(module.TOPO_NAME_TO_KIND)),
         module.kernel,
         module.kernel_args,

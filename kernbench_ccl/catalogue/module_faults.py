@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Final
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.contract import CONTRIBUTORS, PARAMETERS
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology.networks import NETWORKS
@@ -18,11 +17,11 @@ FUNCTIONS: Final = {
 """The functions that a module may publish, with their parameters."""
 
 
-def module_faults(module: ModuleType) -> Iterator[str]:
-    """Yield a sentence for everything that a module publishes wrongly, or not."""
+def module_faults(module: ModuleType, collectives: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for everything that a module publishes wrongly, or not; it may do one of `collectives`."""
     collective = getattr(module, "COLLECTIVE", None)
-    if not isinstance(collective, str) or collective not in COLLECTIVES:
-        known = ", ".join(COLLECTIVES)
+    if not isinstance(collective, str) or collective not in collectives:
+        known = ", ".join(collectives)
         yield f"COLLECTIVE must be one of {known}, {_not(module, 'COLLECTIVE')}; say which one it does."
     yield from _kind_problems(module)
     contributors = getattr(module, "CONTRIBUTORS", ("sip",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.registry import AlgorithmEntry, Registry

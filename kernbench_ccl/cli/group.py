@@ -243,8 +243,9 @@ def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
 
 
 def _question(collective: str, options: dict[str, Any]) -> Question:
-    from kernbench_ccl.collectives.collective import refuse_redop
+    from kernbench_ccl.collectives import COLLECTIVES as KINDS
     from kernbench_ccl.measure.choice import Question
+    from kernbench_ccl.reductions import refuse_redop
     from kernbench_core.errors import UnsupportedError
     from kernbench_core.values.dtypes import dtype_of
 
@@ -262,7 +263,7 @@ def _question(collective: str, options: dict[str, Any]) -> Question:
         raise UsageError(
             "options --pes and --contributors pe exclude each other: every PE takes part; leave --pes out."
         )
-    return Question(collective, dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
+    return Question(KINDS[collective], dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
 
 
 def _sizes(options: dict[str, Any]) -> list[int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict, frozen
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean

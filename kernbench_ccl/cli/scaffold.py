@@ -7,7 +7,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 

@@ -16,6 +16,6 @@ def spelt(name: str, known: Iterable[str]) -> str | None:
 
 def collective_named(name: str) -> str:
     """Return the collective that is meant by any spelling; the name itself where there is none."""
-    from kernbench_ccl.collectives.collective import COLLECTIVES as KINDS
+    from kernbench_ccl.collectives import COLLECTIVES as KINDS
 
     return spelt(name, KINDS) or name

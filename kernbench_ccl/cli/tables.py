@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import Row, footer, layout, message_bytes
@@ -48,7 +47,7 @@ class Table:
         self.shell, self.options, self.question, self.name = shell, options, question, name
         self.sweep, self.chooser = sweep, chooser
         self.machine: Machine = sweep.machine
-        self.counts = counts_of(sizes, question.collective, question.dtype, self.machine.world)
+        self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
         self.rows: list[Row] = []
         self.as_json = options["as_json"]
 
@@ -134,7 +133,7 @@ class Table:
         told = [question.dtype]
         if question.redop is not None:
             told.append(question.redop)
-        if COLLECTIVES[question.collective].rooted:
+        if question.kind.rooted:
             told.append(f"root {question.root}")
         sizes = [self._size(count) for count in self.counts]
         span = format_bytes(sizes[0]) if len(sizes) == 1 else f"{format_bytes(sizes[0])} to {format_bytes(sizes[-1])}"
@@ -146,7 +145,7 @@ class Table:
         ]
 
     def _size(self, count: int) -> int:
-        return size_of(count, self.question.collective, self.question.dtype, self.machine.world)
+        return size_of(count, self.question.kind, self.question.dtype, self.machine.world)
 
     def how(self, choice: Choice) -> str:
         """Say how an algorithm runs: what is not the default, and as what is sent."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from attrs import define, field
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.distributed.checks import (
     AnyTensor,
     apart,
@@ -164,7 +164,7 @@ class Call:
         )
         with_queues = group.with_channel(settings)
         collective = make_collective(
-            self.name, with_queues, algorithm, settings, rt.design, self.dtype,
+            with_queues, algorithm, settings, rt.design, self.dtype,
             redop=self.redop, root=self.root, counts=self.counts, sequence=number,
         )  # fmt: skip
         own = group.ranks.index(here.rank)

@@ -6,9 +6,9 @@ import math
 import reprlib
 from collections.abc import Sequence
 
-from kernbench_ccl.collectives.collective import REDOPS, refuse_redop
 from kernbench_ccl.distributed.world import Here, ProcessGroup
 from kernbench_ccl.plan.backend import Part
+from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.host.device_tensor import DeviceTensor, TensorPart
 

@@ -19,11 +19,14 @@ Source: Patarasso and Yuan, "Bandwidth optimal all-reduce algorithms for cluster
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
+
+from kernbench_ccl.collectives import CallShape, CollectiveKind
+from kernbench_ccl.collectives.derived_traffic import derived_traffic
+from kernbench_ccl.collectives.traffic import Traffic
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
@@ -134,31 +137,19 @@ def fabric_of(graph: Graph) -> Fabric:
     return Fabric(design_of(graph).sips, links)
 
 
-def lower_bound(collective: str, fabric: Fabric, nbytes: int, root: int = 0) -> Bound:
+def lower_bound(kind: CollectiveKind, fabric: Fabric, nbytes: int, root: int = 0) -> Bound:
     """Return the largest of the bounds of a collective of `nbytes` (as nccl-tests counts them) over all ranks."""
     world = fabric.world
     if world < 2 or not nbytes:
         return Bound(0.0, "nothing crosses a link")
-    needs = _needs(collective, world, float(nbytes), root)
-    return max(_bounds(needs, fabric), key=lambda bound: bound.ns)
+    call = CallShape(world, world, "sum" if kind.reduces else None, root)
+    traffic = derived_traffic(kind, call, nbytes) if kind.traffic is None else kind.traffic(call, float(nbytes))
+    return max(_bounds(traffic, fabric), key=lambda bound: bound.ns)
 
 
-@frozen
-class _Needs:
-    """What a collective must move, in bytes, and between whom."""
-
-    pairs: tuple[tuple[int, int], ...]
-    send: Callable[[int], float]
-    receive: Callable[[int], float]
-    cross: Callable[[frozenset[int]], float]
-    work: Callable[[Fabric], float] = lambda fabric: 0.0
-    everywhere: float = 0.0
-    """Bytes that all ranks together must send."""
-
-
-def _bounds(needs: _Needs, fabric: Fabric) -> Iterator[Bound]:
+def _bounds(needs: Traffic, fabric: Fabric) -> Iterator[Bound]:
     ranks = range(fabric.world)
-    yield Bound(max(fabric.latency(a, b) for a, b in needs.pairs), "distance")
+    yield Bound(max((fabric.latency(a, b) for a, b in needs.pairs), default=0.0), "distance")
     for rank in ranks:
         for nbytes, rate, inbound in (
             (needs.send(rank), fabric.out(rank), False),
@@ -173,7 +164,7 @@ def _bounds(needs: _Needs, fabric: Fabric) -> Iterator[Bound]:
         nbytes = needs.cross(inside)
         if nbytes:
             yield Bound(nbytes / fabric.crossing(inside), "cut")
-    yield Bound(needs.work(fabric) / fabric.total, "work")
+    yield Bound(needs.work(fabric.hops) / fabric.total, "work")
 
 
 def cuts(world: int) -> Iterator[frozenset[int]]:
@@ -191,54 +182,3 @@ def cuts(world: int) -> Iterator[frozenset[int]]:
                 if inside not in seen:
                     seen.add(inside)
                     yield inside
-
-
-def _needs(collective: str, world: int, size: float, root: int) -> _Needs:
-    """Say what must move, by the name of the collective; `size` is S."""
-    ranks = range(world)
-    part, whole = size / world, (world - 1) * (size / world)
-    every = tuple((a, b) for a in ranks for b in ranks if a != b)
-    from_root = tuple((root, b) for b in ranks if b != root)
-    to_root = tuple((b, root) for b in ranks if b != root)
-    if collective == "all_reduce":
-        return _Needs(every, _of(size), _of(size), lambda inside: size, everywhere=2 * (world - 1) * size)
-    if collective == "all_gather":
-        return _Needs(
-            every, _of(part), _of(whole), lambda inside: len(inside) * part, everywhere=(world - 1) * size
-        )
-    if collective == "reduce_scatter":
-        return _Needs(
-            every, _of(whole), _of(part), lambda inside: (world - len(inside)) * part, everywhere=(world - 1) * size
-        )
-    if collective == "broadcast":
-        rest = _of(size, *(b for _, b in from_root))
-        return _Needs(from_root, _of(size, root), rest, lambda inside: size if root in inside else 0.0)
-    if collective == "reduce":
-        rest = _of(size, *(a for a, _ in to_root))
-        return _Needs(to_root, rest, _of(size, root), lambda inside: 0.0 if root in inside else size)
-    if collective == "all_to_all":
-        return evolve(_messages(every, part), cross=lambda inside: len(inside) * (world - len(inside)) * part)
-    if collective == "scatter":
-        return _messages(from_root, part)
-    if collective == "gather":
-        return _messages(to_root, part)
-    if collective == "send_recv":
-        return _messages(tuple((rank, (rank + 1) % world) for rank in ranks), size)
-    return _Needs(every, _of(0.0), _of(0.0), lambda inside: 0.0)
-
-
-def _of(nbytes: float, *ranks: int) -> Callable[[int], float]:
-    """Return a function that gives `nbytes` for these ranks (for all, without any) and 0 for others."""
-    return lambda rank: nbytes if not ranks or rank in ranks else 0.0
-
-
-def _messages(pairs: Sequence[tuple[int, int]], nbytes: float) -> _Needs:
-    """Return the needs of a message of `nbytes` from the first to the second of each pair."""
-    sent, got = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    return _Needs(
-        tuple(pairs),
-        lambda rank: nbytes * sent[rank],
-        lambda rank: nbytes * got[rank],
-        lambda inside: nbytes * sum(a in inside and b not in inside for a, b in pairs),
-        lambda fabric: nbytes * sum(fabric.hops(a, b) for a, b in pairs),
-    )

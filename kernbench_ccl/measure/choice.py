@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from kernbench_ccl.catalogue.algorithm import Algorithm
 from kernbench_ccl.catalogue.names import full_name, methods_of, named, spellings
 from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.machine import Machine
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO, CclConfig, Settings
@@ -26,13 +27,18 @@ class Question:
     `contributors` is who brings a vector: "sip", every rank, or "pe", every PE.
     """
 
-    collective: str
+    kind: CollectiveKind
     dtype: str
     redop: str | None
     root: int
     pipeline: bool | None = None
     pes: int | None = None
     contributors: str = "sip"
+
+    @property
+    def collective(self) -> str:
+        """The name of the collective."""
+        return self.kind.name
 
     def adjusted(self, settings: Settings) -> Settings:
         """Return settings with what the call says itself."""

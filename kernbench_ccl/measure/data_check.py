@@ -17,7 +17,9 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from kernbench_ccl.collectives.collective import COLLECTIVES, exact_inputs, expected, reduced
+from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
+from kernbench_ccl.collectives.results import outputs
+from kernbench_ccl.reductions import reduced
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.substitution import replace_data
 from kernbench_core.values.dtypes import cast, epsilon, info, is_float, numpy_dtype, to_compute
@@ -35,7 +37,7 @@ class Data:
     `world` is the number of vectors; where every PE brings one, `each` of them are of one rank.
     """
 
-    collective: str
+    kind: CollectiveKind
     dtype: str
     redop: str | None
     root: int
@@ -63,47 +65,50 @@ class Data:
 
         return self._inputs(draw)
 
+    @property
+    def call(self) -> CallShape:
+        """What decides where the data goes, with a rank for each vector."""
+        return CallShape(self.world, self.count, self.redop, self.root)
+
     def _inputs(self, draw: Callable[[int, int], Array]) -> list[Array | None]:
-        kind = COLLECTIVES[self.collective]
-        counts = [kind.in_count(self.count, self.world, rank, self.root) for rank in range(self.world)]
+        counts = [self.kind.in_count(self.call, rank) for rank in range(self.world)]
         return [draw(n, rank) if n else None for rank, n in enumerate(counts)]
 
     def right(self, inputs: Sequence[Array | None]) -> list[Array | None]:
         """Return what each rank's output must hold; None where it has none."""
-        redop = self.redop
-        if redop is not None:
-            whole = _by_blocks(inputs, numpy_dtype(self.dtype), lambda block: reduced(block, redop))
-            return self._shared(whole)
-        nothing = np.zeros(0, numpy_dtype(self.dtype))
-        given = [nothing if array is None else array for array in inputs]
-        return expected(self.collective, given, redop=redop, root=self.root)
+        redop, dtype = self.redop or "", numpy_dtype(self.dtype)
+
+        def combine(parts: Sequence[Array]) -> Array:
+            return _by_blocks(parts, dtype, lambda block: reduced(block, redop))
+
+        return outputs(self.kind, self.call, _given(inputs, dtype), combine)
 
     def tolerance(self, inputs: Sequence[Array | None]) -> list[Array | None]:
         """Return how far each element of each rank's output may be off, for reals; None for exact."""
         if self.redop not in ("sum", "avg", "product"):
             return [None] * self.world
         eps, tiny = epsilon(self.dtype), info(self.dtype).least
-        steps = self.world * eps / (self.world if self.redop == "avg" else 1)
 
         def allowed(block: Sequence[Array]) -> Array:
             wide = [np.abs(to_compute(part).astype(np.float64)) for part in block]
             whole = np.multiply.reduce(wide) if self.redop == "product" else np.add.reduce(wide)
-            return np.asarray(whole * steps + self.world * tiny)
+            steps = len(block) * eps / (len(block) if self.redop == "avg" else 1)
+            return np.asarray(whole * steps + len(block) * tiny)
 
-        return self._shared(_by_blocks(inputs, np.dtype(np.float64), allowed))
+        def combine(parts: Sequence[Array]) -> Array:
+            return _by_blocks(parts, np.dtype(np.float64), allowed)
 
-    def _shared(self, whole: Array) -> list[Array | None]:
-        """Give each rank its part of a reduced vector."""
-        if self.collective == "reduce_scatter":
-            return list(np.split(whole, self.world))
-        if self.collective == "reduce":
-            return [whole if rank == self.root else None for rank in range(self.world)]
-        return [whole] * self.world
+        given = _given(inputs, numpy_dtype(self.dtype))
+        return outputs(self.kind, self.call, given, combine, lambda part: np.zeros(len(part)))
 
 
-def _by_blocks(inputs: Sequence[Array | None], dtype: Any, function: Callable[[Sequence[Array]], Array]) -> Array:
-    """Compute an elementwise function of all ranks' vectors, a block at a time."""
-    vectors = [array for array in inputs if array is not None]
+def _given(inputs: Sequence[Array | None], dtype: Any) -> list[Array]:
+    """Return all ranks' inputs, an empty one where there is none."""
+    return [np.zeros(0, dtype) if array is None else array for array in inputs]
+
+
+def _by_blocks(vectors: Sequence[Array], dtype: Any, function: Callable[[Sequence[Array]], Array]) -> Array:
+    """Compute an elementwise function of vectors, a block at a time."""
     out = np.empty(vectors[0].shape, dtype)
     for start in range(0, len(out), _BLOCK):
         out[start : start + _BLOCK] = function([vector[start : start + _BLOCK] for vector in vectors])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
+from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, Fabric, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
@@ -57,9 +58,9 @@ class Machine:
             return 0.0, 0.0
         return min(link.bandwidth for link in links), max(link.latency for link in links)
 
-    def bound(self, collective: str, nbytes: int, root: int) -> Bound:
+    def bound(self, kind: CollectiveKind, nbytes: int, root: int) -> Bound:
         """Return the time that no algorithm of a collective can beat; `nbytes` as nccl-tests counts it."""
-        return lower_bound(collective, self.fabric, nbytes, root)
+        return lower_bound(kind, self.fabric, nbytes, root)
 
 
 def machine_of(setup: Setup, plugins: Plugins) -> Machine:

@@ -17,7 +17,6 @@ from attrs import evolve
 
 from kernbench_ccl.catalogue.algorithm import Algorithm
 from kernbench_ccl.catalogue.opening import open_algorithm
-from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.contract import Cost
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.table import LINK, Busy, Measured
@@ -57,7 +56,7 @@ def formula_ns(case: TimedCase, machine: Machine, algorithm: Algorithm) -> float
     most = design.cubes_per_sip * design.pes_per_cube
     if not alike or network != machine.network or min(settings.pes or most, most) < algorithm.ways:
         return None
-    cost = Cost(machine.world, case.nbytes(machine.world), *machine.link(), network, settings.pipeline)
+    cost = Cost(machine.world, case.nbytes, *machine.link(), network, settings.pipeline)
     return algorithm.closed_form(cost)
 
 
@@ -95,16 +94,15 @@ def measure(
     engine, ran = _simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
     assert ran.handle is not None
     ns = elapsed_ns(ran.handle)
-    _check_bound(case, machine, ns)
+    _check_bound(case, machine, ran.algorithm, ns)
     verdict = ran.check(engine) if checked else None
     if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
         verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
     binds, link = _busiest(engine, ns)
-    nbytes = case.nbytes(machine.world)
     return Measured(
         ns,
-        nbytes / ns if ns else 0.0,
-        COLLECTIVES[case.collective].busbw(nbytes, ns, machine.vectors(case.contributors)),
+        case.nbytes / ns if ns else 0.0,
+        ran.algorithm.kind.busbw(case.nbytes, ns, machine.vectors(case.contributors)),
         None if verdict is None else verdict.wrong,
         binds,
         link,
@@ -141,11 +139,11 @@ def _explained(case: TimedCase, machine: Machine, plugins: Plugins) -> Iterable[
         yield found.sentence
 
 
-def _check_bound(case: TimedCase, machine: Machine, ns: float) -> None:
-    bound = machine.bound(case.collective, case.nbytes(machine.world), case.root)
+def _check_bound(case: TimedCase, machine: Machine, algorithm: Algorithm, ns: float) -> None:
+    bound = machine.bound(algorithm.kind, case.nbytes, case.root)
     if ns < bound.ns * (1 - 1e-12):
         raise SanityError(
-            f"{case.collective} of {case.nbytes(machine.world)} B by {case.algorithm} must take at least the lower "
+            f"{case.collective} of {case.nbytes} B by {case.algorithm} must take at least the lower "
             f"bound of {format_time(bound.ns)} ({bound.reason}), and took {format_time(ns)}; do not use the result."
         )
 

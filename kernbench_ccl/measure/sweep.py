@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from attrs import frozen
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
@@ -29,8 +29,6 @@ from kernbench_core.values.dtypes import dtype_of, itemsize
 
 Report = Callable[[str, Progress], None]
 End = Measured | KernbenchError
-IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
-"""The collectives that have an in-place form in nccl-tests."""
 _LOOK_S = 0.25
 _SMALL = 1 << 20
 #: How many small cases take no longer one after another than processes take to start.
@@ -57,15 +55,15 @@ class Failed:
         return {"size": self.size, "algorithm": self.algorithm, "exit_code": code, "sentence": str(self.error)}
 
 
-def counts_of(sizes: Sequence[int], collective: str, dtype: str, world: int) -> list[int]:
+def counts_of(sizes: Sequence[int], kind: CollectiveKind, dtype: str, world: int) -> list[int]:
     """Return nccl's counts for sizes in bytes, at least 1 each, and each once."""
-    kind, item = COLLECTIVES[collective], itemsize(dtype)
+    item = itemsize(dtype)
     return list(dict.fromkeys(max(1, kind.count_of(size // item, world)) for size in sizes))
 
 
-def size_of(count: int, collective: str, dtype: str, world: int) -> int:
+def size_of(count: int, kind: CollectiveKind, dtype: str, world: int) -> int:
     """Return the size in bytes that nccl-tests prints for a count."""
-    return COLLECTIVES[collective].size_count(count, world) * itemsize(dtype)
+    return kind.size_count(count, world) * itemsize(dtype)
 
 
 def sizes_of(least: int, most: int, factor: float | None, step: int | None) -> list[int]:
@@ -93,7 +91,7 @@ class Sweep:
 
     def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[Row]:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
-        both = (False, True) if self.question.collective in IN_PLACE else (False,)
+        both = (False, True) if self.question.kind.in_place else (False,)
         cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
         for (_, choice), asked in zip(planned, cases, strict=True):
             formula_ns(asked[0], self.machine, choice.algorithm)  # what is wrong with it is told before anything runs
@@ -115,24 +113,25 @@ class Sweep:
                 return self._row(choice, case, [end])
             except KernelError as error:
                 end = error
-        return Failed(case.nbytes(self.machine.world), case.settings.name, end)
+        return Failed(case.nbytes, case.settings.name, end)
 
     def case(self, count: int, choice: Choice, in_place: bool) -> TimedCase:
         """Return the run of one size by one algorithm."""
         asked = self.question
         return TimedCase(
-            asked.collective, choice.algorithm.name, asked.dtype, count, asked.redop, asked.root, in_place,
+            asked.collective, choice.algorithm.name, asked.dtype, count,
+            size_of(count, asked.kind, asked.dtype, self.machine.world), asked.redop, asked.root, in_place,
             choice.settings, asked.contributors,
         )  # fmt: skip
 
     def _row(self, choice: Choice, case: TimedCase, found: Sequence[Measured]) -> Row:
-        size, kind = case.nbytes(self.machine.world), COLLECTIVES[case.collective]
-        bound = self.machine.bound(case.collective, size, case.root)
+        kind = self.question.kind
+        bound = self.machine.bound(kind, case.nbytes, case.root)
         formula = formula_ns(case, self.machine, choice.algorithm)
         if formula is not None and formula < bound.ns:
             formula = None  # it assumes links that this network does not have
         return Row(
-            size=size,
+            size=case.nbytes,
             count=case.count,
             dtype=case.dtype,
             redop=case.redop or "none",
@@ -149,7 +148,7 @@ class Sweep:
 
     def _ended(self, groups: Sequence[Sequence[TimedCase]], keep: bool = False) -> Iterator[list[End]]:
         """Yield what each group of cases measured, in order; with `keep` also the errors that ended one."""
-        weights = {case: case.nbytes(self.machine.world) for group in groups for case in group}
+        weights = {case: case.nbytes for group in groups for case in group}
         progress = _Progress(self.report, sum(weights.values()) + _SMALL * len(weights), len(weights))
         if self.workers > 1 and len(weights) > 1 and (len(weights) > _FEW or max(weights.values()) >= _SMALL):
             yield from self._in_processes(groups, weights, progress, keep)
@@ -185,7 +184,7 @@ class Sweep:
 
     def _which(self, case: TimedCase) -> str:
         where = "in place" if case.in_place else "out of place"
-        return f"This was {format_bytes(case.nbytes(self.machine.world))} by {case.algorithm}, {where}."
+        return f"This was {format_bytes(case.nbytes)} by {case.algorithm}, {where}."
 
     def _in_processes(
         self, groups: Sequence[Sequence[TimedCase]], weights: Mapping[TimedCase, int], progress: _Progress, keep: bool
@@ -271,8 +270,9 @@ def time_collective(
 
     Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
     """
-    if collective not in COLLECTIVES or collective == "barrier":
-        known = ", ".join(name for name in COLLECTIVES if name != "barrier")
+    kind = COLLECTIVES.get(collective)
+    if kind is None or kind.barrier:
+        known = ", ".join(name for name, one in COLLECTIVES.items() if not one.barrier)
         raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
     dtype = dtype_of(dtype)
     found = load_plugins() if plugins is None else plugins
@@ -280,14 +280,13 @@ def time_collective(
     setup = Setup(topology, components, (*sips, *set), idealised, check)
     machine = machine_of(setup, found)
     tell_warnings(machine.graph)
-    kind = COLLECTIVES[collective]
-    question = Question(collective, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
+    question = Question(kind, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
     settings = load_ccl(config, algorithms=tuple(found.algorithms))
     chooser = Chooser(question, machine, settings, found)
     name = chosen_name(settings, collective, algo)
-    counts = counts_of(sizes, collective, dtype, machine.world)
+    counts = counts_of(sizes, kind, dtype, machine.world)
     planned = [
-        (n, chooser.best(size_of(n, collective, dtype, machine.world)) if name == AUTO else chooser.named(name))
+        (n, chooser.best(size_of(n, kind, dtype, machine.world)) if name == AUTO else chooser.named(name))
         for n in counts
     ]
     return list(Sweep(question, setup, machine, found, jobs, limits=limits).rows(planned))

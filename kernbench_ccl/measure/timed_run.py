@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import CallShape
 from kernbench_ccl.measure.data_check import Data, Kept, Verdict, check
 from kernbench_ccl.measure.machine import Machine
 from kernbench_ccl.measure.table import Used
@@ -43,7 +43,7 @@ _SHOWN_RANKS = 4
 
 @frozen
 class TimedCase:
-    """One collective to run: `count` is nccl's, `algorithm` a registered name.
+    """One collective to run: `count` is nccl's, `nbytes` its size as nccl-tests has it, `algorithm` a registered name.
 
     With `contributors` "pe" every PE brings a vector of `count` elements, else every rank one.
     """
@@ -52,15 +52,12 @@ class TimedCase:
     algorithm: str
     dtype: str
     count: int
+    nbytes: int
     redop: str | None
     root: int
     in_place: bool
     settings: Settings
     contributors: str = "sip"
-
-    def nbytes(self, world: int) -> int:
-        """Return the size as nccl-tests counts it."""
-        return COLLECTIVES[self.collective].size_count(self.count, world) * itemsize(self.dtype)
 
 
 class TimedRun:
@@ -72,7 +69,8 @@ class TimedRun:
         self.used: Used | None = None
         vectors = machine.vectors(case.contributors)
         self._each = vectors // machine.world
-        self._data = Data(case.collective, case.dtype, case.redop, case.root, case.count, vectors, self._each)
+        self._data = Data(algorithm.kind, case.dtype, case.redop, case.root, case.count, vectors, self._each)
+        self._call = CallShape(machine.world, case.count, case.redop, case.root)
         self._integers: list[Any] = []
         self._before: dict[int, Value] = {}
         self._after: dict[int, Value] = {}
@@ -86,7 +84,7 @@ class TimedRun:
         channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier, CHOSEN_BY)
         group = make_group(rt.pes, channel=channel)
         collective = make_collective(
-            case.collective, group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root,
+            group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root,
             contributors=case.contributors, vectors=self._each,
         )  # fmt: skip
         self._integers = self._data.integers() if rt.data else [None] * self._data.world
@@ -168,14 +166,12 @@ class TimedRun:
         return rt.tensor(array, self.case.dtype, name=name, device=rank, preloaded=True)
 
     def _in_counts(self) -> list[int]:
-        case, world = self.case, self.machine.world
-        kind = COLLECTIVES[case.collective]
-        return [self._each * kind.in_count(case.count, world, rank, case.root) for rank in range(world)]
+        call, kind = self._call, self.algorithm.kind
+        return [self._each * kind.in_count(call, rank) for rank in range(call.world)]
 
     def _out_counts(self) -> list[int]:
-        case, world = self.case, self.machine.world
-        kind = COLLECTIVES[case.collective]
-        return [self._each * kind.out_count(case.count, world, rank, case.root) for rank in range(world)]
+        call, kind = self._call, self.algorithm.kind
+        return [self._each * kind.out_count(call, rank) for rank in range(call.world)]
 
     def _held(self, place: Place, count: int) -> Value:
         """Return what `count` elements of a tensor, from where a part of it begins, hold now."""
@@ -222,10 +218,7 @@ class TimedRun:
             symbols,
             self._after,
             {
-                rank: right_payload(
-                    case.collective, rank, world, case.count, redop=case.redop, root=case.root, places=self._each
-                )
-                for rank in range(world)
+                rank: right_payload(self.algorithm.kind, self._call, rank, self._each) for rank in range(world)
             },
             lambda pe: divmod(pe, each),
             lambda op_id: describe_site(sites.get(op_id)),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
 from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_ccl.plan.queue_sizes import fitted
 from kernbench_core.errors import UsageError
@@ -138,7 +137,7 @@ def plan_collective(
     wanted = collective.vectors if collective.contributors == "pe" else pes
     if wanted in ("auto", None) and one_will_do(rt, group):
         wanted = min(group.n_pe, algorithm.ways)
-    size = COLLECTIVES[collective.name].size_count(count, group.world) * itemsize(collective.dtype)
+    size = collective.kind.size_count(count, group.world) * itemsize(collective.dtype)
     n_pe = pes_of(group, size, wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     ranks, shape = tuple(places[:n_pe] for places in group.pes), collective.network

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue.names import spellings
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT

@@ -65,7 +65,6 @@ def choose_algorithm(
 
 
 def make_collective(
-    name: str,
     group: Group,
     algorithm: Algorithm,
     settings: Settings,
@@ -76,7 +75,7 @@ def make_collective(
     """Return what the kernels of a call find in `tl.collective`; `details` are its redop, root, counts and sequence."""
     given: Mapping[str, Any] = {key: value for key, value in details.items() if value is not None}
     return Collective(
-        name,
+        algorithm.kind,
         dtype,
         machine_network(design, settings.topology),
         group.sips,

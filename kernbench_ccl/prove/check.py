@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.collectives.collective import COLLECTIVES, REDOPS
 from kernbench_ccl.contract import Collective, Network
 from kernbench_ccl.prove.proof import prove
 from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, Fault, Proof, ProofCase
 from kernbench_ccl.prove.verdict import OR_RAISE_IT
+from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import Alarm, WallTimeExceeded
@@ -38,9 +38,6 @@ ORDERS = (1, 7, 11)
 
 _HELD = (4, 32)
 """Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and so many as usual."""
-
-IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
-"""The collectives whose output may be in their input, or their input in their output."""
 
 Report = Callable[[str], None]
 """Is told the network of each case before it is proved."""
@@ -259,7 +256,7 @@ def prove_case(algorithm: Algorithm, case: ProofCase) -> tuple[Proof, int]:
 def collective_of_case(algorithm: Algorithm, case: ProofCase) -> Collective:
     """Return what the kernel finds in `tl.collective`."""
     return Collective(
-        name=algorithm.collective,
+        algorithm.kind,
         dtype=case.dtype,
         network=case.network,
         group=tuple(range(case.world)),
@@ -280,11 +277,11 @@ def cases(
     algorithm: Algorithm, network: Network, pes: int | None = None, counts: Sequence[int] | None = None
 ) -> Iterator[ProofCase]:
     """Yield the cases of one number of ranks; `pes` and `counts` say how many PEs and elements, if they are given."""
-    kind, world = COLLECTIVES[algorithm.collective], network.world
+    kind, world = algorithm.kind, network.world
     redop = "sum" if kind.reduces else None
     last = world - 1 if kind.rooted else 0
     base = ProofCase(network, pes or 1, 1, redop, tile=TILE)
-    if kind.name == "barrier":
+    if kind.barrier:
         yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3)))
         return
     several = 3 if world <= _FEW else 2
@@ -303,7 +300,7 @@ def cases(
         step_by_step = world > _MANY and number == 2 and world % 2 == 0
         case = evolve(base, n_pe=pes or n_pe, count=count, root=last if number % 2 else 0, pipeline=not step_by_step)
         yield evolve(case, held=_HELD[number % 2])
-        if kind.name in IN_PLACE and (world <= _MANY or number == 1):
+        if kind.in_place and (world <= _MANY or number == 1):
             yield evolve(case, in_place=True, root=last - case.root)
         if world <= _MANY and (number in (1, 2) or len(chosen) < 3):
             yield evolve(case, pipeline=False, root=last - case.root)
@@ -329,9 +326,8 @@ def _of_pes(base: ProofCase, pes: int | None, several: int, counts: Sequence[int
 
 def _deep(algorithm: Algorithm, world: int) -> int:
     """Return a count of which every rank's share takes three tiles; for few ranks more tiles than a queue has slots."""
-    kind = COLLECTIVES[algorithm.collective]
     share = TILE * (SLOTS + 2 if world <= _FEW else 3)
-    return share if kind.in_world or kind.out_world else share * world
+    return share if algorithm.kind.size_count(1, world) > 1 else share * world
 
 
 def _numbers(given: int | None, otherwise: Sequence[int]) -> Sequence[int]:

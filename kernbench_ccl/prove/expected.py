@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 from attrs import frozen
 
-from kernbench_ccl.prove.payloads import Origin, Payload, Segment, Terms, aligned, contribution, joined, shifted
+from kernbench_ccl.collectives import CallShape, CollectiveKind
+from kernbench_ccl.prove.payloads import Origin, Payload, Segment, Terms, aligned, joined, shifted
 from kernbench_core.spelling import number_runs
-
-Splits = Sequence[Sequence[int]]
-"""Uneven splits: `splits[i][j]` elements go from rank i to rank j."""
 
 BEFORE = "what the output held before"
 """The origin of elements that nobody has written."""
@@ -30,52 +27,24 @@ class Difference:
     found: Segment
 
 
-def right_payload(
-    name: str,
-    rank: int,
-    world: int,
-    count: int,
-    *,
-    redop: str | None = None,
-    root: int = 0,
-    counts: Splits | None = None,
-    places: int = 1,
-) -> Payload | None:
-    """Return what the output of `rank` must hold at the end; None where the collective leaves it open.
+def right_payload(kind: CollectiveKind, call: CallShape, rank: int, places: int = 1) -> Payload | None:
+    """Return what the output of `rank` must hold at the end; None where it has none.
 
-    `count` is as in NCCL, `counts` the splits of an uneven all_to_all. With `places` above 1 each rank brings that many
-    vectors, one behind the other, and all of them are reduced.
+    With `places` above 1 each rank brings that many vectors, one behind the other, and all of them are reduced.
     """
-    everyone = range(world)
-    if name == "all_reduce" or (name == "reduce" and rank == root):
-        total: Terms = {(r, p * count): 1 for r in everyone for p in range(places)}
-        return _row([Segment(p * count, (p + 1) * count, total, _scaled(redop)) for p in range(places)])
-    if name == "reduce_scatter":
-        return _row([Segment(0, count, {(r, rank * count): 1 for r in everyone}, _scaled(redop))])
-    if name == "all_gather" or (name == "gather" and rank == root):
-        return _row([contribution(r, 0, r * count, (r + 1) * count) for r in everyone])
-    if name == "broadcast":
-        return _row([contribution(root, 0, 0, count)])
-    if name == "scatter":
-        return _row([contribution(root, rank * count, 0, count)])
-    if name == "send_recv":
-        return _row([contribution((rank - 1) % world, 0, 0, count)])
-    if name == "all_to_all":
-        return _exchanged(rank, world, counts or [[count] * world for _ in everyone])
-    return None
-
-
-def _exchanged(rank: int, world: int, counts: Splits) -> Payload:
-    ends = [0, *accumulate(counts[r][rank] for r in range(world))]
-    return _row([contribution(r, sum(counts[r][:rank]), ends[r], ends[r + 1]) for r in range(world)])
-
-
-def _row(segments: Sequence[Segment]) -> Payload:
-    return tuple(segment for segment in segments if segment.end > segment.start)
-
-
-def _scaled(redop: str | None) -> int:
-    return int(redop == "avg")
+    ends = kind.ends(call, rank)
+    if ends is None:
+        return None
+    segments: list[Segment] = []
+    end = 0
+    for piece in (piece for _ in range(places) for piece in ends):
+        start, end = end, end + piece.count
+        if piece.count:
+            terms: Terms = {
+                (r, place * kind.in_count(call, r) + piece.first): 1 for r in piece.ranks for place in range(places)
+            }
+            segments.append(Segment(start, end, terms, int(piece.reduced and call.redop == "avg")))
+    return tuple(segments)
 
 
 def differences(found: Payload, right: Payload) -> list[Difference]:

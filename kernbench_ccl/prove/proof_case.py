@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import CallShape, CollectiveKind
 from kernbench_ccl.contract import Network
 
 WRONG, DEADLOCK, RAISED, ENDLESS = "wrong", "deadlock", "raised", "endless"
@@ -41,6 +41,11 @@ class ProofCase:
     def world(self) -> int:
         """How many ranks there are."""
         return self.network.world
+
+    @property
+    def call(self) -> CallShape:
+        """What decides where its data goes."""
+        return CallShape(self.world, self.count, self.redop, self.root, self.counts)
 
     def __str__(self) -> str:
         words = [
@@ -90,18 +95,14 @@ class Proof:
     any_network: bool = False
     """Whether no kernel asked for the network: then the same holds on every other."""
 
-def sides(name: str, case: ProofCase, rank: int) -> Sides:
+
+def sides(kind: CollectiveKind, case: ProofCase, rank: int) -> Sides:
     """Return how many elements a rank's input and output have; None where it has none."""
-    kind = COLLECTIVES[name]
-    if name == "barrier":
-        return None, None
     vectors = case.n_pe if case.contributors == "pe" else 1
-    given = kind.in_count(case.count, case.world, rank, case.root, case.counts) * vectors
-    made = kind.out_count(case.count, case.world, rank, case.root, case.counts) * vectors
-    rooted = rank == case.root
+    given, ends = kind.brings(case.call, rank), kind.ends(case.call, rank)
     return (
-        given if rooted or not kind.in_at_root else None,
-        made if rooted or not kind.out_at_root else None,
+        None if given is None else given * vectors,
+        None if ends is None else sum(piece.count for piece in ends) * vectors,
     )
 
 

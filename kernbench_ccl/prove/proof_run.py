@@ -76,7 +76,7 @@ class Run:
 
     def __init__(self, algorithm: Algorithm, collective: Collective, case: ProofCase) -> None:
         self.case = case
-        self.name = collective.name
+        self.kind = collective.kind
         self._design = bare_design(case.world, case.n_pe)
         self._memory = DeviceMemory(self._design)
         self._store = MemoryStore()
@@ -125,7 +125,7 @@ class Run:
     def _tensors(self, algorithm: Algorithm, rank: int) -> tuple[Pointer | None, Pointer | None, Pointer | None]:
         """Allocate a rank's tensors, and return the pointers to its input, its output and its scratch memory."""
         case, symbols = self.case, self.history.symbols
-        n_in, n_out = sides(self.name, case, rank)
+        n_in, n_out = sides(self.kind, case, rank)
         scratch = algorithm.scratch(case.count, case.world)
         spare = self._buffer(rank, "scratch", scratch).at(0) if scratch else None
         if not case.in_place or n_in is None or n_out is None:
@@ -170,6 +170,13 @@ class Run:
     def held(self, buffer: Buffer, start: int, count: int) -> Payload:
         regions = self._memory.translate(self._range(buffer, start, count))
         return self.history.symbols.of(self._store.value("hbm", regions, (count,), self.case.dtype))
+
+    def first_of_output(self, rank: int, size: int) -> int:
+        """Return where the `size` elements of a rank's output begin in its tensor: in place, where the input is larger.
+        """
+        given, _ = sides(self.kind, self.case, rank)
+        inside = self.case.in_place and rank not in self.inputs and given is not None and given > size
+        return rank * size if inside else 0
 
     def writer(self, buffer: Buffer, element: int) -> OpId | None:
         """Return the op that wrote an element of a tensor last."""

@@ -112,20 +112,16 @@ class Verdict:
         told: dict[tuple[int, int, int, str], list[WrongStep]] = {}
         places = case.n_pe if case.contributors == "pe" else 1
         right = {
-            rank: right_payload(
-                self._run.name, rank, case.world, case.count,
-                redop=case.redop, root=case.root, counts=case.counts, places=places,
-            )
-            for rank in range(case.world)
-        }  # fmt: skip
+            rank: right_payload(self._run.kind, case.call, rank, places) for rank in range(case.world)
+        }
         admissible: Admissible | None = None
         for rank, buffer in self._run.outputs.items():
             must_be = right[rank]
             if not must_be:
                 continue
-            inside = case.in_place and self._run.name in ("reduce_scatter", "scatter") and rank not in self._run.inputs
-            start = rank * case.count if inside and buffer.allocation.size > case.count else 0
-            held = self._run.held(buffer, start, must_be[-1].end)
+            size = must_be[-1].end
+            start = self._run.first_of_output(rank, size)
+            held = self._run.held(buffer, start, size)
             for wrong in differences(held, must_be):
                 admissible = admissible or Admissible(right)
                 writer = self._run.writer(buffer, start + wrong.start)
@@ -172,7 +168,7 @@ class Verdict:
 
     def _not_heard(self) -> list[Fault]:
         """Look whether a barrier holds every rank until all have come."""
-        if self._run.name != "barrier":
+        if not self._run.kind.barrier:
             return []
         for rank, pes in enumerate(self._peers.ranks):
             heard = 0

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from kernbench_ccl.catalogue.algorithm import Algorithm, read_algorithm
-from kernbench_ccl.collectives.collective import COLLECTIVES, CollectiveKind, exact_inputs, expected
+from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
 from kernbench_ccl.contract import Collective, Network
 from kernbench_core.values.dtypes import numpy_dtype
+from tests.ccl.numpy_results import expected
 from tests.ccl.untimed_machine import run_collective
 
 RANKS = range(2, 18)
@@ -34,7 +35,7 @@ def network_of(name: str, world: int) -> Network:
 
 def counts_for(kind: CollectiveKind, world: int) -> Sequence[int]:
     """One element, few, a prime, and several rounds of tiles; `count` is of one part where there is one per rank."""
-    if kind.in_world or kind.out_world:
+    if kind.size_count(1, 2) > 1:
         return (1, 2, TILE + 2, 3 * TILE + 2)
     return (1, max(1, world - 1), 13, 3 * TILE * world + 5)
 
@@ -53,17 +54,18 @@ def check(
 ) -> None:
     """Run an algorithm of ours on small integers and compare every rank's whole memory with numpy."""
     algorithm = algorithm_named(name)
-    kind = COLLECTIVES[algorithm.collective]
+    kind = algorithm.kind
     call.setdefault("held_bytes", 4 * TILE * numpy_dtype(dtype).itemsize)
     collective = Collective(
-        algorithm.collective, dtype, network_of(network, world), tuple(range(world)), tile=TILE,
+        kind, dtype, network_of(network, world), tuple(range(world)), tile=TILE,
         redop=redop if kind.reduces else None, **call,
     )  # fmt: skip
     counts, root = collective.counts, collective.root
-    sizes = [kind.in_count(count, world, r, r if kind.in_at_root else root, counts) for r in range(world)]
+    calls = [CallShape(world, count, collective.redop, r if kind.rooted else root, counts) for r in range(world)]
+    sizes = [kind.in_count(calls[r], r) for r in range(world)]
     inputs = [exact_inputs(dtype, collective.redop, size, world, r) for r, size in enumerate(sizes)]
     right = expected(algorithm.collective, inputs, redop=collective.redop, root=root, counts=counts)
-    held = [kind.out_count(count, world, r, r if kind.out_at_root else root, counts) for r in range(world)]
+    held = [kind.out_count(calls[r], r) for r in range(world)]
     ins = {r: x.copy() for r, x in enumerate(inputs)}
     outs = {r: np.full(held[r], 99, numpy_dtype(dtype)) for r in range(world)}
     offsets: tuple[dict[int, int], dict[int, int]] = ({}, {})
@@ -91,7 +93,7 @@ def cases(name: str, ranks: Sequence[int] = RANKS, every: bool = False) -> Itera
     How many PEs, in place or not, pipelined or not are varied along; with `every` all combinations are there.
     """
     algorithm = algorithm_named(name)
-    kind = COLLECTIVES[algorithm.collective]
+    kind = algorithm.kind
     networks = list(algorithm.topologies) if len(algorithm.topologies) == 1 else ["ring"]
     for network, world in itertools.product(networks, ranks):
         if algorithm.refusal(network_of(network, world)) is not None:
@@ -100,7 +102,7 @@ def cases(name: str, ranks: Sequence[int] = RANKS, every: bool = False) -> Itera
             varied = list(itertools.product((1, 3, 5), (False, True), (False, True)))
             number = 5 * world + 3 * index
             for n_pe, in_place, pipeline in varied if every else [varied[number % 12]]:
-                if not in_place or kind.in_place:
+                if not in_place or kind.name != "all_to_all":
                     yield {
                         "world": world, "count": count, "n_pe": n_pe, "in_place": in_place, "network": network,
                         "pipeline": pipeline,

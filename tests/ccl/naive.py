@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import kernel_args, share
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue.algorithm import read_algorithm
 from kernbench_ccl.catalogue.opening import open_algorithm, read_file
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, Cost, KernelContext, Network, kernel_args, share
 from kernbench_ccl.templates import all_reduce
 from kernbench_core.errors import KernelError, PluginError, UsageError
@@ -84,21 +85,15 @@ def test_a_hop_over_a_switch_is_two_links() -> None:
 
 def call(**named: Any) -> Collective:
     """Make an all-reduce of four ranks, but for what is given."""
-    return Collective(
-        **({"name": "all_reduce", "dtype": "f16", "network": RING, "group": (0, 1, 2, 3), "redop": "sum"} | named)
-    )
+    given = {"kind": COLLECTIVES["all_reduce"], "dtype": "f16", "network": RING, "group": (0, 1, 2, 3), "redop": "sum"}
+    return Collective(**(given | named))
 
 
 @pytest.mark.parametrize(
     ("named", "sentence"),
     [
-        (
-            {"name": "allreduce"},
-            "a collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, "
-            "gather, scatter, send_recv, barrier, not 'allreduce'.",
-        ),
         ({"redop": None}, "all_reduce must have a reduction, not None; choose one."),
-        ({"name": "all_gather"}, "all_gather must have no reduction, not 'sum'; leave it out."),
+        ({"kind": COLLECTIVES["all_gather"]}, "all_gather must have no reduction, not 'sum'; leave it out."),
         (
             {"redop": "avg", "dtype": "int32"},
             "avg must be of a float dtype, not of int32, which cannot hold the quotient; use sum, or cast first.",

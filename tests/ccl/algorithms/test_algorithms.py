@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import kernbench_ccl.algorithms
-from kernbench_ccl.collectives.collective import COLLECTIVES, refuse_redop
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Cost, Network
 from kernbench_ccl.plugin import kernbench_algorithms
+from kernbench_ccl.reductions import refuse_redop
 from kernbench_core.values.dtypes import NAMES
 from tests.ccl.algorithm_cases import RANKS, algorithm_named, cases, check
 from tests.conftest import slow_but

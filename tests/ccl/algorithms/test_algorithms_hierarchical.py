@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from kernbench_ccl.algorithms.hierarchical_all_reduce import rings_of
-from kernbench_ccl.collectives.collective import exact_inputs, reduced
+from kernbench_ccl.collectives import COLLECTIVES, exact_inputs
 from kernbench_ccl.contract import Collective, Network
+from kernbench_ccl.reductions import reduced
 from tests.ccl.algorithm_cases import algorithm_named
 from tests.ccl.untimed_machine import run_collective
 
@@ -25,8 +26,8 @@ def test_every_pe_gets_the_sum_of_all(world: int, cubes: tuple[int, int], n_pe: 
             ins = {r: np.concatenate(rows[r * n_pe : (r + 1) * n_pe]) for r in range(world)}
             outs = {r: np.zeros(n_pe * count, np.float32) for r in range(world)}
             call = Collective(
-                "all_reduce", "f32", Network("ring", world, world), tuple(range(world)), redop=redop, tile=3,
-                contributors="pe", vectors=n_pe, cubes=cubes, held_bytes=48, pipeline=pipeline,
+                COLLECTIVES["all_reduce"], "f32", Network("ring", world, world), tuple(range(world)), redop=redop,
+                tile=3, contributors="pe", vectors=n_pe, cubes=cubes, held_bytes=48, pipeline=pipeline,
             )  # fmt: skip
             run_collective(algorithm_named("hierarchical_all_reduce"), call, count, n_pe, ins, outs)
             right = np.tile(reduced(rows, redop), n_pe)

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue.opening import open_algorithm
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure
-from kernbench_ccl.measure.sweep import counts_of, time_collective
+from kernbench_ccl.measure.sweep import counts_of, size_of, time_collective
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.configuration import load_ccl
 from kernbench_core.plugins import load_plugins
@@ -37,10 +37,12 @@ def machine(world, *sets, idealised=False, topology="tiny"):
 
 
 def case(name, collective, nbytes, world, *, pipeline=False, pes=None):
-    (count,) = counts_of([nbytes], collective, "f16", world) if collective != "barrier" else (1,)
+    kind = COLLECTIVES[collective]
+    (count,) = counts_of([nbytes], kind, "f16", world) if collective != "barrier" else (1,)
     how = evolve(CCL.settings(f"ccl.{name}_{collective}"), pipeline=pipeline, pes=pes)
-    redop = "sum" if COLLECTIVES[collective].reduces else None
-    return TimedCase(collective, f"ccl.{name}_{collective}", "f16", count, redop, 0, False, how)
+    redop = "sum" if kind.reduces else None
+    nbytes = size_of(count, kind, "f16", world)
+    return TimedCase(collective, f"ccl.{name}_{collective}", "f16", count, nbytes, redop, 0, False, how)
 
 
 def run(name, collective, nbytes, world, *sets, idealised=False, pipeline=False, pes=None, topology="tiny"):
@@ -49,7 +51,7 @@ def run(name, collective, nbytes, world, *sets, idealised=False, pipeline=False,
     asked = case(name, collective, nbytes, world, pipeline=pipeline, pes=pes)
     algorithm = open_algorithm(PLUGINS.algorithms, asked.algorithm, collective)
     measured = measure(asked, on, PLUGINS, checked=False)
-    return measured, formula_ns(asked, on, algorithm), on.bound(asked.collective, asked.nbytes(world), asked.root).ns
+    return measured, formula_ns(asked, on, algorithm), on.bound(algorithm.kind, asked.nbytes, asked.root).ns
 
 
 #: PEs that an algorithm needs for all its ways, where one is too few.
@@ -274,7 +276,7 @@ def test_forms_of_whole_steps(name, what, network, world, right):
     """Those that count messages one by one, worked out by hand for 1 MB."""
     on = machine(world, f"system.network.topology={network}", idealised=True)
     algorithm = open_algorithm(PLUGINS.algorithms, f"ccl.{name}_{what}", what)
-    asked = evolve(case(name, what, 1 << 20, world), count=500_000 // COLLECTIVES[what].size_count(1, world))
+    asked = evolve(case(name, what, 1 << 20, world), nbytes=1_000_000)
     assert formula_ns(asked, on, algorithm) == pytest.approx(right, rel=1e-4)
 
 

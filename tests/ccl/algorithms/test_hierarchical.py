@@ -7,10 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from kernbench_ccl.collectives.collective import REDOPS, refuse_redop
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.data_check import Data
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import time_collective
+from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import load_plugins
@@ -138,7 +139,7 @@ def test_what_does_not_go_together_is_refused(plugins, ccl):
 
 def test_wrong_data_names_the_pe():
     """Vector 3 of two SIPs with two PEs each is PE 1 of rank 1."""
-    made = Collective(Data("all_reduce", "f32", "sum", 0, 10, 4, 2))
+    made = Collective(Data(COLLECTIVES["all_reduce"], "f32", "sum", 0, 10, 4, 2))
     whole = made.chain([0, 1, 2, 3])
     verdict = made.verdict({0: whole, 1: whole, 2: whole, 3: made.chain([0, 1, 2])})
     right = np.sum([array[0] for array in made.integers])

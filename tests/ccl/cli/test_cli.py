@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl.collectives.collective import COLLECTIVES as KINDS
+from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import networkx as nx
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.measure.bounds import SWITCH, Fabric, Link, cuts, fabric_of, lower_bound
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
@@ -35,7 +37,7 @@ def graph_of(fabric):
 
 
 def ns(collective, fabric, nbytes=S, root=0):
-    return lower_bound(collective, fabric, nbytes, root).ns
+    return lower_bound(KINDS[collective], fabric, nbytes, root).ns
 
 
 @pytest.mark.parametrize("world", [3, 5, 8])
@@ -62,10 +64,10 @@ def test_direct_networks_are_bound_by_what_a_rank_injects(world):
 
 def test_an_all_to_all_is_bound_by_the_bisection_or_the_work_of_the_links():
     """On a long ring every byte travels far: N S / (4 B_cut), which the work of all links equals."""
-    found = lower_bound("all_to_all", fabric("ring", 16), S)
+    found = lower_bound(KINDS["all_to_all"], fabric("ring", 16), S)
     assert found.ns == pytest.approx(16 * S / (4 * 2 * B))
     assert found.reason in ("cut", "work")
-    mesh = lower_bound("all_to_all", fabric("mesh_2d", 16), S)
+    mesh = lower_bound(KINDS["all_to_all"], fabric("mesh_2d", 16), S)
     assert mesh.ns == pytest.approx(16 * S / (4 * 4 * B))
     assert mesh.reason == "cut"
 
@@ -113,6 +115,24 @@ def test_bounds_grow_with_the_size_and_shrink_with_the_bandwidth(topology, world
     assert ns(collective, slow, size) <= ns(collective, slow, 2 * size) <= 2 * ns(collective, slow, size)
     assert ns(collective, slow, size) / 2 <= ns(collective, fast, size) <= ns(collective, slow, size)
     assert ns(collective, slow, size) >= A
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(sorted(NETWORKS)), st.integers(2, 9), st.sampled_from(COLLECTIVES), st.integers(1, 1 << 24))
+def test_what_follows_from_the_pieces_is_no_more_than_what_a_record_states(topology, world, collective, size):
+    """So that a collective that states no traffic has bounds that hold."""
+    links, kind = fabric(topology, world), KINDS[collective]
+    derived = lower_bound(evolve(kind, traffic=None), links, size, world - 1).ns
+    assert A <= derived <= lower_bound(kind, links, size, world - 1).ns * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "all_to_all", "broadcast", "gather", "scatter", "send_recv"])
+def test_what_is_moved_is_bound_alike_by_the_pieces(collective):
+    """Over a switch, where what a rank sends or receives is all that counts."""
+    switch, kind = fabric("switch", 5), KINDS[collective]
+    derived = lower_bound(evolve(kind, traffic=None), switch, S, 2)
+    assert derived.ns == pytest.approx(lower_bound(kind, switch, S, 2).ns)
+    assert derived.reason == "injection"
 
 
 @given(st.integers(2, 24))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.data_check import Data, Kept, check, compare
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.oplog.description import Access, OpDescription
@@ -19,6 +19,7 @@ from kernbench_core.values.value import AssemblyValue, Part, ResultValue
 from tests.core.arrays import adopt
 
 WORLD = 4
+ALL_REDUCE = COLLECTIVES["all_reduce"]
 
 
 class Collective:
@@ -56,14 +57,14 @@ class Collective:
 @pytest.mark.parametrize("redop, name", [("sum", "add"), ("product", "mul"), ("max", "maximum"), ("min", "minimum")])
 def test_any_order_of_reducing_is_right(dtype, redop, name):
     """Each rank may add up in an order of its own; integers are exact, reals within the tolerance."""
-    made = Collective(Data("all_reduce", dtype, redop, 0, 333, WORLD))
+    made = Collective(Data(ALL_REDUCE, dtype, redop, 0, 333, WORLD))
     orders = [[0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0], [1, 0, 3, 2]]
     assert made.verdict({rank: made.chain(order, name) for rank, order in enumerate(orders)}).wrong == 0
 
 
 def test_a_contribution_that_is_missing_is_counted_element_by_element():
     """The number of wrong elements is exact, and the sentence names rank, element and both numbers."""
-    made = Collective(Data("all_reduce", "f16", "sum", 0, 100, WORLD))
+    made = Collective(Data(ALL_REDUCE, "f16", "sum", 0, 100, WORLD))
     good, bad = made.chain([0, 1, 2, 3]), made.chain([0, 1, 3])
     verdict = made.verdict({0: good, 1: bad, 2: good, 3: good})
     assert np.all(made.integers[2] > 0)
@@ -77,7 +78,7 @@ def test_a_contribution_that_is_missing_is_counted_element_by_element():
 
 def test_a_loss_that_integers_do_not_show_is_found_by_the_reals():
     """An output that was rounded to whole numbers passes the integers and fails the reals."""
-    made = Collective(Data("all_reduce", "f32", "sum", 0, 64, WORLD))
+    made = Collective(Data(ALL_REDUCE, "f32", "sum", 0, 64, WORLD))
     good = made.chain([0, 1, 2, 3])
     verdict = made.verdict({0: good, 1: good, 2: made.op("floor", good), 3: good})
     assert verdict.wrong > 50
@@ -88,7 +89,7 @@ def test_a_loss_that_integers_do_not_show_is_found_by_the_reals():
 @pytest.mark.parametrize("redop, divisor", [("sum", 1), ("avg", WORLD)])
 def test_the_tolerance_of_reals_is_steps_times_eps_of_the_magnitudes(redop, divisor):
     """Twice the tolerance off is wrong, half of it is not: a tight pair."""
-    data = Data("all_reduce", "f32", redop, 0, 50, WORLD)
+    data = Data(ALL_REDUCE, "f32", redop, 0, 50, WORLD)
     reals = data.reals()
     right, allowed = data.right(reals), data.tolerance(reals)
     magnitudes = sum(np.abs(array.astype(np.float64)) for array in reals)
@@ -104,7 +105,7 @@ def test_the_tolerance_of_reals_is_steps_times_eps_of_the_magnitudes(redop, divi
 def test_what_is_right_is_what_numpy_says(name, dtype):
     """Outputs that hold the naive result of each collective pass, in every rank; other ranks have none."""
     kind, root = COLLECTIVES[name], 2
-    data = Data(name, dtype, "sum" if kind.reduces else None, root, 8, WORLD)
+    data = Data(kind, dtype, "sum" if kind.reduces else None, root, 8, WORLD)
     inputs = data.integers()
     outputs = naive(name, inputs, root)
     assert [x is None for x in data.right(inputs)] == [x is None for x in outputs]
@@ -145,7 +146,7 @@ def naive(name, inputs, root):
 
 def test_many_wrong_ranks_are_summed_up():
     """Four ranks are described, the others counted."""
-    data = Data("all_reduce", "int32", "sum", 0, 4, 7)
+    data = Data(ALL_REDUCE, "int32", "sum", 0, 4, 7)
     right = data.right(data.integers())
     zeros = {rank: adopt(np.zeros(4, np.int32) - 1) for rank in range(7)}
     found = compare(data, DataExecutor(OpLog(), MemoryStore()), zeros, right, None, "integers")
@@ -157,7 +158,7 @@ def test_many_wrong_ranks_are_summed_up():
 
 def test_inputs_that_are_not_left_as_they_were_are_counted():
     """What stands in a part of an input is compared with what the rank brought, on integers and on reals."""
-    made = Collective(Data("all_reduce", "f32", "sum", 0, 10, WORLD))
+    made = Collective(Data(ALL_REDUCE, "f32", "sum", 0, 10, WORLD))
     total = made.chain([0, 1, 2, 3])
     right = float(sum(array[4] for array in made.integers))
     part = AssemblyValue((3,), "f32", (Part(Region(0, 12), total, Region(16, 12)),))
@@ -174,7 +175,7 @@ def test_inputs_that_are_not_left_as_they_were_are_counted():
 
 def test_an_output_in_pieces_is_put_together():
     """A tensor lies in several memories; its value is an assembly."""
-    data = Data("broadcast", "f32", None, 1, 6, 2)
+    data = Data(COLLECTIVES["broadcast"], "f32", None, 1, 6, 2)
     made = Collective(data)
     first, last = (adopt(np.array(made.integers[1][a:b])) for a, b in ((0, 4), (4, 6)))
     joined = AssemblyValue(
@@ -191,7 +192,7 @@ def test_an_output_in_pieces_is_put_together():
 )  # fmt: skip
 def test_integers_are_exact_in_any_order(dtype, world, count, redop):
     """Reducing in the dtype itself, in rank order, gives exactly what is right."""
-    data = Data("all_reduce", dtype, redop, 0, count, world)
+    data = Data(ALL_REDUCE, dtype, redop, 0, count, world)
     inputs = data.integers()
     ufunc = {"sum": np.add, "product": np.multiply, "max": np.maximum, "min": np.minimum}[redop]
     total = inputs[0]

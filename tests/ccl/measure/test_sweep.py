@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue.names import methods_of
-from kernbench_ccl.collectives.collective import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of, time_collective
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_core.errors import SanityError, UsageError
@@ -33,10 +33,10 @@ def test_sizes_grow_by_a_factor_or_by_a_step():
 
 def test_counts_are_nccls_and_each_comes_once():
     """Of collectives with a part for each rank sizes are rounded down to whole parts, at least one element each."""
-    assert counts_of([1024, 2048], "all_reduce", "f16", 8) == [512, 1024]
-    assert counts_of([1024, 1025, 2048], "all_gather", "f16", 6) == [85, 170]
-    assert size_of(85, "all_gather", "f16", 6) == 1020
-    assert counts_of([1, 2, 4], "all_to_all", "f32", 8) == [1]
+    assert counts_of([1024, 2048], COLLECTIVES["all_reduce"], "f16", 8) == [512, 1024]
+    assert counts_of([1024, 1025, 2048], COLLECTIVES["all_gather"], "f16", 6) == [85, 170]
+    assert size_of(85, COLLECTIVES["all_gather"], "f16", 6) == 1020
+    assert counts_of([1, 2, 4], COLLECTIVES["all_to_all"], "f32", 8) == [1]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -44,7 +44,8 @@ def test_counts_are_nccls_and_each_comes_once():
 def test_the_smallest_runs_first_and_the_largest_next(groups, halves, workers):
     """Every case is submitted once; the second worker begins with the largest size."""
     made = [
-        [TimedCase("all_reduce", "a", "f16", g, None, 0, bool(h), None) for h in range(halves)] for g in range(groups)
+        [TimedCase("all_reduce", "a", "f16", g, 2 * g, None, 0, bool(h), None) for h in range(halves)]
+        for g in range(groups)
     ]
     order = _in_good_order(made, workers)
     assert sorted(order, key=lambda c: (c.count, c.in_place)) == [case for group in made for case in group]

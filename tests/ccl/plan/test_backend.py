@@ -10,6 +10,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_ccl.catalogue.algorithm import read_algorithm
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, KernelContext, kernel_args
 from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of, plan_collective
 from kernbench_ccl.plan.groups import Group, make_group
@@ -41,7 +42,7 @@ def run(bench: Any, sips: int = 3, **options: Any) -> kb.RunResult:
 
 def call(rt: Any, group: Any, **details: Any) -> Collective:
     """Return an all_gather of the group."""
-    return Collective("all_gather", "f32", machine_network(rt.design), group.sips, **details)
+    return Collective(COLLECTIVES["all_gather"], "f32", machine_network(rt.design), group.sips, **details)
 
 
 def copy_own(

@@ -65,7 +65,7 @@ def test_what_kernels_are_told() -> None:
         PLUGINS.algorithms, config(all_reduce="ring"), "all_reduce", machine, 2, 1 << 20
     )
     group = make_group(machine.pes, [1, 3])
-    told = make_collective("all_reduce", group, algorithm, settings, machine, "f16", redop="sum", sequence=4)
+    told = make_collective(group, algorithm, settings, machine, "f16", redop="sum", sequence=4)
     assert (told.tile, told.pipeline, told.group, told.cubes, told.sequence) == (8192, True, (1, 3), (2, 1), 4)
     assert (told.algorithm, told.redop, told.world) == ("ccl.ring_all_reduce", "sum", 2)
 

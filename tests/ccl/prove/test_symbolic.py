@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_ccl.collectives import COLLECTIVES, CallShape
 from kernbench_ccl.prove.expected import differences, right_payload, spell_fault, spell_held, spell_right
 from kernbench_ccl.prove.payloads import Payload, PayloadError, Segment, contribution, joined
 from kernbench_ccl.prove.symbolic import Symbols
@@ -209,7 +210,7 @@ def test_segments_that_continue_each_other_are_one() -> None:
 def test_collectives_end_with_what_torch_says(name: str, rank: int, expected: list[dict[Any, int]]) -> None:
     """Three ranks, two elements, the last rank is the root."""
     redop = "sum" if "reduce" in name else None
-    found = right_payload(name, rank, 3, 2, redop=redop, root=2)
+    found = right_payload(COLLECTIVES[name], CallShape(3, 2, redop, 2), rank)
     assert found is not None
     assert elements(found) == [Counter(terms) for terms in expected]
 
@@ -217,15 +218,15 @@ def test_collectives_end_with_what_torch_says(name: str, rank: int, expected: li
 def test_uneven_splits_lie_behind_each_other() -> None:
     """Rank 1 gets column 1, from where row r has it."""
     counts = ((1, 0, 2), (3, 1, 0), (0, 2, 1))
-    found = right_payload("all_to_all", 1, 3, 3, counts=counts)
+    found = right_payload(COLLECTIVES["all_to_all"], CallShape(3, 3, counts=counts), 1)
     assert found is not None
     assert elements(found) == [Counter({(1, 3): 1}), Counter({(2, 0): 1}), Counter({(2, 1): 1})]
-    assert right_payload("gather", 0, 3, 2, root=1) is None
+    assert right_payload(COLLECTIVES["gather"], CallShape(3, 2, root=1), 0) is None
 
 
 def test_differences_are_told_in_words() -> None:
     """Neighbours that differ alike are one difference."""
-    right = right_payload("all_reduce", 0, 4, 8, redop="sum")
+    right = right_payload(COLLECTIVES["all_reduce"], CallShape(4, 8, "sum"), 0)
     assert right is not None
     held = (
         Segment(0, 2, {(r, 0): 1 for r in range(4)}),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kernbench_ccl.collectives.collective import (
-    COLLECTIVES,
-    REDOPS,
-    exact_inputs,
-    expected,
-    reduced,
-    refuse_redop,
-)
+from kernbench_ccl.collectives import COLLECTIVES, CallShape, exact_inputs, right_outputs
+from kernbench_ccl.reductions import REDOPS, reduced, refuse_redop
 from kernbench_core.values.dtypes import NAMES, is_float, numpy_dtype, to_compute
+from tests.ccl import numpy_results
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,8 @@ def test_sizes_and_factors_are_those_of_nccl_tests(
 ) -> None:
     """Four ranks, a count of ten, at the root."""
     kind = COLLECTIVES[name]
-    assert (kind.in_count(10, 4), kind.out_count(10, 4)) == counts
+    call = CallShape(4, 10)
+    assert (kind.in_count(call, 0), kind.out_count(call, 0)) == counts
     assert kind.size_count(10, 4) == size and kind.factor(4) == factor
     assert kind.busbw(1000, 10.0, 4) == 100 * factor
     if size:
@@ -45,37 +45,64 @@ def test_sizes_and_factors_are_those_of_nccl_tests(
 
 def test_only_the_root_has_an_input_or_an_output_where_there_is_one() -> None:
     """Rank 1 is not the root."""
-    sizes = {n: (k.in_count(10, 4, 1, 0), k.out_count(10, 4, 1, 0)) for n, k in COLLECTIVES.items() if k.rooted}
+    call = CallShape(4, 10, root=0)
+    sizes = {n: (k.in_count(call, 1), k.out_count(call, 1)) for n, k in COLLECTIVES.items() if k.rooted}
     assert sizes == {"broadcast": (0, 10), "reduce": (10, 0), "gather": (10, 0), "scatter": (0, 10)}
 
 
 def test_uneven_splits_decide_the_sizes() -> None:
     """Rows are sent, columns are received."""
     kind = COLLECTIVES["all_to_all"]
-    counts = ((1, 2), (3, 4))
-    assert [kind.in_count(4, 2, r, counts=counts) for r in (0, 1)] == [3, 7]
-    assert [kind.out_count(4, 2, r, counts=counts) for r in (0, 1)] == [4, 6]
+    call = CallShape(2, 4, counts=((1, 2), (3, 4)))
+    assert [kind.in_count(call, r) for r in (0, 1)] == [3, 7]
+    assert [kind.out_count(call, r) for r in (0, 1)] == [4, 6]
+
+
+def expected(name: str, inputs: list[Any], count: int = 4, **details: Any) -> list[Any]:
+    """Return what a record says that the outputs must hold."""
+    return right_outputs(COLLECTIVES[name], CallShape(len(inputs), count, **details), inputs)
 
 
 def test_the_right_result_of_every_collective() -> None:
     """Written out for two ranks."""
     a, b = np.array([1, 2, 3, 4]), np.array([10, 20, 30, 40])
     assert [list(x) for x in expected("all_reduce", [a, b], redop="sum")] == [[11, 22, 33, 44]] * 2
-    assert [list(x) for x in expected("reduce_scatter", [a, b], redop="sum")] == [[11, 22], [33, 44]]
+    assert [list(x) for x in expected("reduce_scatter", [a, b], 2, redop="sum")] == [[11, 22], [33, 44]]
     assert [list(x) for x in expected("all_gather", [a, b])] == [[1, 2, 3, 4, 10, 20, 30, 40]] * 2
-    assert [list(x) for x in expected("all_to_all", [a, b])] == [[1, 2, 10, 20], [3, 4, 30, 40]]
+    assert [list(x) for x in expected("all_to_all", [a, b], 2)] == [[1, 2, 10, 20], [3, 4, 30, 40]]
     assert [list(x) for x in expected("all_to_all", [a, b], counts=((1, 3), (4, 0)))] == [
         [1, 10, 20, 30, 40],
         [2, 3, 4],
     ]
     assert [list(x) for x in expected("broadcast", [a, b], root=1)] == [[10, 20, 30, 40]] * 2
-    assert [list(x) for x in expected("scatter", [a, b], root=1)] == [[10, 20], [30, 40]]
+    assert [list(x) for x in expected("scatter", [a, b], 2, root=1)] == [[10, 20], [30, 40]]
     assert [list(x) for x in expected("send_recv", [a, b])] == [[10, 20, 30, 40], [1, 2, 3, 4]]
     assert expected("barrier", [a, b]) == [None, None]
     at_root = expected("reduce", [a, b], redop="max", root=1)
     assert at_root[0] is None and list(at_root[1]) == [10, 20, 30, 40]
     gathered = expected("gather", [a, b], root=0)
     assert gathered[1] is None and list(gathered[0]) == [1, 2, 3, 4, 10, 20, 30, 40]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(COLLECTIVES)), st.integers(1, 7), st.integers(0, 9), st.data())
+def test_pieces_are_what_numpy_says(name: str, world: int, count: int, data: st.DataObject) -> None:
+    """Of any number of ranks and elements, root, reduction and splits."""
+    kind = COLLECTIVES[name]
+    redop = data.draw(st.sampled_from(REDOPS)) if kind.reduces else None
+    root = data.draw(st.integers(0, world - 1)) if kind.rooted else 0
+    row = st.lists(st.integers(0, 4), min_size=world, max_size=world)
+    uneven = kind.takes_counts and data.draw(st.booleans())
+    counts = data.draw(st.lists(row, min_size=world, max_size=world)) if uneven else None
+    call = CallShape(world, count, redop, root, counts)
+    inputs = [exact_inputs("f32", redop, kind.in_count(call, rank), world, rank) for rank in range(world)]
+    right = numpy_results.expected(name, inputs, redop=redop, root=root, counts=counts)
+    found = right_outputs(kind, call, inputs)
+    assert [x is None for x in found] == [x is None for x in right]
+    for rank, (one, other) in enumerate(zip(found, right, strict=True)):
+        if one is not None:
+            np.testing.assert_array_equal(one, other)
+            assert one.dtype == other.dtype and kind.out_count(call, rank) == len(one)
 
 
 @pytest.mark.parametrize("redop", REDOPS)

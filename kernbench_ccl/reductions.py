@@ -1,0 +1,49 @@
+"""The reductions of collectives: which there are, with which dtypes they go, and their right results in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernbench_core.values.dtypes import is_float, to_compute
+
+Array = NDArray[Any]
+
+REDOPS: Final = ("sum", "avg", "product", "min", "max")
+"""The reductions that there are."""
+
+
+def refuse_redop(redop: str, dtype: str) -> str | None:
+    """Return a sentence why a reduction does not go with a dtype, or None if it does."""
+    if redop not in REDOPS:
+        return f"a reduction must be one of {', '.join(REDOPS)}, not {redop!r}; choose one of these."
+    if redop == "avg" and not is_float(dtype):
+        return f"avg must be of a float dtype, not of {dtype}, which cannot hold the quotient; use sum, or cast first."
+    return None
+
+
+def reduced(inputs: Sequence[Array], redop: str) -> Array:
+    """Return the reduction of arrays of one dtype; of bool, a sum is "any" and a product is "all".
+
+    It is computed in f64 (integers: in their own type, which wraps) and rounded once: exact where every partial result
+    is.
+    """
+    dtype = inputs[0].dtype
+    if dtype.kind == "b":
+        return np.asarray((np.any if redop in ("sum", "max") else np.all)(np.stack(list(inputs)), axis=0))
+    wide = [x if dtype.kind in "iu" else to_compute(x).astype(np.float64) for x in inputs]
+    stacked = np.stack(wide)
+    if redop in ("min", "max"):
+        found = stacked.min(axis=0) if redop == "min" else stacked.max(axis=0)
+    elif redop == "product":
+        found = np.multiply.reduce(stacked, axis=0, dtype=stacked.dtype)
+    else:
+        found = np.add.reduce(stacked, axis=0, dtype=stacked.dtype)
+        if redop == "avg":
+            found = found / len(inputs)
+    if dtype.kind in "iu":
+        return np.asarray(found.astype(dtype))
+    return np.asarray(found.astype(np.float32).astype(dtype))
