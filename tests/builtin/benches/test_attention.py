@@ -22,6 +22,8 @@ TINY = {"heads": 4, "kv_heads": 2, "head_dim": 16, "tokens": 40, "tile_q": 16, "
         ("tiny", "bf16", True),
         ("packages", "f16", True),
         *(pytest.param("default", "f16", causal, marks=pytest.mark.slow) for causal in (True, False)),
+        pytest.param("tiny", "f16", True, marks=pytest.mark.slow),
+        pytest.param("tiny", "bf16", False, marks=pytest.mark.slow),
     ],
 )
 def test_outputs_are_right(run, topology, dtype, causal) -> None:

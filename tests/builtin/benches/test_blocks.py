@@ -103,13 +103,26 @@ def test_placements_where_nothing_divides() -> None:
     assert columns_by_cube(machine((2, 2, 2, 8)), 64, 70, "f16") == {"cube": dealt, "pe": dealt}
 
 
-@pytest.mark.parametrize(("width", "height"), [(1, 1), (3, 2)])
-def test_the_runtime_tells_the_mesh_of_cubes(plugins, width, height) -> None:
+def mesh_of_cubes(plugins, preset, *sets) -> tuple[int, int]:
+    """Return what a bench is told of the mesh."""
     found = []
 
     def bench(rt) -> None:
         rt.zeros((1,))
         found.append(rt.cube_mesh)
 
-    run_bench(bench, "tiny", set=(f"sip.mesh.width={width}", f"sip.mesh.height={height}"), plugins=plugins)
-    assert found == [(width, height)]
+    run_bench(bench, preset, set=sets, plugins=plugins)
+    (mesh,) = found
+    return mesh
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (3, 2)])
+def test_the_runtime_tells_the_mesh_of_cubes(plugins, width, height) -> None:
+    sets = (f"sip.mesh.width={width}", f"sip.mesh.height={height}")
+    assert mesh_of_cubes(plugins, "tiny", *sets) == (width, height)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("preset", "expected"), [("tiny", (1, 1)), ("default", (2, 2)), ("full", (4, 4))])
+def test_the_runtime_tells_the_mesh_of_every_preset(plugins, preset, expected) -> None:
+    assert mesh_of_cubes(plugins, preset) == expected

@@ -13,6 +13,10 @@ MACHINES = [
     ("packages", "f16", True),
     *(("tiny", name, pin) for name, pin in zip(DTYPES, (True, False, False, True), strict=True)),
     pytest.param("default", "f16", True, marks=pytest.mark.slow),
+    *(
+        pytest.param("tiny", name, pin, marks=pytest.mark.slow)
+        for name, pin in zip(DTYPES, (False, True, True, False), strict=True)
+    ),
 ]
 
 

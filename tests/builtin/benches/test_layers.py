@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,14 @@ from kernbench_builtin.benches._layers import by_columns, gather
 from kernbench_builtin.benches._models import MODELS
 from kernbench_builtin.benches.mlp import gelu, swiglu
 from kernbench_core.errors import UsageError
+from tests.conftest import slow_but
 
 SMALL = {"hidden": 40, "ffn": 56, "tokens": 10, "tile_m": 8, "tile_n": 16, "tile_k": 16}
 
 
-@pytest.mark.parametrize(("layer", "dtype"), [("qkv", "f16"), ("out", "bf16")])
+@pytest.mark.parametrize(
+    ("layer", "dtype"), slow_but([("qkv", "f16"), ("out", "bf16")], product(("qkv", "out"), ("f16", "bf16")))
+)
 def test_products_are_right(run, layer, dtype) -> None:
     assert run("qkv-gemm", model="gpt2", layer=layer, tokens=5, dtype=dtype).verified
 

@@ -63,11 +63,12 @@ def test_one_place_serves_chunks_one_after_another(simulate, oracle, op) -> None
 
 @pytest.mark.parametrize("chunk", [256, 1024, 4096])
 @pytest.mark.parametrize("op", ["read", "write"])
+@pytest.mark.parametrize("counts", [(1, 2, 3, 7, 16), pytest.param(range(1, 17), marks=pytest.mark.slow, id="all")])
 @pytest.mark.sample(2)
-def test_bandwidth_is_outstanding_times_size_over_latency(simulate, oracle, op, chunk) -> None:
-    """Little's law for outstanding chunks, where memory is far: exact but for those that leave together."""
+def test_bandwidth_is_outstanding_times_size_over_latency(simulate, oracle, op, chunk, counts) -> None:
+    """Little's law for 1 to 16 outstanding chunks, where memory is far: exact but for those that leave together."""
     rates = []
-    for outstanding in (1, 2, 3, 7, 16):
+    for outstanding in counts:
         sim = simulate(
             "tiny",
             f"components.pe_dma.params.{op}_outstanding={outstanding}",

@@ -28,6 +28,16 @@ def test_every_template_is_proved(tmp_path: Path, collective: str) -> None:
             assert [fault.sentence for fault in found.faults] == [], found.network
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_every_template_is_proved_for_five_ranks_in_full(tmp_path: Path, collective: str) -> None:
+    """In every case of a check: each count, each number of PEs, each root."""
+    algorithm = read_file(write_algorithm("my_own", collective, tmp_path))
+    (found,) = check(algorithm, Wanted([5], ["ring"]))
+    assert [fault.sentence for fault in found.faults] == []
+    assert [ranks.world for ranks in found.ranks] == [5]
+
+
 def test_templates_name_nothing_but_the_algorithm() -> None:
     """No placeholder is left."""
     for collective in COLLECTIVES:

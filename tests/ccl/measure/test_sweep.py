@@ -54,15 +54,17 @@ def test_the_smallest_runs_first_and_the_largest_next(groups, halves, workers):
         assert order[1].count == groups - 1 or workers > 2
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.sampled_from(TIMED), st.sampled_from(sorted(NETWORKS)), st.integers(2, 6), st.integers(1, 1 << 15),
-    st.booleans(), st.data(),
-)  # fmt: skip
-def test_no_algorithm_is_below_the_lower_bound_even_on_the_ideal_machine(
-    plugins, collective, network, ranks, size, idealised, data
-):
-    """Any collective, network, number of ranks, size and root; the data is right too, and nothing races."""
+def calls(fewest, most):
+    """Draw a collective, a network, a number of ranks, a size, and whether the machine is the ideal one."""
+    return st.tuples(
+        st.sampled_from(TIMED), st.sampled_from(sorted(NETWORKS)), st.integers(fewest, most), st.integers(1, 1 << 15),
+        st.booleans(),
+    )  # fmt: skip
+
+
+def hold_to_the_bound(plugins, call, data):
+    """Assert that no time is below its bound, for any algorithm and root; the data is right too, and nothing races."""
+    collective, network, ranks, size, idealised = call
     sets = (f"system.network.topology={network}", "cube.pes=2")
     root = data.draw(st.integers(0, ranks - 1)) if COLLECTIVES[collective].rooted else 0
     name = data.draw(st.sampled_from(sorted(methods_of(plugins.algorithms, collective))))
@@ -78,6 +80,19 @@ def test_no_algorithm_is_below_the_lower_bound_even_on_the_ideal_machine(
         for found in row.measured:
             assert found.time_ns >= row.bound_ns
             assert (found.wrong, found.failures, found.hazards) == (0, (), ())
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(call=calls(2, 6), data=st.data())
+def test_no_algorithm_is_below_the_lower_bound_even_on_the_ideal_machine(plugins, call, data):
+    hold_to_the_bound(plugins, call, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(call=calls(7, 9), data=st.data())
+def test_no_algorithm_of_many_ranks_is_below_the_lower_bound(plugins, call, data):
+    hold_to_the_bound(plugins, call, data)
 
 
 def test_a_time_below_the_bound_fails_the_sanity_check(plugins, monkeypatch):
