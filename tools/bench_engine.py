@@ -40,6 +40,8 @@ from kernbench_core.wire import Wire
 
 #: Hops of the chain, messages that are in it at a time.
 STAGES, UNDER_WAY = 16, 32
+#: In how many processes at most a ratio of times is measured until it keeps to its limit in more than half of them.
+PROCESSES = 7
 
 
 @attrs.frozen
@@ -150,6 +152,35 @@ def bare_timeouts(number: int) -> float:
     return time.process_time() - began
 
 
+def settled(measure: Callable[[bool], Iterable[Result]]) -> Callable[[bool], Iterable[Result]]:
+    """Return a measurement that measures in fresh processes too where a limit is passed: the upper median counts.
+
+    Beside others, and by where its memory happens to lie, one process in ten takes a fifth longer for one of the two
+    things that a ratio compares, all the time that it runs: to repeat that in the same process finds it again.
+    """
+
+    def again(quick: bool) -> Iterable[Result]:
+        found = [list(measure(quick))]
+        while True:
+            results = [
+                attrs.evolve(each[0], value=statistics.median_high(result.value for result in each))
+                for each in zip(*found, strict=True)
+            ]
+            if len(found) == PROCESSES or all(result.ok for result in results):
+                return results
+            asked = [sys.executable, __file__, "--once", measure.__name__, "quick" if quick else "long"]
+            done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
+            found.append([Result(**result) for result in json.loads(done.stdout)])
+
+    return again
+
+
+def once(name: str, quick: bool) -> str:
+    """Return the results of one measurement in this process, as JSON."""
+    measure = {"hop_costs": hop_costs, "hook_costs": hook_costs}[name]
+    return json.dumps([attrs.asdict(result) for result in measure(quick)])
+
+
 def hop_costs(quick: bool) -> Iterable[Result]:
     """Compare a hop of each style with a bare SimPy timeout, in interleaved rounds."""
     crossings, repeats = (20, 5) if quick else (100, 9)
@@ -245,7 +276,9 @@ MOST_SECONDS, MOST_MIB = 120.0, 2048.0
 #: Tools beside this one whose results belong here.
 OTHER_TOOLS = ("bench_oplog.py", "bench_gemm.py")
 #: Every measurement: a function of `quick` that yields results.
-MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (hop_costs, hook_costs, other_tools)
+MEASUREMENTS: tuple[Callable[[bool], Iterable[Result]], ...] = (
+    settled(hop_costs), settled(hook_costs), other_tools,
+)  # fmt: skip
 
 
 def table(results: Sequence[Result]) -> str:
@@ -284,4 +317,7 @@ def command(
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--once"]:
+        print(once(sys.argv[2], sys.argv[3] == "quick"))
+        sys.exit()
     sys.exit(command(MEASUREMENTS, __doc__, large=(large_jobs,)))
