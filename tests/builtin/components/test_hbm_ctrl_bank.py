@@ -307,6 +307,34 @@ def test_bursts_of_a_write_are_taken_as_they_come() -> None:
     assert rig.arrivals[0].tail == IN + 1024 + 1
 
 
+def test_a_burst_of_a_write_closes_the_row_in_its_way_when_it_comes() -> None:
+    """Of four bursts the second needs bank 0, whose open row it closes at once, also while the first one waits.
+
+    Neither the first one's column command, 9.375 ns after its activation, nor the last burst is waited for.
+    """
+    rig = Rig(HbmCtrlBank, ONE, bandwidth=8.0)
+    ctrl: Any = rig.under_test
+    trace = ctrl.banked[0].trace = []
+    places = [(4, 0), (0, 1), (8, 0), (12, 0)]
+    bursts = [Region(ctrl.mapping.address(DramPlace(0, bank, row, 0)), 32) for bank, row in places]
+    rig.ask(0, msg=transaction("read", Region(ctrl.mapping.address(DramPlace(0, 0, 0, 0)), 32)))
+    rig.ask(200, msg=transaction("write", *bursts))
+    rig.run()
+    pace = (4 * 32 + 3 * 8) / 8.0 / 4  # three places more than one take 8 B each on the wire
+    assert [command for command in trace if command[1] in ("ACT", "PRE")][1:4] == [
+        (200 + IN + pace, "ACT", 4, 0), (200 + IN + 2 * pace, "PRE", 0, 0), (200 + IN + 3 * pace, "ACT", 8, 0),
+    ]  # fmt: skip
+
+
+def test_a_channel_that_has_done_nothing_yet_is_free_in_the_first_ns() -> None:
+    rig = Rig(HbmCtrlBank, {**ONE, "overhead": "0 ns"}, latency=STEP)
+    ctrl: Any = rig.under_test
+    ctrl.banked[0].trace = []
+    rig.ask(0, msg=transaction("read", Region(0, 32)))
+    rig.run()
+    assert ctrl.banked[0].trace == [(STEP, "ACT", 0, 0), (STEP + 19.375, "RD", 0, 0)]
+
+
 # The whole ------------------------------------------------------------------------------------------
 
 
