@@ -326,10 +326,10 @@ class DataExecutor:
         return waits, dependents
 
     def _window(self, ready: list[tuple[float, int, _Op]]) -> list[_Op]:
-        """Take ready ops in log order, up to a number of them and of result bytes."""
+        """Take ready ops in log order, up to a number of them and of result bytes, and at least one."""
         window: list[_Op] = []
         nbytes = 0
-        while ready and len(window) < _WINDOW_OPS and nbytes < _WINDOW_BYTES:
+        while ready and (not window or (len(window) < _WINDOW_OPS and nbytes < _WINDOW_BYTES)):
             window.append(heapq.heappop(ready)[2])
             nbytes += window[-1].result.nbytes
         return window

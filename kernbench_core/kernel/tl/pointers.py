@@ -6,9 +6,9 @@ and must stay inside it; elements that a mask turns off are neither checked nor 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from attrs import frozen
@@ -33,6 +33,18 @@ class PointerType(str):
     def element_ty(self) -> str:
         """The dtype of what the pointer points to."""
         return str(self)
+
+
+def _refuse(what: str) -> Callable[..., NoReturn]:
+    """Return a method that refuses an operator, in the words that follow "not"."""
+
+    def refused(self: Pointer, *_: object) -> NoReturn:
+        raise ShapeError(
+            f"pointer arithmetic at {describe_site(call_site())} must be a pointer plus or minus integers, not {what}; "
+            "compute the offset first, and add it to the pointer."
+        )
+
+    return refused
 
 
 class Pointer:
@@ -65,6 +77,18 @@ class Pointer:
 
     def __sub__(self, other: Any) -> Pointer:
         return Pointer(self.tensor, self.offset - _as_offset(other), self.element)
+
+    __rsub__ = _refuse("something minus a pointer")
+    __neg__ = __pos__ = __abs__ = __invert__ = _refuse("an operator of the pointer alone")
+    __mul__ = __rmul__ = _refuse("'*'")
+    __truediv__ = __rtruediv__ = _refuse("'/'")
+    __floordiv__ = __rfloordiv__ = _refuse("'//'")
+    __mod__ = __rmod__ = _refuse("'%'")
+    __pow__ = __rpow__ = _refuse("'**'")
+    __matmul__ = __rmatmul__ = _refuse("'@'")
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse("an operator of bits")
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse("a shift")
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse("a comparison")
 
     def __getitem__(self, key: Any) -> Pointer:
         """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""

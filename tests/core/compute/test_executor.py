@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -232,6 +233,16 @@ def test_a_host_loop_looks_only_at_what_is_new(monkeypatch) -> None:
         record.store.write("hbm", 1 << 20, state)
         np.testing.assert_array_equal(executor.materialize(state), np.full(4, at + 2))
     assert walks == []
+
+
+@pytest.mark.parametrize("limit", ["_WINDOW_BYTES", "_WINDOW_OPS"])
+def test_a_window_has_an_op_however_low_its_limits(monkeypatch, limit: str) -> None:
+    """An empty one would be asked for again without end: with ops ready there is one in it."""
+    monkeypatch.setattr(f"kernbench_core.compute.executor.{limit}", 0)
+    op = SimpleNamespace(result=SimpleNamespace(nbytes=16))
+    ready = [(0.0, 0, op), (0.0, 1, op)]
+    assert Recorder().executor()._window(ready) == [op]
+    assert len(ready) == 1
 
 
 def test_a_host_loop_drops_old_results_now_and_then(monkeypatch) -> None:

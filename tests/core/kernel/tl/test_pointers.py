@@ -149,6 +149,37 @@ def test_pointer_arithmetic_is_of_integers(make: Any, given: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("make", "given"),
+    [
+        (lambda: 2.0 - X, "something minus a pointer"),
+        (lambda: np.int64(2) - X, "something minus a pointer"),
+        (lambda: arange(4) - X, "something minus a pointer"),
+        (lambda: X * 2, "'*'"),
+        (lambda: 2 * X, "'*'"),
+        (lambda: arange(4) * X, "'*'"),
+        (lambda: (X + arange(4)) / 2, "'/'"),
+        (lambda: 2 // X, "'//'"),
+        (lambda: X % 2, "'%'"),
+        (lambda: 2**X, "'**'"),
+        (lambda: X @ X, "'@'"),
+        (lambda: 1 & X, "an operator of bits"),
+        (lambda: X << 1, "a shift"),
+        (lambda: -X, "an operator of the pointer alone"),
+        (lambda: arange(4) < X, "a comparison"),
+    ],
+)
+def test_pointers_have_no_other_arithmetic(make: Any, given: str) -> None:
+    """From either side, and whatever the other operand is."""
+    with pytest.raises(ShapeError) as caught:
+        make()
+    line = make.__code__.co_firstlineno
+    assert str(caught.value) == (
+        f"pointer arithmetic at {__file__}:{line} must be a pointer plus or minus integers, not {given}; compute the "
+        "offset first, and add it to the pointer."
+    )
+
+
 def test_a_single_pointer_takes_a_single_mask() -> None:
     """As in Triton; a block of pointers may take a single one, or one that is broadcast to it."""
     here = test_a_single_pointer_takes_a_single_mask.__code__.co_firstlineno
