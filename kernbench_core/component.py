@@ -1,12 +1,14 @@
 """The contract of every hardware model, and the machinery that queues, serves, logs and emits for it.
 
-A model says in one of two ways how long service takes:
+A model says in one of three ways how long service takes:
 
-- `overhead(msg)`: a latency known on arrival. `out = max(arrival + overhead, previous_out + interval)`;
+- *pipelined*, `overhead(msg)`: a latency known on arrival. `out = max(arrival + overhead, previous_out + interval)`;
   departures keep the order of arrivals; the base merges the departure with the outgoing wire, so a
   hop is one event.
-- `run(env, msg)`: a SimPy generator, for anything else. The base keeps `servers` workers on one
-  queue; results leave at completion.
+- *served*, `run(env, msg)`: a SimPy generator. The base keeps `servers` workers on one queue; results leave at
+  completion.
+- *reactive*, `receive(msg)`: what arrives is the model's own affair, event by event. It may hand a message on to one of
+  the other two ways (`serve`), at once or later.
 
 A model has three beats: `__init__` reads its own parameters, `connect` resolves neighbours, the rest
 is behaviour. A model never looks at another component in `__init__`.
@@ -17,14 +19,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
-from kernbench_core.messages import Command, MsgBase
+from kernbench_core.messages import MsgBase
+from kernbench_core.reporting import Rates, Reported, Waiting
 from kernbench_core.units import grid_ceil
-from kernbench_core.wire import Waits, Wire
+from kernbench_core.wire import Port, Wire
 
 if TYPE_CHECKING:
     from kernbench_core.fabric import Fabric, Part
@@ -32,37 +34,8 @@ if TYPE_CHECKING:
     from kernbench_core.params import Param
 
 
-class Port:
-    """Receive messages from one source; what the graph's wire delivers into, and tests put into."""
-
-    __slots__ = ("_arrive", "_env", "source")
-
-    def __init__(self, env: Environment, source: str, arrive: Callable[[Any], None]) -> None:
-        self._env = env
-        self._arrive = arrive
-        self.source = source
-
-    def put(self, msg: MsgBase) -> None:
-        """Deliver `msg` now, from outside the graph, as an event of its own."""
-        self._env.inject(msg, self._arrive)
-
-
-class Waiting:
-    """Tell what a program waits for, as a sentence that follows its PE's name, and since when (ns).
-
-    `commands` are those that it waits for, where it is a kernel.
-    """
-
-    __slots__ = ("commands", "sentence", "since_ns")
-
-    def __init__(self, sentence: str, since_ns: float, commands: tuple[Command, ...] = ()) -> None:
-        self.sentence = sentence
-        self.since_ns = since_ns
-        self.commands = commands
-
-
-class ComponentBase(Waits):
-    """Be one node of the machine. Subclass it, declare `PARAMS`, and define `overhead` or `run`.
+class ComponentBase(Reported):
+    """Be one node of the machine. Subclass it, declare `PARAMS`, and define `overhead`, `run` or `receive`.
 
     `params` holds the node's resolved parameters: times in ns, bandwidths in bytes/ns, sizes in
     bytes. `in_ports` is keyed by source id, `out_ports` by destination id.
@@ -90,27 +63,23 @@ class ComponentBase(Waits):
         self.in_ports: dict[str, Port] = {}
         self.out_ports: dict[str, Wire] = {}
         self.internal_wires: list[Wire] = []
-        self.served = 0
-        self.busy_ns = 0.0
         self.servers = int(node.params.get("servers", type(self).servers))
         self._op_logger = fabric.op_logger
-        self._previous_out = -math.inf
         self._raw = math.nan
         self._rounded = 0.0
-        self._queue: deque[MsgBase] = deque()
         self._idle: list[Signal] = []
-        self._serving: list[tuple[MsgBase, float] | None] = []
         self.processes: list[Process] = []
         cls = type(self)
-        self.run_style = cls.run is not ComponentBase.run
+        reactive = cls.receive is not ComponentBase.receive
+        served = cls.run is not ComponentBase.run
+        #: Whether its service may wait for anything, so that it takes up capacity and has no bound known on arrival.
+        self.run_style = served or (reactive and cls.overhead is ComponentBase.overhead)
         self._computes = cls.flops is not ComponentBase.flops
-        #: What arithmetic was asked of, by dtype: the peak in operations per ns.
-        self.peaks: dict[str, float] = {}
-        #: The first op that was faster than the peak: the message, its operations, how many ns it took, and the peak.
-        self.too_fast: tuple[MsgBase, float, float, float] | None = None
+        self.rates = Rates()
         self._splits = cls.split is not ComponentBase.split
         self._paced = cls.interval is not ComponentBase.interval
-        self.arrive: Callable[[Any], None] = self._arrive_run if self.run_style else self._arrive_overhead
+        self._service: Callable[[Any], None] = self._arrive_run if served else self._arrive_overhead
+        self.arrive: Callable[[Any], None] = self.receive if reactive else self._service
 
     # Beat two -------------------------------------------------------------------------------------
 
@@ -134,6 +103,14 @@ class ComponentBase(Waits):
         """Serve `msg`; called by a free worker. Yield SimPy events only; return when served."""
         raise NotImplementedError
         yield
+
+    def receive(self, msg: MsgBase) -> None:
+        """Take a message; called in its delivery, for a class that defines it. What it does not pass on it must answer.
+
+        `serve` has it served as by `overhead` or `run`, `take_answer` takes the answer to what was sent from here. A
+        model with neither of the two says when service begins and ends by `begin` and `end`.
+        """
+        raise NotImplementedError
 
     def split(self, msg: MsgBase) -> Iterable[MsgBase]:
         """Return the pieces that workers serve one by one; called on arrival, run style only."""
@@ -160,7 +137,7 @@ class ComponentBase(Waits):
         else:
             msg.head, msg.tail = head, tail
             if msg.reply:
-                self._take_answer(msg)
+                self.take_answer(msg)
             else:
                 msg.at_end(self, head, tail)
 
@@ -200,8 +177,11 @@ class ComponentBase(Waits):
         """Say what the commands that are served here wait for, each with its line; for the deadlock report."""
         return ()
 
-    def _take_answer(self, msg: MsgBase) -> None:
+    def take_answer(self, msg: MsgBase) -> None:
         """Have `answered` called inside a delivery at the time of the last byte: this one, or one of its own."""
+        if self._observers:
+            for observer in self._observers:
+                observer.answered(self, msg)
         env = self.env
         if msg.tail > env._now or env.active_process is not None:
             env.call_at(msg.tail, msg, _answered)
@@ -243,6 +223,8 @@ class ComponentBase(Waits):
             self._op_logger.record_start(t, self.id, msg)
 
     def _on_process_end(self, msg: MsgBase, t: float) -> None:
+        for observer in self._observers:
+            observer.served(self, msg)
         if self._op_logger is not None and msg.data_op:
             self._op_logger.record_end(t, self.id, msg)
 
@@ -273,19 +255,8 @@ class ComponentBase(Waits):
             self._on_process_start(msg, out - overhead)
             self._on_process_end(msg, out)
             if self._computes:
-                self._note_rate(msg, overhead)
+                self.rates.note(self, msg, overhead)
         self.emit(msg, out, tail)
-
-    def _note_rate(self, msg: MsgBase, took: float) -> None:
-        """Compare how fast an op was, `took` ns, with the peak; what takes no time is found in the op log."""
-        peak = self.peak_flops(msg)
-        if not peak:
-            return
-        self.peaks[_dtype_of(msg)] = peak
-        if took and self.too_fast is None:
-            flops = self.flops(msg)
-            if flops > peak * took * (1 + 1e-9):
-                self.too_fast = (msg, flops, took, peak)
 
     def _round(self, raw: float) -> float:
         """Round a new overhead up to the grid and keep it: most models return the same one again."""
@@ -304,27 +275,55 @@ class ComponentBase(Waits):
             )
         return grid_ceil(raw)
 
+    # Reactive style ---------------------------------------------------------------------------------
+
+    def serve(self, msg: MsgBase) -> None:
+        """Have a message served by `run`, where the class defines it, or else by `overhead`, as if it came now."""
+        self._service(msg)
+
+    def begin(self, msg: MsgBase) -> None:
+        """Begin to serve a message now, for a class that defines `receive`; it has waited since its last byte came."""
+        now = self.env._now
+        if now > msg.tail:
+            msg.queueing += now - msg.tail
+            self.note_wait(now - msg.tail)
+        self._begun[msg] = now
+        self._on_process_start(msg, now)
+
+    def end(self, msg: MsgBase) -> None:
+        """End the service of a message that `begin` began, and send it on."""
+        now = self.env._now
+        service = now - self._begun.pop(msg)
+        self.served += 1
+        self.busy_ns += service
+        msg.service += service
+        self._on_process_end(msg, now)
+        if self._computes:
+            self.rates.note(self, msg, service)
+        tail = msg.tail + service if msg.tail > now - service else now
+        self.emit(msg, now, tail)
+
     # Run style --------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the workers; called once by the engine, after every `connect`."""
-        if self.run_style:
+        if type(self).run is not ComponentBase.run:
             for index in range(self.servers):
                 self._serving.append(None)
                 self.processes.append(self.env.process(self._work(index, Signal())))
 
     def _arrive_run(self, msg: MsgBase) -> None:
         if msg.reply and msg.hop == len(msg.path) - 1:
-            self._take_answer(msg)
+            self.take_answer(msg)
             return
         for piece in self.split(msg) if self._splits else (msg,):
             if self._idle:
                 self._idle.pop().fire(piece)
             else:
-                self._queue.append(piece)
+                self.queue.append(piece)
 
     def _work(self, index: int, mailbox: Signal) -> ProcessGenerator:
-        env, queue, idle, serving = self.env, self._queue, self._idle, self._serving
+        env, queue, idle, serving = self.env, self.queue, self._idle, self._serving
         while True:
             if queue:
                 msg = self.pick(queue)
@@ -346,7 +345,7 @@ class ComponentBase(Waits):
             self.busy_ns += service
             msg.service += service
             if self._computes:
-                self._note_rate(msg, service)
+                self.rates.note(self, msg, service)
             if tail > start:
                 # it acted on the head: the last byte is still to come
                 self.emit(msg, end, tail + service)
@@ -361,73 +360,9 @@ class ComponentBase(Waits):
                         self.longest_wait_ns = waited
                 self.emit(msg, end, end)
 
-    # What reports ask -------------------------------------------------------------------------------
-
-    def watch(
-        self, answered: Callable[[MsgBase], None], served: Callable[[MsgBase], None] | None = None
-    ) -> None:
-        """Call `answered` with each answer that ends here, and `served` with each message served, before anything else.
-
-        For reports that look at every message; a component that nobody watches pays nothing.
-        """
-        take, end = self._take_answer, self._on_process_end
-
-        def take_answer(msg: MsgBase) -> None:
-            answered(msg)
-            take(msg)
-
-        def on_process_end(msg: MsgBase, t: float) -> None:
-            assert served is not None
-            served(msg)
-            end(msg, t)
-
-        self._take_answer = take_answer  # type: ignore[method-assign]
-        if served is not None:
-            self._on_process_end = on_process_end  # type: ignore[method-assign]
-
-    @property
-    def keeps_busy(self) -> bool:
-        """Whether service takes up a capacity, so that `busy_ns` means something; a pure latency does not."""
-        return self.run_style or self._paced
-
-    def busy_by(self, time: float) -> float:
-        """Return for how long, in ns, servers were busy until `time`, together: services under way count so far."""
-        under_way = sum(max(0.0, time - since) for _, since in self.serving)
-        return max(0.0, self.busy_ns + under_way - self.booked_ahead(time))
-
-    def booked_ahead(self, time: float) -> float:
-        """Return how much of `busy_ns` lies after `time` ns, where a model counts work before it is done.
-
-        Default: workers count a service at its end; a paced model is taken until its last departure.
-        """
-        return max(0.0, self._previous_out - time) if self._paced and not self.run_style else 0.0
-
-    def in_service(self, worker: int) -> MsgBase | None:
-        """Return the message that a worker, by its number, serves now."""
-        entry = self._serving[worker]
-        return None if entry is None else entry[0]
-
-    @property
-    def serving(self) -> tuple[tuple[MsgBase, float], ...]:
-        """The messages in service, each with the time in ns at which its service began."""
-        return tuple(entry for entry in self._serving if entry is not None)
-
-    @property
-    def waiting(self) -> tuple[MsgBase, ...]:
-        """The messages that wait for a worker, first come first."""
-        return tuple(self._queue)
-
     def __repr__(self) -> str:
-        style = f"run, {self.servers} servers, {len(self._queue)} waiting" if self.run_style else "overhead"
+        style = f"run, {self.servers} servers, {len(self.queue)} waiting" if self.run_style else "overhead"
         return f"<{type(self).__name__} {self.id} ({style}), {self.served} served>"
-
-
-def _dtype_of(msg: Any) -> str:
-    """Return the dtype of the work of a command or tile: of the operands, where it tells."""
-    for name in ("dtype_in", "dtype"):
-        with suppress(AttributeError, KeyError):  # a tile has the parameters of its stage only
-            return str(getattr(msg, name))
-    return "f32"
 
 
 def _answered(msg: MsgBase) -> None:

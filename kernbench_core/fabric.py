@@ -12,14 +12,14 @@ import attrs
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph, PeSite
-from kernbench_core.values.chunking import Chunk, chunks
-from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Node
     from kernbench_core.messages import MsgBase, Transaction
     from kernbench_core.oplog.log import OpLogger
+    from kernbench_core.values.chunking import Chunk
+    from kernbench_core.values.region import Region
 
 
 #: Transfers whose chunks are remembered.
@@ -219,6 +219,8 @@ class Fabric:
         return self._chunks(regions)
 
     def _cut(self, regions: tuple[Region, ...]) -> tuple[Chunk, ...]:
+        from kernbench_core.values.chunking import chunks
+
         return tuple(chunks(regions, self.chunk_bytes, self.addresses.resolve))
 
     @property

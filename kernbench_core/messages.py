@@ -37,21 +37,9 @@ class MsgBase:
     """
 
     __slots__ = (
-        "born",
-        "callbacks",
-        "cause",
-        "head",
-        "hop",
-        "nbytes",
-        "overhead",
-        "path",
-        "propagation",
-        "queueing",
-        "reply",
-        "serialisation",
-        "service",
-        "tail",
-    )
+        "born", "callbacks", "cause", "head", "hop", "nbytes", "overhead", "path", "propagation", "queueing",
+        "reply", "serialisation", "service", "tail",
+    )  # fmt: skip
 
     #: Whether the op logger records it; a message that sets it describes itself.
     data_op: ClassVar[bool] = False

@@ -120,6 +120,7 @@ MOVED: Final[Mapping[str, str]] = {
     "kernbench_core.sources": "kernbench_core.host.sources",
     "kernbench_core.spec": "kernbench_core.topology.specification",
     "kernbench_core.spec_reader": "kernbench_core.topology.specification_reader",
+    "kernbench_core.spelling": "kernbench_core.units",
     "kernbench_core.store": "kernbench_core.values.memory_store",
     "kernbench_core.store_index": "kernbench_core.values.store_index",
     "kernbench_core.substitution": "kernbench_core.compute.substitution",

@@ -31,7 +31,6 @@ an estimate, unverified.
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
-        self.arrive = self._receive
 
     def next_node(self, site: PeSite, order: Order) -> str:
         """Return the io_cpu that serves `site`."""
@@ -52,12 +51,12 @@ an estimate, unverified.
         """Complete an order when every SIP has answered."""
         parent.complete(self.env.now)
 
-    def _receive(self, msg: MsgBase) -> None:
+    def receive(self, msg: MsgBase) -> None:
         """Take an answer at once: it does not wait behind the driver's work on later requests."""
         if msg.reply:
-            self._take_answer(msg)
+            self.take_answer(msg)
         else:
-            self._arrive_overhead(msg)
+            self.serve(msg)
 
     def _launch(self, request: KernelLaunchMsg) -> None:
         targets = tuple(sorted(request.launch.programs))

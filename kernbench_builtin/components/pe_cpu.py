@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from kernbench_core.component import ComponentBase, Waiting
+from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
 from kernbench_core.fabric import Fabric
@@ -13,6 +13,7 @@ from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.runner import KernelRunner
 from kernbench_core.messages import Command
 from kernbench_core.params import Param
+from kernbench_core.reporting import Waiting
 
 
 class PeCpu(ComponentBase):

@@ -59,17 +59,12 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         self._channels = {"read": _Channel(reads), "write": _Channel(writes)}
         self.servers = reads + writes
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
-        self.run_style = True
         self._active: dict[_ChunkMsg, None] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._mmu: Any = None
         self._tcm: Any = None
         self._prefix = pe_prefix(self.id) or ""
         self._ipcq = pe_unit(self._prefix, "pe_ipcq")
-        self.arrive = self._receive
-
-    def start(self) -> None:
-        """Start nothing: chunks need no workers."""
 
     def connect(self) -> None:
         """Find the PE's mmu and scratchpad; what is not there, or says nothing of its time, takes none."""
@@ -86,7 +81,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 
     # From a descriptor to chunks ----------------------------------------------------------------------
 
-    def _receive(self, msg: Any) -> None:
+    def receive(self, msg: Any) -> None:
         """Pass on what others send to or get from the PE's scratchpad, take answers, and cut up descriptors.
 
         What passes takes no channel: two DMAs that are busy with each other's scratchpads must not wait in a circle.
@@ -99,7 +94,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
                 self.served += 1
                 self._land(msg)
             else:
-                self._take_answer(msg)
+                self.take_answer(msg)
             return
         pieces: Sequence[Chunk | None] = self.fabric.cut(msg.regions)
         job = _Job(msg, len(pieces) or 1)

@@ -45,24 +45,23 @@ assumption of two cycles at 1 GHz.
         self._tcm = pe_unit(pe_prefix(self.id) or "", "pe_tcm")
         self._out: dict[Transaction, Signal] = {}
         self._registers = RegisterFile(self.params["register_file"])
-        self.arrive = self._receive
 
-    def _receive(self, msg: Any) -> None:
+    def receive(self, msg: Any) -> None:
         """Let a FETCH queue once its tile has room in the register file."""
         if not isinstance(msg, TileToken) or msg.stage.stage_type is not StageType.FETCH:
-            self._arrive_run(msg)
+            self.serve(msg)
             return
         self._check_room(msg)
         msg.on_stage_end = self._stage_ended
         self._registers.ask(msg)
         for token in self._registers.admit():
-            self._arrive_run(token)
+            self.serve(token)
 
     def _stage_ended(self, token: TileToken) -> None:
         """Let tiles in that a tile has made room for; called where it has ended a stage, inside that unit's worker."""
         if self._registers.stage_ended(token):
             for fits in self._registers.admit():
-                fits.queue_at(self, self._arrive_run, self.env.now)
+                fits.queue_at(self, self.serve, self.env.now)
 
     def _check_room(self, token: TileToken) -> None:
         plan, room = token.plan, self._registers.capacity

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from kernbench_builtin.components.queues.ends import Incoming, Outgoing
 from kernbench_builtin.components.queues.messages import Arrived, Credit, Fetch, Progress, Push
 from kernbench_core.callsite import describe_site
-from kernbench_core.component import ComponentBase, Waiting
+from kernbench_core.component import ComponentBase
 from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
@@ -24,6 +24,7 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.description import Access
 from kernbench_core.params import Param
 from kernbench_core.peers import Channel, check_slots
+from kernbench_core.reporting import Waiting
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import format_bytes, grid_ceil
 from kernbench_core.values.region import Region
@@ -79,15 +80,10 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             SendCmd: self._send, RecvCmd: self._recv, Push: self._pushed, Fetch: self._fetched, Arrived: self._arrived,
             Credit: self._credit,
         }  # fmt: skip
-        self.run_style = True
-        self.arrive = self._receive
-
-    def start(self) -> None:
-        """Start nothing: everything happens when a message comes."""
 
     # One by one ---------------------------------------------------------------------------------------
 
-    def _receive(self, msg: Any) -> None:
+    def receive(self, msg: Any) -> None:
         """Look at what has come; what follows from it happens `overhead` later, after that of what came before.
 
         The order of what follows is that of arrivals, so all of it is done now, with the times at which it happens.

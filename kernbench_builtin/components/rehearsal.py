@@ -1,6 +1,6 @@
 """When a launch reaches the last of its PEs, worked out before it is sent: the fan-out on an idle machine.
 
-It follows every message of the fan-out over its wires, by the rule of wires (a message waits for the one before it) and
+It follows every message of the fan-out over its wires, as its wires say (a message waits for the one before it) and
 in the order of deliveries (time, then edge), so that on a machine that does nothing else nobody is late, and nobody
 waits longer than the farthest PE makes necessary.
 """
@@ -58,8 +58,8 @@ class Rehearsal:
         """Put a message on the wire behind its node, as a wire would."""
         pair = (msg.path[msg.hop], msg.path[msg.hop + 1])
         wire = self._components[pair[0]].out_ports[pair[1]]
-        start = max(head, self._available.get(pair, 0.0))
-        end = self._available[pair] = max(start + wire.duration(msg.nbytes), tail)
+        start, end = wire.passage(msg.nbytes, head, tail, self._available.get(pair, 0.0))
+        self._available[pair] = end
         msg.hop += 1
         msg.head, msg.tail = start + wire.latency, end + wire.latency
         acts_on_head = self._components[pair[1]].acts_on_head(msg)

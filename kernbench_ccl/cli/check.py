@@ -18,7 +18,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.progress import ProgressDisplay
-from kernbench_core.spelling import spell_numbers
+from kernbench_core.units import spell_numbers
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue.algorithm import Algorithm

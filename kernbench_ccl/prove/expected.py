@@ -8,7 +8,7 @@ from attrs import frozen
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind
 from kernbench_ccl.prove.payloads import Origin, Payload, Segment, Terms, aligned, joined, shifted
-from kernbench_core.spelling import number_runs
+from kernbench_core.units import number_runs
 
 BEFORE = "what the output held before"
 """The origin of elements that nobody has written."""

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.callsite import user_traceback
-from kernbench_core.component import ComponentBase, Port
+from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
 from kernbench_core.fabric import Fabric
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.wire import Port
 
 if TYPE_CHECKING:
     from kernbench_core.registry import Provider

@@ -6,7 +6,7 @@ changes nothing: the op log is the same, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -148,14 +148,17 @@ class Recorder:
         env.cause_of = CauseRecorder(hardware).cause_of
         env.sample_with(self._sampler.sample, self._sampler.first)
         for component in hardware.components.values():
-            component.watch(self._answered, self._serving(component) if self._work.counts(component) else None)
+            component.observe(self)
 
-    def _serving(self, component: ComponentBase) -> Callable[[MsgBase], None]:
-        return lambda msg: self._work.served(component, msg)
-
-    def _answered(self, msg: MsgBase) -> None:
+    def answered(self, component: ComponentBase, msg: MsgBase) -> None:
+        """Add an answer's way to the ledger, and to what memory moved."""
         self._ledger.add(msg)
         self._work.moved(msg)
+
+    def served(self, component: ComponentBase, msg: MsgBase) -> None:
+        """Count the operations of a message that a unit has served."""
+        if self._work.counts(component):
+            self._work.served(component, msg)
 
     def submitted(self, request: HostRequest) -> None:
         """Note when a host request completes, and why."""

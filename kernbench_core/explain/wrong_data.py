@@ -14,7 +14,7 @@ from kernbench_core.callsite import CallSite, describe_site, line_number
 from kernbench_core.errors import KernbenchError
 from kernbench_core.explain.provenance import Element, Origin, Provenance
 from kernbench_core.host.launch_names import called
-from kernbench_core.spelling import join_names
+from kernbench_core.units import join_names
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:

@@ -64,9 +64,9 @@ def _stacks(hardware: Hardware) -> Iterator[str]:
 def _units(hardware: Hardware) -> Iterator[str]:
     """Compare the arithmetic units that were used; operands of a byte may go twice as fast as those of two."""
     rates = {
-        component.id: max(peak / (2.0 if itemsize(dtype) == 1 else 1.0) for dtype, peak in component.peaks.items())
+        component.id: max(peak / (2 if itemsize(dtype) == 1 else 1) for dtype, peak in component.rates.peaks.items())
         for component in hardware.components.values()
-        if component.peaks and pe_prefix(component.id)
+        if component.rates.peaks and pe_prefix(component.id)
     }
     yield from _furthest(rates, MATRIX_UNIT, "computes up to", _flops)
 

@@ -139,8 +139,8 @@ def _memory_takes_time(hardware: Hardware, bounds: Sequence[tuple[RoundTrip, flo
 def _not_above_peak(hardware: Hardware) -> Iterator[str]:
     """Name the first op of each unit that was faster than the peak that its unit declares."""
     for component in hardware.components.values():
-        if component.too_fast is not None:
-            msg, flops, took, peak = component.too_fast
+        if component.rates.too_fast is not None:
+            msg, flops, took, peak = component.rates.too_fast
             command = command_of(msg)
             op = type(msg).__name__ if command is None else command.in_words
             yield (

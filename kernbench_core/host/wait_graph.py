@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field, frozen
 
 if TYPE_CHECKING:
-    from kernbench_core.component import Waiting
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
+    from kernbench_core.reporting import Waiting
 
 #: Nodes of a chain of waits that are spelled; of longer ones the middle is counted.
 _MOST_NODES: Final = 20

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
-from kernbench_core.component import Waiting
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
 from kernbench_core.kernel.arguments import call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
@@ -22,6 +21,7 @@ from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.pointers import PerPe, Pointer
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
+from kernbench_core.reporting import Waiting
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:

@@ -210,9 +210,8 @@ class LossyCredits(Forwarding):
 class Swallow(PeMath):
     """Take commands and do nothing with them."""
 
-    def __init__(self, node: Any, hardware: Any) -> None:
-        super().__init__(node, hardware)
-        self.arrive = lambda msg: None
+    def receive(self, msg: Any) -> None:
+        """Do nothing."""
 
 
 def kernbench_components() -> list[ComponentEntry]:

@@ -208,22 +208,51 @@ class OneServer(ComponentBase):
         yield env.timeout(1.1 + msg.nbytes / 300)
 
 
+class UnboundedEvents(ComponentBase):
+    """Be `Pipelined`, written as events: every message begins when it comes."""
+
+    def receive(self, msg: MsgBase) -> None:
+        self.begin(msg)
+        self.env.call_at(self.env.now + grid_ceil(3.3), msg, self.end)
+
+
+class OneAfterAnother(ComponentBase):
+    """Be `Serial`, written as events, with a queue of its own."""
+
+    def receive(self, msg: MsgBase) -> None:
+        if self.serving:
+            self.queue.append(msg)
+        else:
+            self._next(msg)
+
+    def _next(self, msg: MsgBase) -> None:
+        self.begin(msg)
+        self.env.call_at(self.env.now + grid_ceil(1.1 + msg.nbytes / 300), msg, self._done)
+
+    def _done(self, msg: MsgBase) -> None:
+        self.end(msg)
+        if self.waiting:
+            self._next(self.queue.popleft())
+
+
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
 @examples(60)
 @given(workload=WORKLOADS)
 def test_interval_0_equals_unbounded_servers(on_head: bool, workload: list[Feed]) -> None:
-    """The same pipelined model in both styles gives the same log, bit for bit."""
-    styles = [type(cls.__name__, (cls,), {"ON_HEAD": on_head}) for cls in (Pipelined, Unbounded)]
-    assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
+    """The same pipelined model in each style gives the same log, bit for bit."""
+    for cls in (Unbounded, UnboundedEvents):
+        styles = [type(each.__name__, (each,), {"ON_HEAD": on_head}) for each in (Pipelined, cls)]
+        assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
 
 
 @pytest.mark.parametrize("on_head", [False, True], ids=["tail", "head"])
 @examples(60)
 @given(workload=WORKLOADS)
 def test_interval_equal_to_overhead_equals_one_server(on_head: bool, workload: list[Feed]) -> None:
-    """The same serial model in both styles gives the same log, bit for bit."""
-    styles = [type(cls.__name__, (cls,), {"ON_HEAD": on_head}) for cls in (Serial, OneServer)]
-    assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
+    """The same serial model in each style gives the same log, bit for bit."""
+    for cls in (OneServer, OneAfterAnother):
+        styles = [type(each.__name__, (each,), {"ON_HEAD": on_head}) for each in (Serial, cls)]
+        assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
 
 
 def test_departures_keep_the_order_of_arrivals() -> None:

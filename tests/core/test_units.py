@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from kernbench_core.units import (
     format_count,
     format_time,
     grid_ceil,
+    join_names,
+    number_runs,
     parse_quantity,
+    spell_numbers,
 )
 
 
@@ -131,3 +135,18 @@ def test_values_are_written_with_the_unit_that_reads_best() -> None:
     assert [format_bytes(n) for n in (0, 100, 65536, 3 * 2**30)] == ["0 B", "100 B", "64 KiB", "3 GiB"]
     assert [format_bandwidth(b) for b in (25.6, 1200, 0.5)] == ["25.6 GB/s", "1.2 TB/s", "500 MB/s"]
     assert [format_count(n) for n in (0, 950, 12_400, 3_100_000)] == ["0", "950", "12.4 k", "3.1 M"]
+
+
+@given(st.lists(st.integers(0, 40)))
+def test_runs_are_the_numbers_in_as_few_pieces_as_can_be(numbers: list[int]) -> None:
+    """What the runs hold is what was given, and two runs never touch."""
+    runs = number_runs(numbers)
+    assert [n for first, last in runs for n in range(first, last + 1)] == sorted(set(numbers))
+    assert all(earlier[1] + 1 < later[0] for earlier, later in pairwise(runs))
+
+
+def test_numbers_and_names_are_spelled() -> None:
+    """In order, each once; a single name is itself."""
+    assert spell_numbers([8, 2, 3, 4, 3]) == "2-4, 8"
+    assert join_names(["rank 6", "rank 0", "rank 1"]) == "ranks 0-1, 6"
+    assert join_names(["rank 6", "rank 6"]) == "rank 6"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kernbench_core.component import ComponentBase, Waiting
+from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import EdgeKind, Graph, Node, PeSite
@@ -23,6 +23,7 @@ from kernbench_core.messages import (
     Transaction,
 )
 from kernbench_core.params import Param
+from kernbench_core.reporting import Waiting
 from kernbench_core.testing import line
 from kernbench_core.topology import naming
 from kernbench_core.topology.address import AddressMap

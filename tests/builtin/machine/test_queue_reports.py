@@ -323,11 +323,7 @@ class Mailboxes(ComponentBase):
 
     def __init__(self, node, hardware):
         super().__init__(node, hardware)
-        self.run_style, self.arrive = True, self.receive
         self.sent, self.wanted = deque(), deque()
-
-    def start(self):
-        pass
 
     def receive(self, msg):
         self.env.call_at(self.env.now + self.params["time"], msg, self.serve)

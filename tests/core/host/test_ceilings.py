@@ -65,9 +65,9 @@ def test_a_unit_is_compared_by_the_dtypes_that_it_was_used_with(dtype: str, fact
     """Operands of one byte may go twice as fast."""
     engine = toy_engine(pes=1)
     unit = next(component for name, component in engine.hardware.components.items() if ".pe0." in name)
-    unit.peaks = {dtype: MATRIX_UNIT.most * factor}
+    unit.rates.peaks = {dtype: MATRIX_UNIT.most * factor}
     assert above_ceilings(engine.hardware) == ()
-    unit.peaks = {dtype: 2 * MATRIX_UNIT.most * factor, "f16": 1.0}
+    unit.rates.peaks = {dtype: 2 * MATRIX_UNIT.most * factor, "f16": 1.0}
     assert above_ceilings(engine.hardware) == (
         f"{unit.id} computes up to 158 TFLOP/s, more than a Trainium2 core in bf16 with 79 TFLOP/s (AWS Neuron docs: "
         "128 x 128 at 2.4 GHz); check the configuration.",

@@ -1,0 +1,133 @@
+"""What a component tells those who report: what waits there, who looks on, and how fast its arithmetic was."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from contextlib import suppress
+from typing import Any, Protocol
+
+from kernbench_core.messages import Command, MsgBase
+from kernbench_core.wire import Waits
+
+
+class Waiting:
+    """Tell what a program waits for, as a sentence that follows its PE's name, and since when (ns).
+
+    `commands` are those that it waits for, where it is a kernel.
+    """
+
+    __slots__ = ("commands", "sentence", "since_ns")
+
+    def __init__(self, sentence: str, since_ns: float, commands: tuple[Command, ...] = ()) -> None:
+        self.sentence = sentence
+        self.since_ns = since_ns
+        self.commands = commands
+
+
+class Observer(Protocol):
+    """Who is told what happens at components; it changes nothing of that."""
+
+    def answered(self, component: Any, msg: MsgBase) -> None:
+        """Take note of an answer that has come back to where its request was sent from."""
+
+    def served(self, component: Any, msg: MsgBase) -> None:
+        """Take note of a logged message at the end of its service."""
+
+
+class Computing(Protocol):
+    """A component that computes."""
+
+    def flops(self, msg: MsgBase) -> float:
+        """Return the operations that serving a message takes."""
+
+    def peak_flops(self, msg: MsgBase) -> float:
+        """Return the most operations per ns on work of the dtype of a message."""
+
+
+class Rates:
+    """Compare how fast the ops of a component were with the peaks that it declares.
+
+    `peaks` are those of the dtypes that were computed in, in operations per ns; `too_fast` is the first op that was
+    faster: the message, its operations, how many ns it took, and the peak.
+    """
+
+    __slots__ = ("peaks", "too_fast")
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, float] = {}
+        self.too_fast: tuple[MsgBase, float, float, float] | None = None
+
+    def note(self, component: Computing, msg: MsgBase, took: float) -> None:
+        """Compare an op that took `took` ns with the peak; what takes no time is found in the op log."""
+        peak = component.peak_flops(msg)
+        if not peak:
+            return
+        self.peaks[_dtype_of(msg)] = peak
+        if took and self.too_fast is None:
+            flops = component.flops(msg)
+            if flops > peak * took * (1 + 1e-9):
+                self.too_fast = (msg, flops, took, peak)
+
+
+def _dtype_of(msg: Any) -> str:
+    """Return the dtype of the work of a command or tile: of the operands, where it tells."""
+    for name in ("dtype_in", "dtype"):
+        with suppress(AttributeError, KeyError):  # a tile has the parameters of its stage only
+            return str(getattr(msg, name))
+    return "f32"
+
+
+class Reported(Waits):
+    """What reports ask of every component: how much it served, for how long it was busy, what it holds now."""
+
+    run_style: bool
+    _paced: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.served = 0
+        self.busy_ns = 0.0
+        self._previous_out = -math.inf
+        #: What waits for a worker or, where a model keeps the order itself, for what it puts in.
+        self.queue: deque[MsgBase] = deque()
+        self._serving: list[tuple[MsgBase, float] | None] = []
+        #: What a model that defines `receive` serves now, each with the time in ns at which that began.
+        self._begun: dict[MsgBase, float] = {}
+        self._observers: list[Observer] = []
+
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer of each answer that ends here, and of each logged message served, before anything else."""
+        self._observers.append(observer)
+
+    @property
+    def keeps_busy(self) -> bool:
+        """Whether service takes up a capacity, so that `busy_ns` means something; a pure latency does not."""
+        return self.run_style or self._paced
+
+    def busy_by(self, time: float) -> float:
+        """Return for how long, in ns, servers were busy until `time`, together: services under way count so far."""
+        under_way = sum(max(0.0, time - since) for _, since in self.serving)
+        return max(0.0, self.busy_ns + under_way - self.booked_ahead(time))
+
+    def booked_ahead(self, time: float) -> float:
+        """Return how much of `busy_ns` lies after `time` ns, where a model counts work before it is done.
+
+        Default: workers count a service at its end; a paced model is taken until its last departure.
+        """
+        return max(0.0, self._previous_out - time) if self._paced and not self.run_style else 0.0
+
+    def in_service(self, worker: int) -> MsgBase | None:
+        """Return the message that a worker, by its number, serves now."""
+        entry = self._serving[worker]
+        return None if entry is None else entry[0]
+
+    @property
+    def serving(self) -> tuple[tuple[MsgBase, float], ...]:
+        """The messages in service, each with the time in ns at which its service began."""
+        return (*(entry for entry in self._serving if entry is not None), *self._begun.items())
+
+    @property
+    def waiting(self) -> tuple[MsgBase, ...]:
+        """The messages that wait for a worker, first come first."""
+        return tuple(self.queue)
