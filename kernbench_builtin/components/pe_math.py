@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit
 from kernbench_builtin.components.math_costs import COSTS
-from kernbench_core.compute.math_functions import ALIASES, SCANS
+from kernbench_core.compute.ops import ALIASES, OPS, Form
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
@@ -32,7 +32,7 @@ for a scan ceil(cost * passes * (1 + ceil(log2(w)))); w = min(extent of the axis
 axis)); bytes are the larger of operands and result.
     Source: NKI guides, Trainium2 vector engine: 128 lanes at 0.96 GHz; costs of special functions: CUDA C programming \
 guide, throughput of arithmetic instructions, compute capability 5.x: a quarter of the rate of adds; composed ones are \
-counted in steps (math_costs.py); the overhead and the lane width are assumptions.
+counted in steps, by the records of the ops; the overhead and the lane width are assumptions.
     """
 
     PARAMS: ClassVar[tuple[Param, ...]] = (
@@ -63,7 +63,7 @@ counted in steps (math_costs.py); the overhead and the lane width are assumption
         passes = -(-elements // lanes) * -(-width // self._lane_width)
         if getattr(msg, "reduce", False):
             tree = _tree_steps(msg.reads[0].value.shape, msg.extra.get("axis"), lanes)
-            passes = passes * (1 + tree) if op in SCANS else passes + tree
+            passes = passes * (1 + tree) if op in OPS and OPS[op].form is Form.SCAN else passes + tree
         return math.ceil(cost * passes)
 
     def flops(self, msg: Any) -> float:

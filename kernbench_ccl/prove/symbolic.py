@@ -32,7 +32,7 @@ from kernbench_ccl.prove.payloads import (
 )
 from kernbench_ccl.prove.payloads import PayloadError as PayloadError
 from kernbench_core.compute.functions import evaluate
-from kernbench_core.compute.result_types import op_of
+from kernbench_core.compute.ops import op_of
 from kernbench_core.oplog.description import Access
 from kernbench_core.values.dtypes import info, is_float, itemsize, tolerance
 from kernbench_core.values.region import runs
@@ -166,7 +166,7 @@ class Symbols:
             operands = [self.of(value) for value in values]
             if op.op_kind != "math":
                 return self._without_payload(call, where, operands, made)
-            return self._math(op_of(op.op_name), call, where, op, values, operands)
+            return self._math(op_of(op.op_name).name, call, where, op, values, operands)
         except PayloadError as error:
             told = str(error)
             named = error if where in told else PayloadError(f"{call} at {where}: {told}")

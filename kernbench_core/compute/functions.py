@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from kernbench_core.compute import math_functions
-from kernbench_core.compute.result_types import broadcast, op_of, operand_type, result_shape, result_type
+from kernbench_core.compute.ops import ALIASES, OPS, MathOp, Operands, op_of, type_rules
+from kernbench_core.compute.ops.shape_rules import broadcast
+from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.errors import ShapeError
 from kernbench_core.values import dtypes
 
@@ -31,21 +32,11 @@ MATH: Final = "kernbench_core.compute.functions:math_op"
 CORE_FUNCTIONS: Final[Mapping[str, str]] = {
     "composite_gemm": COMPOSITE_GEMM,
     "composite_math": COMPOSITE_MATH,
-    **dict.fromkeys((*math_functions.FUNCTIONS, *math_functions.ALIASES), MATH),
+    **dict.fromkeys((*OPS, *ALIASES), MATH),
 }
 # The largest K for which sums of int8 products are exact in f32 (2**24 / 2**14), and of bytes' (2**16) in f64.
 _EXACT_K_F32: Final = 1 << 10
 _EXACT_K_F64: Final = 1 << 37
-_AS_GIVEN: Final = frozenset(
-    (*math_functions.MOVES, *math_functions.GATHERS, *math_functions.LOGICAL, *math_functions.BOOL_REDUCTIONS)
-)
-"""Ops that take their operands in the dtypes that these have."""
-_JOINING: Final = ("cat", "join")
-"""Moves of several operands, which meet in one dtype without being computed with."""
-_OF_BITS: Final = frozenset(
-    (*math_functions.UNARY, *math_functions.BINARY, *math_functions.TERNARY, "shl", "shr", "cumprod")
-)
-"""Arithmetic that numpy has not, or has otherwise, for bool: done on bytes, of which the last bit is kept."""
 
 
 class Scope(StrEnum):
@@ -66,9 +57,9 @@ def function_of(op_name: str, functions: Mapping[str, str] | None = None) -> str
     return CORE_FUNCTIONS.get(op_name)
 
 
-def evaluate(op: str, params: Params, inputs: Sequence[Array]) -> Array:
+def evaluate(op: str | MathOp, params: Params, inputs: Sequence[Array]) -> Array:
     """Compute one math op at once; the result has the dtype `params["dtype"]`, or the one the op gives by itself."""
-    return math_op({**params, "op": op}, inputs)
+    return compute(op_of(op), params, inputs)
 
 
 def math_op(params: Params, inputs: Sequence[Array]) -> Array:
@@ -76,7 +67,12 @@ def math_op(params: Params, inputs: Sequence[Array]) -> Array:
 
     Parameters: `axis`, `keepdims` (reductions), `shape` or `shape_out` (moves), `axes` (trans). Operands broadcast.
     """
-    return dtypes.cast(_wide_math(params, inputs), _out_dtype(params, inputs))
+    return compute(op_of(params["op"]), params, inputs)
+
+
+def compute(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
+    """Compute a math op by its record and round the result to `params["dtype"]`, or else to the dtype that it gives."""
+    return dtypes.cast(_wide_math(op, params, inputs), _out_dtype(op, params, inputs))
 
 
 def gemm(params: Params, inputs: Sequence[Array]) -> Array:
@@ -97,14 +93,14 @@ def composite_gemm(params: Params, inputs: Sequence[Array]) -> Array:
 
 def composite_math(params: Params, inputs: Sequence[Array]) -> Array:
     """Compute `params["math_op"]`, then the epilogue, without rounding between the steps."""
-    first = {**params, "op": params["math_op"]}
+    op = op_of(params["math_op"])
     steps = epilogue_of(params)
     later = {i for step in steps for i in step.inputs}
     own = [x for i, x in enumerate(inputs) if i not in later]
-    wide = _wide_math(first, own)
+    wide = _wide_math(op, params, own)
     for step in steps:
         wide = _apply(step, wide, [inputs[i] for i in step.inputs])
-    return dtypes.cast(wide, _out_dtype(first, own))
+    return dtypes.cast(wide, _out_dtype(op, params, own))
 
 
 @frozen
@@ -189,65 +185,62 @@ def _accumulate_k_tiles(params: Params, inputs: Sequence[Array], steps: tuple[Ep
 
 
 def _apply(step: EpilogueStep, x: Array, operands: Sequence[Array]) -> Array:
-    op = {"bias": "add", "scale": "mul", "dequant": "mul"}.get(step.kind, step.kind)
+    op = op_of({"bias": "add", "scale": "mul", "dequant": "mul"}.get(step.kind, step.kind))
     floats = x.dtype.kind == "f" or step.kind == "dequant" or any(o.dtype.kind not in "iub" for o in operands)
-    if op in math_functions.FLOAT_UNARY or floats:
+    if op.types is type_rules.floats or floats:
         x = _f32(x)
-    out = _wide_math({"op": op}, [x, *operands])
+    out = _wide_math(op, {}, [x, *operands])
     if out.shape != x.shape:
         raise ShapeError(f"The operands of epilogue {step.kind} must broadcast to {x.shape}, not to {out.shape}.")
     return out
 
 
-def _wide_math(params: Params, inputs: Sequence[Array]) -> Array:
+def _wide_math(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
     """Compute a math op without rounding its result."""
-    op = op_of(params["op"])
-    function = math_functions.FUNCTIONS[op]
-    if op in _JOINING:
-        return function(params, *_met(inputs, op))
-    if op in _AS_GIVEN:
-        return function(params, *inputs)
-    if op not in math_functions.REDUCTIONS and op not in math_functions.GATHERS and len(inputs) > 1:
-        broadcast(op, [x.shape for x in inputs])
+    if op.operands is Operands.GIVEN:
+        return np.asarray(op.function(params, *inputs))
+    if op.operands is Operands.MET:
+        return np.asarray(op.function(params, *_met(inputs, op)))
+    if len(inputs) > 1:
+        broadcast(op.name, [x.shape for x in inputs])
     with np.errstate(all="ignore"):
-        if op in math_functions.SELECT:
-            return function(params, inputs[0], *_alike(inputs[1:], op))
-        alike = _alike(inputs, op)
-        found = np.asarray(function(params, *alike))
+        if op.operands is Operands.CHOSEN:
+            return np.asarray(op.function(params, inputs[0], *_alike(inputs[1:], op)))
+        found = np.asarray(op.function(params, *_alike(inputs, op)))
         return (found & 1).astype(bool) if _of_bits(inputs, op) else found
 
 
-def _met(inputs: Sequence[Array], op: str) -> list[Array]:
+def _met(inputs: Sequence[Array], op: MathOp) -> list[Array]:
     """Bring operands to the dtype that they meet in."""
     if len({x.dtype for x in inputs}) == 1:
         return list(inputs)
-    common = operand_type(op, [dtypes.dtype_name(x.dtype) for x in inputs])
-    if op == "shr" and inputs[0].dtype.kind == "i":
-        common = common.removeprefix("u")  # a signed operand keeps its sign also where it meets an unsigned one
+    common = op.meet([dtypes.dtype_name(x.dtype) for x in inputs])
+    if op.keeps_sign and inputs[0].dtype.kind == "i":
+        common = common.removeprefix("u")
     return [dtypes.cast(x, common) for x in inputs]
 
 
-def _alike(inputs: Sequence[Array], op: str) -> list[Array]:
+def _alike(inputs: Sequence[Array], op: MathOp) -> list[Array]:
     """Bring operands to the dtype that they are computed in."""
     met = _met(inputs, op)
     first = met[0].dtype
-    if first.kind not in "iub" or op in math_functions.DIVISION or op in math_functions.FLOAT_UNARY:
+    if first.kind not in "iub" or op.types in (type_rules.floats, type_rules.quotient):
         return [_f32(x) for x in met]
     if _of_bits(inputs, op):
         return [x.astype(np.uint8) for x in met]
-    if op in math_functions.WIDENING and first.itemsize < 4:
+    if op.types is type_rules.widened and first.itemsize < 4:
         return [met[0].astype(np.int32 if first.kind == "i" else np.uint32)]
     return met
 
 
-def _of_bits(inputs: Sequence[Array], op: str) -> bool:
-    """Whether an op is arithmetic on bool, which wraps."""
-    return op in _OF_BITS and all(x.dtype.kind == "b" for x in inputs)
+def _of_bits(inputs: Sequence[Array], op: MathOp) -> bool:
+    """Whether an op is arithmetic on bool, which wraps: done on bytes, of which the last bit is kept."""
+    return op.types in (type_rules.same, type_rules.integers) and all(x.dtype.kind == "b" for x in inputs)
 
 
-def _out_dtype(params: Params, inputs: Sequence[Array]) -> str:
+def _out_dtype(op: MathOp, params: Params, inputs: Sequence[Array]) -> str:
     given = params.get("dtype_out") or params.get("dtype")
-    return str(given) if given else result_type(params["op"], [dtypes.dtype_name(x.dtype) for x in inputs], params)
+    return str(given) if given else result_type(op, [dtypes.dtype_name(x.dtype) for x in inputs], params)
 
 
 def _f32(array: Array) -> Array:

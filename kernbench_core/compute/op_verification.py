@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from kernbench_core.compute.math_recomputation import Anew
+from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.recomputation import anew, differs, snapshot
 from kernbench_core.compute.verification import Failure, Verification, difference, distance
 from kernbench_core.oplog.log import OpRecord

@@ -1,8 +1,8 @@
 """A second way to the result of one op: plain numpy in f64 (integers: int64), from the op's record and its inputs.
 
-It shares no arithmetic with `compute`, `compute_math` and `batches`, which made the first result in f32 and in groups.
-What it gives comes with a slack: by how much sums and steps in f32 may differ from it. A function of a plug-in is the
-only way to its op: it is called by itself.
+It shares no arithmetic with `functions`, with what `ops` have as `function`, and with `batches`, which made the first
+result in f32 and in groups. What it gives comes with a slack: by how much sums and steps in f32 may differ from it. A
+function of a plug-in is the only way to its op: it is called by itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_core.compute import functions
-from kernbench_core.compute.math_recomputation import EPS, Anew, comparable, error_of_sum, math_anew, rounded
-from kernbench_core.compute.result_types import op_of
+from kernbench_core.compute.math_recomputation import math_anew
+from kernbench_core.compute.ops.second_way import EPS, Anew, comparable, error_of_sum, rounded
 from kernbench_core.values import dtypes
 from kernbench_core.values.value import Array, AssemblyValue, Value
 
@@ -43,12 +43,12 @@ def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> A
     """Compute an op whose function is `function`, named `name`, on `inputs`."""
     with np.errstate(all="ignore"):
         if name == functions.MATH:
-            return math_anew(op_of(params["op"]), params, [Anew(x) for x in inputs])
+            return math_anew(params["op"], params, [Anew(x) for x in inputs])
         if name == functions.COMPOSITE_MATH:
             steps = params.get("epilogue") or ()
             later = {number for _, _, numbers, *_ in steps for number in numbers}
             own = [Anew(x) for number, x in enumerate(inputs) if number not in later]
-            return _stepped(math_anew(op_of(params["math_op"]), params, own), steps, inputs)
+            return _stepped(math_anew(params["math_op"], params, own), steps, inputs)
         if name in (functions.GEMM, functions.COMPOSITE_GEMM):
             return _gemm(params, inputs)
     return Anew(comparable(np.asarray(function(params, inputs))))
@@ -119,7 +119,7 @@ def _stepped(x: Anew, steps: Sequence[Sequence[Any]], inputs: Sequence[Array], t
         operands = [inputs[number][tile] if rest and rest[0] else inputs[number] for number in numbers]
         if kind == "dequant" or any(o.dtype.kind not in "iub" for o in operands):
             x = Anew(x.value.astype(np.float64), x.slack + EPS * np.abs(x.value))
-        x = _wrapped(math_anew(op_of(_STEPS.get(kind, kind)), {}, [x, *map(Anew, operands)]))
+        x = _wrapped(math_anew(_STEPS.get(kind, kind), {}, [x, *map(Anew, operands)]))
     return x
 
 

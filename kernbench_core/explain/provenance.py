@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from kernbench_core.compute import math_functions
+from kernbench_core.compute.ops import ALIASES, OPS, Form
 from kernbench_core.memory.elements import first_common, virtual_at
 from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.values import dtypes
@@ -19,13 +19,7 @@ from kernbench_core.values.region import Region, intersect
 from kernbench_core.values.value import LoadedValue, OpId, Value
 from kernbench_core.values.views import FillValue
 
-_ELEMENTWISE: Final = frozenset(
-    {
-        *math_functions.FLOAT_UNARY, *math_functions.UNARY, *math_functions.BINARY, *math_functions.DIVISION,
-        *math_functions.BITWISE, *math_functions.COMPARISONS, *math_functions.LOGICAL, *math_functions.TERNARY,
-        *math_functions.SELECT, "cast", "masked_store",
-    }
-)  # fmt: skip
+_ELEMENTWISE: Final = frozenset(op.name for op in OPS.values() if op.form is Form.ELEMENTWISE)
 #: Ops of one element that are looked at; beyond these what is left is told as it is.
 _MOST_OPS: Final = 4096
 
@@ -142,7 +136,7 @@ def _same(a: Element | None, b: Element | None) -> bool:
 
 def _operands(record: OpRecord, result: Element) -> list[Element]:
     """Return the elements that one of an elementwise op's result was computed from; none for any other op."""
-    name = math_functions.ALIASES.get(record.op_name, record.op_name)
+    name = ALIASES.get(record.op_name, record.op_name)
     if record.op_kind != "math" or name not in _ELEMENTWISE or record.params.get("axis") is not None:
         return []
     number, index = result.byte // result.size, []

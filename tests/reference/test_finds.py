@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
-from kernbench_core.compute import math_functions
+from kernbench_core.compute.ops import OPS
 from kernbench_core.kernel.tl import language
 from kernbench_core.values import value as values
 from kernbench_core.values import views
@@ -63,14 +64,14 @@ def _sum_in_f16(patch: pytest.MonkeyPatch) -> None:
         narrow = np.float16 if x.dtype.kind == "f" else x.dtype
         return np.sum(x.astype(narrow), axis=params.get("axis"), keepdims=bool(params.get("keepdims")), dtype=narrow)
 
-    patch.setitem(math_functions.FUNCTIONS, "sum", mutant)
+    patch.setitem(OPS, "sum", evolve(OPS["sum"], function=mutant))
 
 
 def _division_floors(patch: pytest.MonkeyPatch) -> None:
     def mutant(params: Any, a: Any, b: Any) -> Any:
         return np.floor_divide(a, np.where(b == 0, 1, b).astype(b.dtype))
 
-    patch.setitem(math_functions.FUNCTIONS, "floordiv", mutant)
+    patch.setitem(OPS, "floordiv", evolve(OPS["floordiv"], function=mutant))
 
 
 def _view_a_row_off(patch: pytest.MonkeyPatch) -> None:

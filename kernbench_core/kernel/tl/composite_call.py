@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.functions import Scope
-from kernbench_core.compute.math_functions import FLOAT_UNARY, UNARY
+from kernbench_core.compute.ops import OPS, Form, Operands, type_rules
 from kernbench_core.compute.promotion import meet_all
 from kernbench_core.compute.result_types import operand_type
 from kernbench_core.errors import ShapeError, UnsupportedError
@@ -24,7 +24,14 @@ from kernbench_core.values.dtypes import dtype_of, is_float
 WITH_OPERAND = ("bias", "add", "scale", "mul", "dequant", "sub", "div", "maximum", "minimum")
 """Kinds of epilogue steps that take one operand."""
 
-ALONE = tuple(sorted({*UNARY, *FLOAT_UNARY} - {"copy"}))
+ALONE = tuple(
+    sorted(
+        op.name
+        for op in OPS.values()
+        if op.form is Form.ELEMENTWISE and op.operands is Operands.COMPUTED and op.arity == 1 and op.name != "copy"
+        and op.types is not type_rules.integers
+    )
+)  # fmt: skip
 """Kinds of epilogue steps that take none, and math ops of a math composite of one operand."""
 
 OF_TWO = ("add", "sub", "mul", "div", "maximum", "minimum")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.functions import evaluate
-from kernbench_core.compute.math_functions import LOGICAL, MOVES
+from kernbench_core.compute.ops import MathOp, Operands, op_of
 from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError
@@ -54,6 +54,11 @@ def number_as(number: Any, dtype: str) -> NDArray[Any]:
                 f"to {limits.max}, not {number}; cast the tensor first."
             )
     return cast(np.asarray(number), dtype)
+
+
+def _operator(op: str, swap: bool = False) -> Callable[[IndexTensor, Any], Any]:
+    """Make a Python operator of an index tensor that has no affine form; with `swap` the tensor is on the right."""
+    return lambda self, other: self._dense(op, other, swap)
 
 
 class IndexTensor:
@@ -259,6 +264,19 @@ class IndexTensor:
             return NotImplemented
         return compute_index(op, (other, self) if swap else (self, other))
 
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _operator("floordiv", swap=True)
+    __mod__, __rmod__ = _operator("mod"), _operator("mod", swap=True)
+    __pow__, __rpow__ = _operator("pow"), _operator("pow", swap=True)
+    __and__, __rand__ = _operator("and"), _operator("and", swap=True)
+    __or__, __ror__ = _operator("or"), _operator("or", swap=True)
+    __xor__, __rxor__ = _operator("xor"), _operator("xor", swap=True)
+    __truediv__, __rtruediv__ = _operator("div"), _operator("div", swap=True)
+    __lshift__, __rlshift__ = _operator("shl"), _operator("shl", swap=True)
+    __rshift__, __rrshift__ = _operator("shr"), _operator("shr", swap=True)
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _operator("gt"), _operator("ge")
+    __eq__, __ne__ = _operator("eq"), _operator("ne")
+
     def __invert__(self) -> Any:
         return compute_index("invert", (self,))
 
@@ -271,7 +289,7 @@ def kind_of_number(number: Any) -> WeakType:
     return bool if isinstance(number, bool | np.bool_) else int if isinstance(number, int | np.integer) else float
 
 
-def compute_index(op: str, things: Sequence[Any], call: str = "index arithmetic", **params: object) -> Any:
+def compute_index(op: str | MathOp, things: Sequence[Any], call: str = "index arithmetic", **params: object) -> Any:
     """Compute an op on index tensors and numbers at once, in 64 bits what Triton computes in int32.
 
     ShapeError that names `call` and the kernel line where the op does not exist for the operands.
@@ -279,17 +297,13 @@ def compute_index(op: str, things: Sequence[Any], call: str = "index arithmetic"
     kinds = [thing.kind if isinstance(thing, IndexTensor) else kind_of_number(thing) for thing in things]
     try:
         out = result_type(op, kinds, params)
-        first = 1 if op == "where" else 0
-        met = None if op in _APART else operand_type(op, kinds[first:])
+        first = 1 if op_of(op).operands is Operands.CHOSEN else 0
+        met = None if op_of(op).operands is Operands.GIVEN else operand_type(op, kinds[first:])
     except ShapeError as error:
         raise ShapeError(f"{call} at {describe_site(call_site())}: {error}") from None
     arrays = [_array(thing, met if number >= first else None) for number, thing in enumerate(things)]
     found = np.asarray(evaluate(op, {**params, "dtype": _held(out)}, arrays))
     return IndexTensor.of(found, out) if found.ndim else found.item()
-
-
-_APART = ({*MOVES, *LOGICAL, "gather", "histogram"}) - {"cat", "join"}
-"""Ops whose operands do not meet."""
 
 
 def _array(thing: Any, met: str | None) -> NDArray[Any]:
@@ -308,20 +322,3 @@ def _spread(shape: tuple[int, ...], strides: tuple[int, ...], rank: int) -> tupl
     """Give strides for a broadcast: 0 where the extent is 1, and for new leading dimensions."""
     kept = tuple(0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True))
     return (0,) * (rank - len(kept)) + kept
-
-
-
-def _install() -> None:
-    """Give IndexTensor the operators that have no affine form."""
-    def plain(op: str, swap: bool) -> Callable[[IndexTensor, Any], Any]:
-        return lambda self, other: self._dense(op, other, swap)
-
-    names = {name: name for name in ("floordiv", "mod", "pow", "and", "or", "xor")}
-    for name, op in (names | {"truediv": "div", "lshift": "shl", "rshift": "shr"}).items():
-        setattr(IndexTensor, f"__{name}__", plain(op, False))
-        setattr(IndexTensor, f"__r{name}__", plain(op, True))
-    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(IndexTensor, f"__{name}__", plain(name, False))
-
-
-_install()

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.compute.math_functions import ACTIVATIONS, FLOAT_UNARY
+from kernbench_core.compute.ops import OPS, Form, MathOp, type_rules
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.tl.pointers import Pointer
@@ -53,7 +53,8 @@ class MathLanguage(ShapeLanguage):
         """Run an op of one operand."""
         self.check_operand(x, op)
         if free_of_memory(x):
-            return compute_now(op, (x if isinstance(x, IndexTensor) or op not in FLOAT_UNARY else float(x),))
+            whole = not isinstance(x, IndexTensor) and OPS[op].types is type_rules.floats
+            return compute_now(op, (float(x) if whole else x,))
         return self.math(op, (x,), x.shape, type_of_result(op, (x.dtype,)))
 
     def binary(self, op: str, left: Any, right: Any, **extra: object) -> Any:
@@ -132,6 +133,18 @@ class MathLanguage(ShapeLanguage):
         e = self.unary("exp", self.binary("sub", x, self.reduction("max", x, axis, True)))
         return self.binary("div", e, self.reduction("sum", e, axis, True))
 
+    def add(self, x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+        """Add, elementwise; integers wrap."""
+        return self.binary("add", x, y)
+
+    def sub(self, x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+        """Subtract, elementwise; integers wrap."""
+        return self.binary("sub", x, y)
+
+    def mul(self, x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+        """Multiply, elementwise; integers wrap."""
+        return self.binary("mul", x, y)
+
     # Reductions and scans -----------------------------------------------------------------------------
 
     def reduction(self, op: str, x: Any, axis: int | None, keep_dims: bool = False) -> Any:
@@ -185,6 +198,20 @@ class MathLanguage(ShapeLanguage):
     def _extreme(self, op: str, x: Any, axis: int | None, with_index: bool, keep_dims: bool) -> Any:
         found = self.reduction(op, x, axis, keep_dims)
         return (found, self.reduction(f"arg{op}", x, axis, keep_dims)) if with_index else found
+
+    def argmax(
+        self, input: Any, axis: int | None = None, tie_break_left: bool = True, keep_dims: bool = False, *,
+        keepdims: bool = False,
+    ) -> Any:  # fmt: skip
+        """Give where the greatest is along `axis`, or in everything; the first of equals."""
+        return self.reduction("argmax", input, axis, keep_dims or keepdims)
+
+    def argmin(
+        self, input: Any, axis: int | None = None, tie_break_left: bool = True, keep_dims: bool = False, *,
+        keepdims: bool = False,
+    ) -> Any:  # fmt: skip
+        """Give where the least is along `axis`, or in everything; the first of equals."""
+        return self.reduction("argmin", input, axis, keep_dims or keepdims)
 
     def histogram(self, input: Any, num_bins: int, mask: Any = None) -> Any:
         """Count how many integers equal 0, 1, … num_bins - 1; all must be among them, where `mask` is true."""
@@ -278,47 +305,35 @@ def _fits(a: Any, b: Any, acc: Any) -> bool:
     return good and (acc is None or (type(acc) is Tensor and acc.shape == (x[0], y[1])))
 
 
-def _add_named(name: str, method: Callable[..., Any], doc: str) -> None:
-    method.__name__ = name
-    method.__qualname__ = f"MathLanguage.{name}"
-    method.__doc__ = doc
-    setattr(MathLanguage, name, method)
+def method_of(op: MathOp) -> Callable[..., Any]:
+    """Make the method by which kernels call an op whose call says nothing more than its name."""
+
+    def unary(self: MathLanguage, x: Any) -> Any:
+        return self.unary(op.name, x)
+
+    def binary(self: MathLanguage, x: Any, y: Any) -> Any:
+        return self.binary(op.name, x, y)
+
+    def reduction(
+        self: MathLanguage, input: Any, axis: int | None = None, keep_dims: bool = False, *, keepdims: bool = False
+    ) -> Any:
+        return self.reduction(op.name, input, axis, keep_dims or keepdims)
+
+    def scan(self: MathLanguage, input: Any, axis: int = 0, reverse: bool = False, dtype: Any = None) -> Any:
+        return self.scan(op.name, self._added(input, dtype), axis, reverse)
+
+    made: Callable[..., Any]
+    if op.form is Form.REDUCTION:
+        made, how = reduction, "along `axis`, or of everything"
+    elif op.form is Form.SCAN:
+        made, how = scan, "along `axis`"
+    else:
+        made, how = unary if op.arity == 1 else binary, "elementwise"
+    made.__name__, made.__qualname__ = op.name, f"MathLanguage.{op.name}"
+    made.__doc__ = f"Compute {op.name}, {how}."
+    return made
 
 
-def _install() -> None:
-    """Give the language one method for each op whose call says nothing more than its name."""
-
-    def unary(op: str) -> Callable[..., Any]:
-        return lambda self, x: self.unary(op, x)
-
-    def reduction(op: str) -> Callable[..., Any]:
-        return lambda self, input, axis=None, keep_dims=False, *, keepdims=False: self.reduction(
-            op, input, axis, keep_dims or keepdims
-        )
-
-    def position(op: str) -> Callable[..., Any]:
-        return lambda self, input, axis=None, tie_break_left=True, keep_dims=False, *, keepdims=False: self.reduction(
-            op, input, axis, keep_dims or keepdims
-        )
-
-    def scan(op: str) -> Callable[..., Any]:
-        return lambda self, input, axis=0, reverse=False, dtype=None: self.scan(
-            op, self._added(input, dtype), axis, reverse
-        )
-
-    def binary(op: str) -> Callable[..., Any]:
-        return lambda self, x, y, sanitize_overflow=True: self.binary(op, x, y)
-
-    for op in ("add", "sub", "mul"):
-        _add_named(op, binary(op), f"Compute {op}, elementwise; integers wrap.")
-    for op in (*(op for op in FLOAT_UNARY if op not in ACTIVATIONS), "abs", "floor", "ceil"):
-        _add_named(op, unary(op), f"Compute {op}, elementwise.")
-    for op in ("xor_sum", "reduce_or"):
-        _add_named(op, reduction(op), f"Compute {op} of integers along `axis`, or of everything.")
-    for op in ("argmax", "argmin"):
-        _add_named(op, position(op), f"Compute {op} along `axis`, or of everything; the first of equals.")
-    for op in ("cumsum", "cumprod"):
-        _add_named(op, scan(op), f"Compute {op} along `axis`.")
-
-
-_install()
+for _op in OPS.values():
+    if _op.in_language and not hasattr(MathLanguage, _op.name):
+        setattr(MathLanguage, _op.name, method_of(_op))  # the others are above, as their calls say more

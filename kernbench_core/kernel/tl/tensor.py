@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
+from kernbench_core.compute.ops import OPS, Form
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
 from kernbench_core.kernel.tl.index import IndexTensor
 from kernbench_core.values.dtypes import is_float
@@ -136,6 +137,13 @@ class CompositeHandle(Handle):
 
     def __repr__(self) -> str:
         return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"
+
+
+def _operator(op: str, swap: bool = False) -> Callable[[Tensor, Any], Any]:
+    """Make a Python operator of a tensor: one timed math command. With `swap` the tensor is on the right."""
+    if swap:
+        return lambda self, other: self._tl.operator(op, other, self)
+    return lambda self, other: self._tl.operator(op, self, other)
 
 
 class Tensor(Handle):
@@ -279,6 +287,21 @@ class Tensor(Handle):
         """Cast, rounding once; a timed math command unless the dtype is the same."""
         return self._tl.cast(self, dtype, fp_downcast_rounding, bitcast)
 
+    __add__, __radd__ = _operator("add"), _operator("add", swap=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", swap=True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", swap=True)
+    __truediv__, __rtruediv__ = _operator("div"), _operator("div", swap=True)
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _operator("floordiv", swap=True)
+    __mod__, __rmod__ = _operator("mod"), _operator("mod", swap=True)
+    __and__, __rand__ = _operator("and"), _operator("and", swap=True)
+    __or__, __ror__ = _operator("or"), _operator("or", swap=True)
+    __xor__, __rxor__ = _operator("xor"), _operator("xor", swap=True)
+    __lshift__, __rlshift__ = _operator("shl"), _operator("shl", swap=True)
+    __rshift__, __rrshift__ = _operator("shr"), _operator("shr", swap=True)
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _operator("gt"), _operator("ge")
+    __eq__, __ne__ = _operator("eq"), _operator("ne")
+
     def __neg__(self) -> Any:
         return self._tl.unary("neg", self)
 
@@ -293,44 +316,21 @@ class Tensor(Handle):
         return f"Tensor({self.dtype}{list(self.shape)}, {state}, of {self.op} at {describe_site(self.site)})"
 
 
-BINARY_OPERATORS = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "mod", "and": "and",
-    "or": "or", "xor": "xor", "lshift": "shl", "rshift": "shr",
-}  # fmt: skip
-"""Python's operator names, and the op that each becomes."""
-
 METHODS = (
-    "abs", "argmax", "argmin", "cast", "ceil", "cos", "cumprod", "cumsum", "erf", "exp", "exp2", "flip", "floor",
-    "gather", "histogram", "log", "log2", "max", "min", "permute", "ravel", "reduce_or", "rsqrt", "sigmoid", "sin",
-    "softmax", "split", "sqrt", "sqrt_rn", "sum", "xor_sum",
+    *(op.name for op in OPS.values() if op.triton is not None and op.form in (Form.REDUCTION, Form.SCAN)),
+    *(op.name for op in OPS.values() if op.triton is not None and op.form is Form.ELEMENTWISE and op.arity == 1),
+    "flip", "gather", "permute", "ravel", "softmax", "split", "sqrt_rn",
 )  # fmt: skip
 """Functions of `tl` that are also methods of a tensor, with the tensor as their first argument."""
 
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+def _method(name: str) -> Callable[..., Any]:
+    def call(self: Tensor, *args: Any, **named: Any) -> Any:
+        return getattr(self._tl, name)(self, *args, **named)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"Tensor.{name}", f"Give `tl.{name}` of this tensor."
+    return call
 
 
-def _install() -> None:
-    """Give Tensor its operators; each is one timed math command."""
-    def forward(op: str) -> Callable[[Tensor, Any], Any]:
-        return lambda self, other: self._tl.operator(op, self, other)
-
-    def backward(op: str) -> Callable[[Tensor, Any], Any]:
-        return lambda self, other: self._tl.operator(op, other, self)
-
-    for name, op in BINARY_OPERATORS.items():
-        setattr(Tensor, f"__{name}__", forward(op))
-        setattr(Tensor, f"__r{name}__", backward(op))
-    def method(name: str) -> Callable[..., Any]:
-        def call(self: Tensor, *args: Any, **named: Any) -> Any:
-            return getattr(self._tl, name)(self, *args, **named)
-
-        call.__name__, call.__qualname__, call.__doc__ = name, f"Tensor.{name}", f"Give `tl.{name}` of this tensor."
-        return call
-
-    for name in COMPARISONS:
-        setattr(Tensor, f"__{name}__", forward(name))
-    for name in METHODS:
-        setattr(Tensor, name, method(name))
-
-
-_install()
+for _name in METHODS:
+    setattr(Tensor, _name, _method(_name))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kernbench_core.compute.ops import OPS
 from kernbench_core.values import dtypes
 
 SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
         (
-            "cdiv", "constexpr", "static_range", "range", "static_assert",
-            "static_print", "device_print", "where", "add", "sub", "mul", "abs", "maximum", "minimum", "PropagateNan",
-            "sqrt_rn", "xor_sum", "reduce_or", "expand_dims", "unsqueeze", "squeeze",
-            "broadcast_to", "broadcast", "reshape", "view", "ravel", "trans", "permute", "flip", "join", "split",
-            "interleave", "multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", *dtypes.TRITON,
+            "cdiv", "constexpr", "static_range", "range", "static_assert", "static_print", "device_print",
+            "PropagateNan", "sqrt_rn", "unsqueeze", "squeeze", "broadcast", "view", "ravel", "permute", "multiple_of",
+            "max_contiguous", "max_constancy", "assume", "debug_barrier", *dtypes.TRITON,
+            *(op.name for op in OPS.values() if op.triton == ""),
         ),
         "",
     )
 )  # fmt: skip
-"""Names that mean what Triton means; where data lives and what time they take is in the text."""
+"""Names that mean what Triton means; where data lives and what time they take is in the text. Ops say it themselves."""
 
 DIFFERS: Mapping[str, str] = MappingProxyType(
     {
@@ -30,37 +30,14 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         "simulated after.",
         "dot": "Any extents; two matrices. Operands must have one dtype, or be 8-bit floats. Precision hints change "
         "nothing.",
-        "zeros": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
-        "full": "A timed command that takes scratchpad space; the dtype may be spelled as a string.",
-        "fma": "Two commands, multiply and add; rounded twice.",
-        "cat": "The order is always kept; a `dim` may be given.",
-        "softmax": "Composed of max, sub, exp, sum and div, each a timed command.",
-        "clamp": "Two commands: maximum and minimum.",
         "arange": "Extents need not be powers of two; computed in 64 bits, int32 as an operand where it fits.",
-        "cast": "Rounds to nearest; `\"rtz\"` is refused. Floats beyond an integer dtype wrap; NaN and infinity are 0.",
-        **dict.fromkeys(
-            ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid"),
-            "Of f16, bf16 and f8 too: computed in f32 and rounded once.",
-        ),
-        **dict.fromkeys(("floor", "ceil"), "Of f16, bf16 and f8 too; integers stay as they are."),
-        **dict.fromkeys(
-            ("cumsum", "cumprod"), "bf16 stays bf16 (Triton makes it f32); computed in f32, rounded once."
-        ),
-        "sum": "Computed in f32, rounded once.",
         **dict.fromkeys(
             ("program_id", "num_programs"), "A Python number, which takes the dtype of a tensor that it meets."
         ),
         **dict.fromkeys(("fdiv", "div_rn"), "As `/`: of f16 and bf16 too, which become f32."),
-        **dict.fromkeys(
-            ("max", "min"), "The dtype is kept (Triton widens 16 bits to 32). `return_indices` is a second command."
-        ),
-        **dict.fromkeys(
-            ("argmax", "argmin"), "The axis may be left out. Always the first of equals; NaN is greatest and least."
-        ),
         "zeros_like": "A timed command that takes scratchpad space.",
-        "gather": "An index outside is an error.",
-        "histogram": "Any number of bins. A value outside is an error, not left out.",
         "device_assert": "Checked always, on data that is known while the kernel runs.",
+        **{op.name: op.triton for op in OPS.values() if op.triton},
     }
 )
 """Names that exist with a difference, and the difference."""
@@ -107,9 +84,9 @@ OURS: Mapping[str, str] = MappingProxyType(
         "recv": "Receive the next tile that another PE sent here.",
         "recv_any": "Receive the next tile of whichever PE sent one, fairly.",
         "collective": "What the kernel of a collective knows of the call: reduction, root, network, options.",
-        "tanh": "The hyperbolic tangent, as a method of `tl` (Triton keeps it in libdevice).",
         "unit_op": "A plug-in's op on a unit of the PE, also on one that configuration added.",
         "issue": "Send a command that a plug-in defines.",
+        **{op.name: op.ours for op in OPS.values() if op.ours},
     }
 )
 """Names that Triton does not have."""

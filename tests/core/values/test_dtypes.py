@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from kernbench_core.compute.math_recomputation import rounded
+from kernbench_core.compute.ops.second_way import rounded
 from kernbench_core.errors import StoreError, UnsupportedError
 from kernbench_core.values import dtypes
 from kernbench_core.values.dtypes import dtype_of

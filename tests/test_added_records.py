@@ -1,4 +1,4 @@
-"""A dtype is one record: with it in a copy of the sources, and nothing else, kernels compute in that dtype."""
+"""A dtype is one record, and so is a math op: with one in a copy of the sources, and nothing else, kernels have it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ RECORD = """DTYPES: Final[Mapping[str, DTypeInfo]] = MappingProxyType(
                 meets_integers=False,
             ),
 """
-BENCH = '''
+OP = """OPS: Final = (
+    _of_float("log1p", np.log1p, np.log1p, LOOKUP + STEP, triton=_ROUNDED),
+"""
+OF_DTYPE = '''
 """A product, a sum and a look at what a new dtype holds."""
 import ml_dtypes
 import numpy as np
@@ -57,19 +60,42 @@ def bench(rt):
         rt.check(out, right, rtol=0, atol=0)
 '''
 
+OF_OP = '''
+"""The logarithm of one more: of a tile, as its method, and in a composite."""
+import numpy as np
+
+
+def kernel(x_ptr, y_ptr, z_ptr, out_ptr, tl):
+    x = tl.load(x_ptr, shape=(16, 16))
+    tl.store(y_ptr, tl.log1p(x))
+    tl.store(z_ptr, x.to(tl.float16).log1p())
+    tl.composite("math", tl.ref(x_ptr, (16, 16)), out=out_ptr, math_op="relu", epilogue=["log1p"], wait=True)
+
+
+def bench(rt):
+    x = np.random.default_rng(3).uniform(0, 9, (16, 16)).astype(np.float32)
+    outs = [rt.empty((16, 16), dtype, name=name) for dtype, name in (("f32", "y"), ("f16", "z"), ("f32", "out"))]
+    rt.launch(kernel, rt.tensor(x, name="x"), *outs, grid=(1,))
+    for out in outs:
+        rt.copy_to_host(out)
+        rt.check(out, np.log(1 + x.astype(np.float64)))
+'''
+
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the packages, and add one record to the one file."""
-    folder = tmp_path_factory.mktemp("dtype")
+    """Copy the packages, and add one record to each of two files."""
+    folder = tmp_path_factory.mktemp("added")
     for name in PACKAGES:
         shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    file = folder / "kernbench_core/values/dtypes.py"
-    text = file.read_text(encoding="utf-8")
-    first = "\n".join(RECORD.splitlines()[:4]) + "\n"
-    assert first in text
-    file.write_text(text.replace(first, RECORD), encoding="utf-8")
-    (folder / "bench.py").write_text(BENCH, encoding="utf-8")
+    for name, lines, added in (("values/dtypes.py", 4, RECORD), ("compute/ops/special.py", 1, OP)):
+        file = folder / "kernbench_core" / name
+        text = file.read_text(encoding="utf-8")
+        first = "\n".join(added.splitlines()[:lines]) + "\n"
+        assert text.count(first) == 1
+        file.write_text(text.replace(first, added), encoding="utf-8")
+    (folder / "of_dtype.py").write_text(OF_DTYPE, encoding="utf-8")
+    (folder / "of_op.py").write_text(OF_OP, encoding="utf-8")
     return folder
 
 
@@ -81,19 +107,32 @@ def kernbench(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def table(tree: Path, unit: str, name: str) -> dict[str, float]:
+    """Give a table of numbers among the parameters of a model."""
+    done = kernbench(tree, "components", unit, "--json")
+    declared = json.loads(done.stdout)["component"]["params"]
+    return next(param for param in declared if param["name"] == name)["default"]
+
+
 def test_a_kernel_computes_in_a_dtype_that_one_record_added(tree: Path) -> None:
     """Loaded, multiplied, added, met with another 8-bit float, cast and stored: right, computed again too."""
-    done = kernbench(tree, "run", "bench.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
+    done = kernbench(tree, "run", "of_dtype.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verified"] is True
 
 
 def test_its_rate_is_that_of_its_size(tree: Path) -> None:
     """The matrix unit multiplies it as it does int8; presets need not name it."""
-    shown = kernbench(tree, "components", "builtin.pe_gemm", "--json")
-    declared = json.loads(shown.stdout)["component"]["params"]
-    table = next(param for param in declared if param["name"] == "rates")["default"]
-    assert table["f8e4m3fnuz"] == table["int8"] == 2
+    rates = table(tree, "builtin.pe_gemm", "rates")
+    assert rates["f8e4m3fnuz"] == rates["int8"] == 2
+
+
+def test_a_kernel_calls_an_op_that_one_record_added(tree: Path) -> None:
+    """As a function, as a method, and as a step of an epilogue: right, computed a second way too; it costs 5 cycles."""
+    done = kernbench(tree, "run", "of_op.py", "--topology", "tiny", "--verify-data", "--verify-ops", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verified"] is True
+    assert table(tree, "builtin.pe_math", "costs")["log1p"] == 5
 
 
 @pytest.mark.slow
