@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
-from kernbench_core.reporting import Rates, Reported, Waiting
+from kernbench_core.reporting import Rates, Reported, Stat, Waiting
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Port, Wire
 
@@ -43,6 +43,8 @@ class ComponentBase(Reported):
 
     #: The parameters that configuration may set, each declared once.
     PARAMS: ClassVar[tuple[Param, ...]] = ()
+    #: What it counts, for the end of a run.
+    STATS: ClassVar[tuple[Stat, ...]] = ()
     #: The parts of the session that the model uses, by class (`part` gives them), as `Queues`; a machine without one is
     #: refused before anything is built.
     needs: ClassVar[tuple[type, ...]] = ()

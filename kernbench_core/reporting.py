@@ -1,14 +1,42 @@
-"""What a component tells those who report: what waits there, who looks on, and how fast its arithmetic was."""
+"""What a component tells those who report: what it counts, what waits there, who looks on, how fast it computed."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from attrs import field, frozen
 
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.wire import Waits
+
+#: How the numbers of several components become one.
+COMBINE: Final[Mapping[str, Callable[[Sequence[float]], float]]] = MappingProxyType(
+    {"sum": sum, "max": max, "mean": lambda numbers: sum(numbers) / len(numbers)}
+)
+
+
+def _check_combine(stat: Stat, attribute: object, value: str) -> None:
+    if value not in COMBINE:
+        raise ValueError(f"combine of statistic {stat.name!r} must be one of {', '.join(COMBINE)}, not {value!r}")
+
+
+@frozen
+class Stat:
+    """Something that a model counts: the attribute of this `name`, read at the end of a run; `doc` is one sentence.
+
+    The numbers of all components of the model that served anything are shown as one, as `combine` says: their "sum",
+    "max" or "mean". `unit` is "ns", "B", or "" for a plain number.
+    """
+
+    name: str
+    unit: str
+    combine: str = field(validator=_check_combine)
+    doc: str
 
 
 class Waiting:

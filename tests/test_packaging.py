@@ -179,6 +179,9 @@ def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> N
     ]
     assert [found["verified"] for found in times] == [True, True]
     assert times[1]["phases"]["kernel"] - times[0]["phases"]["kernel"] == 63.0
+    (counted,) = times[0]["statistics"]
+    told = [counted[key] for key in ("component", "name", "value", "of")]
+    assert told == ["example.sfu", "elements", 256, 4]
 
 
 @pytest.mark.slow

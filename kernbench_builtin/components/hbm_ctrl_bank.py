@@ -18,6 +18,7 @@ from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
+from kernbench_core.reporting import Stat
 from kernbench_core.units import grid_ceil
 
 
@@ -64,6 +65,11 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
     Source: JESD238; Ramulator 2 preset HBM3-6400, times as multiples of its 0.625 ns clock.
     """
 
+    STATS: ClassVar[tuple[Stat, ...]] = (
+        Stat("row_hits", "", "sum", "Bursts that found their row open."),
+        Stat("row_misses", "", "sum", "Bursts that found their bank closed."),
+        Stat("row_conflicts", "", "sum", "Bursts that found another row open."),
+    )
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "10 ns", "Controller pipeline latency, per request."),
         Param("channels", "int", 4, "Pseudo-channels of this slice.", minimum=1, maximum=1024),
@@ -148,10 +154,23 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
             outcomes=self._outcomes,
         )
 
+    @property
+    def row_hits(self) -> int:
+        """Bursts that found their row open."""
+        return sum(channel.hits for channel in self.banked)
+
+    @property
+    def row_misses(self) -> int:
+        """Bursts that found their bank closed."""
+        return sum(channel.misses for channel in self.banked)
+
+    @property
+    def row_conflicts(self) -> int:
+        """Bursts that found another row open."""
+        return sum(channel.conflicts for channel in self.banked)
+
     def _outcomes(self) -> tuple[int, int, int]:
-        """Count the bursts that found their row open, their bank closed, another row open."""
-        each = self.banked
-        return sum(c.hits for c in each), sum(c.misses for c in each), sum(c.conflicts for c in each)
+        return self.row_hits, self.row_misses, self.row_conflicts
 
     # Requests to bursts ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from kernbench_core.host.ceilings import above_ceilings
+from kernbench_core.host.statistics import Statistic, statistics
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class TimingResult:
     `hops` counts deliveries over wires and internal wires, `events` all SimPy events, `ops` the records
     of the op log. `wall_s` is real time spent simulating. `busiest` has the busiest resource of each kind.
     `warnings` are those of the compiler, and name what of the machine is beyond the hardware of today (`ceilings`).
+    `statistics` are what models counted.
     """
 
     total_ns: float
@@ -76,6 +78,7 @@ class TimingResult:
     busiest: tuple[ResourceUse, ...]
     not_modelled: tuple[NotModelled, ...]
     warnings: tuple[str, ...] = ()
+    statistics: tuple[Statistic, ...] = ()
 
 
 def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int, wall_s: float) -> TimingResult:
@@ -92,6 +95,7 @@ def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int,
         busiest=busiest(resource_uses(hardware, total)),
         not_modelled=not_modelled(hardware.components.values()),
         warnings=(*hardware.graph.warnings, *above_ceilings(hardware)),
+        statistics=statistics(hardware.components.values()),
     )
 
 

@@ -142,6 +142,7 @@ class RunResult:
                 for row in self.rows
             ],
             "warnings": list(self.warnings),
+            "statistics": [attrs.asdict(each) for each in timing.statistics],
             "not_modelled": [attrs.asdict(item) for item in timing.not_modelled],
             **({} if self.tcm_map is None else {"tcm_map": self.tcm_map.to_json()}),
             **({} if self.explain is None else {"explain": self.explain.to_json()}),

@@ -19,6 +19,7 @@ from kernbench_core.runs.result import PHASES, RunResult, count_hazards
 from kernbench_core.units import format_bytes, format_count, format_time
 
 if TYPE_CHECKING:
+    from kernbench_core.host.statistics import Statistic
     from kernbench_core.host.timing import NotModelled, ResourceUse
     from kernbench_core.memory.scratchpad_map import TcmMap
 
@@ -64,6 +65,8 @@ def print_result(result: RunResult, console: Console, *, verbose: bool = False) 
     uses = result.busiest if verbose else result.busiest[:_ROWS]
     if uses:
         parts.append(_busiest(uses, console))
+    if result.timing.statistics:
+        parts.append(_statistics(result.timing.statistics))
     parts.append(_facts(result, console.width, verbose))
     if result.rows:
         parts.append(_rows(result.rows, console))
@@ -182,6 +185,28 @@ def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table
+
+
+def _statistics(found: Sequence[Statistic]) -> Table:
+    """Lay out what models counted: each number, over how many of them, and what it is, cut short in a narrow window."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("counted", style="magenta", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("of", no_wrap=True)
+    table.add_column("", no_wrap=True, overflow="ellipsis", style="dim")
+    for each in found:
+        over = each.component if each.of == 1 else f"{each.combined} of {each.of} {each.component}"
+        table.add_row(shown(each.name), _counted(each), shown(over), shown(each.sentence))
+    return table
+
+
+def _counted(found: Statistic) -> str:
+    if found.unit == "ns":
+        return format_time(found.value)
+    if found.unit == "B":
+        return format_bytes(found.value)
+    number = f"{found.value:,}" if isinstance(found.value, int) else f"{found.value:,.4g}"
+    return f"{number} {found.unit}".rstrip()
 
 
 def _facts(result: RunResult, width: int, verbose: bool) -> Group:

@@ -10,7 +10,10 @@ import numpy.typing as npt
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.fabric import Fabric
+from kernbench_core.graph import Node
 from kernbench_core.params import Param
+from kernbench_core.reporting import Stat
 
 
 class Sfu(ComponentBase):
@@ -27,8 +30,15 @@ class Sfu(ComponentBase):
         Param("clock", "frequency", "1 GHz", "Clock of the unit.", positive=True),
     )
 
+    STATS: ClassVar[tuple[Stat, ...]] = (Stat("elements", "", "sum", "Elements looked up."),)
+
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
+        self.elements = 0
+
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Be busy for as long as the elements take."""
+        self.elements += msg.elements
         yield env.timeout(-(-msg.elements // self.params["lanes"]) / self.params["clock"])
 
 

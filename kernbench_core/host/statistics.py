@@ -1,0 +1,60 @@
+"""What the models of a run counted, one number for each statistic that they declare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from kernbench_core.errors import ComponentError
+from kernbench_core.reporting import COMBINE
+
+if TYPE_CHECKING:
+    from kernbench_core.component import ComponentBase
+    from kernbench_core.reporting import Stat
+
+
+@attrs.frozen
+class Statistic:
+    """One number of a run: the `combined` ("sum", "max" or "mean") counts of `of` components of the model `component`.
+
+    `unit` is "ns", "B", or "" for a plain number; `sentence` says what it is.
+    """
+
+    component: str
+    name: str
+    value: float
+    unit: str
+    combined: str
+    of: int
+    sentence: str
+
+
+def statistics(components: Iterable[ComponentBase]) -> tuple[Statistic, ...]:
+    """Combine what the components counted that served anything, model by model.
+
+    ComponentError when something that a model declares is no number.
+    """
+    counted: dict[tuple[str, Stat], list[float]] = {}
+    for component in components:
+        if component.served:
+            for stat in component.STATS:
+                counted.setdefault((component.node.impl, stat), []).append(_number(component, stat))
+    return tuple(
+        Statistic(impl, stat.name, COMBINE[stat.combine](numbers), stat.unit, stat.combine, len(numbers), stat.doc)
+        for (impl, stat), numbers in sorted(counted.items(), key=lambda item: item[0][0])
+    )
+
+
+def _number(component: ComponentBase, stat: Stat) -> float:
+    missing = object()
+    found = getattr(component, stat.name, missing)
+    if isinstance(found, int | float) and math.isfinite(found):
+        return found
+    shown = "nothing" if found is missing else repr(found)
+    raise ComponentError(
+        f"{component.id}: {type(component).__module__}.{type(component).__qualname__}.{stat.name} must be a finite "
+        f"number at the end of a run, as its STATS say, not {shown}; count it there, or leave it out of STATS."
+    )

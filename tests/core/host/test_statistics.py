@@ -1,0 +1,136 @@
+"""What models count is one number for each statistic, in the table and in the object of a run."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+from rich.console import Console
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.errors import ComponentError
+from kernbench_core.host.statistics import Statistic
+from kernbench_core.host.timing import TimingResult
+from kernbench_core.messages import MsgBase
+from kernbench_core.reporting import Stat
+from kernbench_core.runs.result import RunResult, json_text
+from kernbench_core.runs.text_report import print_result
+from tests.core.toy_machine import Classes, ToyForward, toy_engine
+
+STATS = (
+    Stat("passed", "", "sum", "Messages that passed."),
+    Stat("largest", "B", "max", "The largest message."),
+    Stat("share", "", "mean", "Where it stands."),
+)
+
+
+class Counting(ToyForward):
+    """Count what passes; `share` is 1 at the port of the host and 0 elsewhere."""
+
+    STATS: ClassVar[tuple[Stat, ...]] = STATS
+
+    def __init__(self, node: Any, fabric: Any) -> None:
+        super().__init__(node, fabric)
+        self.passed = self.largest = 0
+        self.share = 1.0 if node.id.endswith("pcie_ep") else 0.0
+
+    def overhead(self, msg: MsgBase) -> float:
+        return super().overhead(msg)
+
+    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+        self.passed += 1
+        self.largest = max(self.largest, msg.nbytes)
+        super().emit(msg, head, tail)
+
+
+def timed(forward: type[ComponentBase]) -> TimingResult:
+    """Copy 64 x 64 floats to a toy machine, whose port and router are of the model."""
+    engine = toy_engine(pes=2, classes=Classes(forward=forward))
+    engine.run(lambda rt: rt.tensor((64, 64), "f32"))
+    return engine.get_timing_result()
+
+
+def test_the_numbers_of_a_model_become_one() -> None:
+    """Two writes of 8 KiB and their answers pass the port and the router: 8 messages."""
+    passed, largest, share = timed(Counting).statistics
+    assert passed == Statistic("forward", "passed", 8, "", "sum", 2, "Messages that passed.")
+    assert largest == Statistic("forward", "largest", 8192, "B", "max", 2, "The largest message.")
+    assert share == Statistic("forward", "share", 0.5, "", "mean", 2, "Where it stands.")
+    assert timed(ToyForward).statistics == ()
+
+
+def test_what_served_nothing_counts_nothing() -> None:
+    """A model that no message crossed is left out, as it is of what is not modelled."""
+
+    class Idle(Counting):
+        @property
+        def served(self) -> int:
+            return 0
+
+        @served.setter
+        def served(self, count: int) -> None:
+            """Forget it."""
+
+    assert timed(Idle).statistics == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "None"), (float("nan"), "nan"), ("many", "'many'"), (..., "nothing")]
+)
+def test_what_is_no_number_is_the_models_fault(value: object, shown: str) -> None:
+    """In a sentence that names node, class and statistic."""
+
+    class Wrong(ToyForward):
+        STATS: ClassVar[tuple[Stat, ...]] = STATS[:1]
+
+        def connect(self) -> None:
+            if value is not ...:
+                self.passed = value
+
+    with pytest.raises(ComponentError) as caught:
+        timed(Wrong)
+    assert str(caught.value) == (
+        f"sip0.cube0.r0c0: {__name__}.{Wrong.__qualname__}.passed must be a finite number at the end of a run, as its "
+        f"STATS say, not {shown}; count it there, or leave it out of STATS."
+    ).replace("sip0.cube0.r0c0", str(caught.value).partition(":")[0])
+
+
+def test_there_are_three_ways_to_combine() -> None:
+    """Another one is refused where the statistic is declared."""
+    with pytest.raises(ValueError, match="combine of statistic 'x' must be one of sum, max, mean, not 'median'"):
+        Stat("x", "", "median", "A number.")
+
+
+def test_statistics_are_in_the_table_and_in_the_object() -> None:
+    """With their unit, over how many, and what they are; a run without any shows no table."""
+    engine = toy_engine(pes=1)
+    engine.run(lambda rt: rt.tensor((64,), "f32"))
+    found = (
+        Statistic("acme.x", "hits", 1234567, "", "sum", 4, "Hits."),
+        Statistic("acme.x", "wait", 1500.0, "ns", "max", 4, "Longest wait."),
+        Statistic("acme.y", "room", 4096, "B", "mean", 1, "Room."),
+        Statistic("acme.y", "share", 0.25, "", "mean", 2, "Share."),
+    )
+
+    def page(timing: TimingResult) -> tuple[str, dict[str, Any]]:
+        out = io.StringIO()
+        result = RunResult(
+            bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0, verification=None,
+            op_log_sha256=None, manifest={}, op_log=engine.op_log, store=engine.store,
+        )  # fmt: skip
+        print_result(result, Console(file=out, width=80))
+        return out.getvalue(), json.loads(json_text(result.to_json()))
+
+    text, data = page(attrs.evolve(engine.get_timing_result(), statistics=found))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["hits", "1,234,567", "sum", "of", "4", "acme.x", "Hits."] in lines
+    assert ["wait", "1.5", "us", "max", "of", "4", "acme.x", "Longest", "wait."] in lines
+    assert ["room", "4", "KiB", "acme.y", "Room."] in lines
+    assert ["share", "0.25", "mean", "of", "2", "acme.y", "Share."] in lines
+    assert data["statistics"] == [attrs.asdict(each) for each in found]
+    text, data = page(engine.get_timing_result())
+    assert "counted" not in text
+    assert data["statistics"] == []
