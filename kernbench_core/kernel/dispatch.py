@@ -1,7 +1,4 @@
-"""How a call of the kernel language becomes a command of a unit, and its result a handle.
-
-`Dispatcher` is the part of `tl` that issues and waits.
-"""
+"""How a call of the kernel language becomes a command of a unit, and its result a handle."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
-from kernbench_core.kernel.pe_state import PeState
+from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.index import IndexTensor, number_as
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
@@ -26,15 +23,15 @@ from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.bridge import Bridge
-    from kernbench_core.kernel.tl.math import MathLanguage
+    from kernbench_core.kernel.pe_state import PeState
 
 
 _PRUNE_AT = 64
 """How many commands may be in flight before complete ones are looked for."""
 
 
-class Dispatcher:
-    """Issue commands for one program and keep those that nobody has waited for."""
+class Dispatcher(Family):
+    """Issue commands for one program and keep those that nobody has waited for: the part of `tl` under its families."""
 
     def __init__(self, state: PeState, bridge: Bridge) -> None:
         self._state = state
@@ -205,7 +202,7 @@ class Dispatcher:
                 params[f"immediate{position}"] = OF_READS
         value = self._result(op, reads, op_id, shape, dtype, params)
         self.issue(MathCmd(op_id, op, site, _blocks(things, block), reads, value, params, reduce))
-        return Tensor(self._self, value, block, f"tl.{op}", site)
+        return Tensor(self, value, block, f"tl.{op}", site)
 
     def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str) -> Tensor:
         """Run one GEMM command on (a, b[, accumulator]); its result is pending."""
@@ -215,7 +212,7 @@ class Dispatcher:
         op_id = self.op_id()
         value = ResultValue(op_id, shape, dtype)
         self.issue(GemmCmd(op_id, site, _blocks(things, block), reads, value))
-        return Tensor(self._self, value, block, "tl.dot", site)
+        return Tensor(self, value, block, "tl.dot", site)
 
     def _allocate(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
         nbytes = numpy_dtype(dtype).itemsize
@@ -244,11 +241,6 @@ class Dispatcher:
             return AbstractValue(shape, dtype)
         known = {"shape_out": shape, "dtype": dtype, **params}
         return ArrayValue(functions.evaluate(op, known, [read.value.array() for read in reads]), writer=op_id)
-
-    @property
-    def _self(self) -> MathLanguage:
-        """This object as the type that handles need; the language is the only subclass."""
-        return self  # type: ignore[return-value]
 
 
 def _blocks(things: Sequence[Any], out: TcmBlock) -> tuple[TcmBlock, ...]:

@@ -28,7 +28,7 @@ def op_of(name: str | MathOp) -> MathOp:
     """
     if isinstance(name, MathOp):
         return name
-    found = OPS.get(ALIASES.get(name, name))
+    found = OPS.get(name) or OPS.get(ALIASES.get(name, name))
     if found is None:
         raise ShapeError(f"A math op must be one of {', '.join(sorted(OPS))}, not {name!r}.")
     return found

@@ -15,7 +15,7 @@ from kernbench_core.compute.result_types import operand_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.commands import Operand
 from kernbench_core.kernel.composite import CompositeCmd, EpilogueSpec, Layout, Work
-from kernbench_core.kernel.tl.math import MathLanguage
+from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.pointers import Pointer, Ref, direct_transfer, make_ref
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -51,7 +51,7 @@ class Step:
     per_tile: bool = False
 
 
-class CompositeLanguage(MathLanguage):
+class CompositeLanguage(Family):
     """The part of `tl` that makes composite commands."""
 
     def ref(

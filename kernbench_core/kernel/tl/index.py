@@ -17,7 +17,6 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.functions import evaluate
 from kernbench_core.compute.ops import MathOp, Operands, op_of
 from kernbench_core.compute.promotion import WeakType, meet_all
-from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_int, numpy_dtype
 
@@ -295,14 +294,15 @@ def compute_index(op: str | MathOp, things: Sequence[Any], call: str = "index ar
     ShapeError that names `call` and the kernel line where the op does not exist for the operands.
     """
     kinds = [thing.kind if isinstance(thing, IndexTensor) else kind_of_number(thing) for thing in things]
+    record = op_of(op)
+    first = 1 if record.operands is Operands.CHOSEN else 0
     try:
-        out = result_type(op, kinds, params)
-        first = 1 if op_of(op).operands is Operands.CHOSEN else 0
-        met = None if op_of(op).operands is Operands.GIVEN else operand_type(op, kinds[first:])
+        out = record.types(record, kinds, params)
+        met = None if record.operands is Operands.GIVEN else record.meet(kinds[first:])
     except ShapeError as error:
         raise ShapeError(f"{call} at {describe_site(call_site())}: {error}") from None
     arrays = [_array(thing, met if number >= first else None) for number, thing in enumerate(things)]
-    found = np.asarray(evaluate(op, {**params, "dtype": _held(out)}, arrays))
+    found = np.asarray(evaluate(record, {**params, "dtype": _held(out)}, arrays))
     return IndexTensor.of(found, out) if found.ndim else found.item()
 
 

@@ -7,26 +7,28 @@ docs/language.md.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.errors import KernelError, PendingDataError, ShapeError, UnsupportedError
+from kernbench_core.compute.ops import OPS
+from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import Bridge
-from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
+from kernbench_core.kernel.dispatch import Dispatcher
 from kernbench_core.kernel.pe_state import PeState
-from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
-from kernbench_core.kernel.tl.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
+from kernbench_core.kernel.tl.composite_call import CompositeLanguage
+from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.kernel.tl.math import MathLanguage, method_of
+from kernbench_core.kernel.tl.memory_calls import MemoryLanguage
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
-from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
+from kernbench_core.kernel.tl.shapes import ShapeLanguage
+from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME
-from kernbench_core.memory.device_memory import TensorAllocation
+from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
 from kernbench_core.messages import Launch
-from kernbench_core.values.dtypes import TRITON, dtype_of, itemsize
-from kernbench_core.values.views import FillValue
+from kernbench_core.values.dtypes import TRITON
 
 
 class constexpr:  # noqa: N801 - Triton's spelling
@@ -37,14 +39,17 @@ class constexpr:  # noqa: N801 - Triton's spelling
         return value
 
 
-class TLContext(QueueLanguage):
+class TLContext(
+    MemoryLanguage, MathLanguage, ShapeLanguage, CompositeLanguage, UnitOpLanguage, QueueLanguage, Dispatcher
+):
     """The kernel language for one program of a launch. See the module's documentation for the rules."""
 
     constexpr = constexpr
     static_range = staticmethod(builtins.range)
 
     def __init__(self, state: PeState, bridge: Bridge, program: tuple[int, int, int], launch: Launch) -> None:
-        super().__init__(state, bridge, launch)
+        super().__init__(state, bridge)
+        self._launch = launch
         self._program = program
         self._grid = launch.grid
 
@@ -82,223 +87,6 @@ class TLContext(QueueLanguage):
     def range(self, start: int, end: int | None = None, step: int = 1, **hints: Any) -> builtins.range:
         """Give Python's range; Triton's pipelining hints are accepted and change nothing."""
         return builtins.range(0, start, step) if end is None else builtins.range(start, end, step)
-
-    # Load ---------------------------------------------------------------------------------------------
-
-    def load(
-        self,
-        pointer: Pointer | Ref,
-        mask: Any = None,
-        other: Any = None,
-        *,
-        shape: Sequence[int] | None = None,
-        strides: Sequence[int] | None = None,
-        dtype: Any = None,
-        wait: bool = True,
-        cache_modifier: str = "",
-        eviction_policy: str = "",
-        volatile: bool = False,
-    ) -> Tensor:
-        """Bring a tile from HBM to the scratchpad: through a tensor of pointers, or `shape` from one pointer.
-
-        `strides` count elements, row-major by default. Elements that `mask` turns off are neither checked nor
-        transferred and hold `other` (default 0). With `wait=False` the tile is on its way, and is waited for when it is
-        used. Memory is sampled when the load completes. The cache hints are accepted and change nothing.
-        """
-        transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
-        fill = self._fill(other, transfer)
-        site = call_site()
-        state = self._state
-        count = itemsize(transfer.dtype)
-        for extent in transfer.shape:
-            count *= extent
-        block = state.tcm.allocate("tl.load", transfer.shape, transfer.dtype, count, site)
-        source = pointer.pointer if isinstance(pointer, Ref) else pointer
-        command = DmaReadCmd(self.op_id(), "tl.load", site, transfer, source.tensor, state.memory, block, fill)
-        loaded = Tensor(self, command.value, block, "tl.load", site, None if wait else command)
-        self.issue(command, wait)
-        if isinstance(other, Tensor | IndexTensor) and mask is not None:
-            return self._as_tensor(self.where(mask, loaded, other), transfer.dtype)
-        return loaded
-
-    def _fill(self, other: Any, transfer: Transfer) -> FillValue | None:
-        """Give what elements hold that are not transferred; None where all are. A tensor is chosen from afterwards."""
-        if transfer.inside is None:
-            return None
-        number = 0 if other is None or isinstance(other, Tensor | IndexTensor) else other
-        return FillValue(self._immediate(number, transfer.dtype).array())
-
-    def _transfer(
-        self, pointer: Any, mask: Any, shape: Sequence[int] | None, strides: Sequence[int] | None, dtype: Any, op: str
-    ) -> Transfer:
-        """Find out what an access moves."""
-        if isinstance(pointer, Ref):
-            ref = pointer
-        elif not isinstance(pointer, Pointer):
-            raise ShapeError(
-                f"{op} at {describe_site(call_site())} must be given a pointer, not {type(pointer).__name__}; pass a "
-                "tensor to the launch and use the argument."
-            )
-        elif shape is None:
-            if strides is not None or dtype is not None:
-                raise ShapeError(
-                    f"{op} at {describe_site(call_site())} must be given a shape when it is given strides or a dtype; "
-                    "add shape=."
-                )
-            return pointer_transfer(pointer, self._known_mask(mask, op), op)
-        else:
-            ref = make_ref(pointer, shape, strides, None if dtype is None else dtype_of(dtype), op)
-        return direct_transfer(ref, op) if mask is None else self._masked_direct(ref, mask, op)
-
-    def _masked_direct(self, ref: Ref, mask: Any, op: str) -> Transfer:
-        """Find out what a masked access to a tile moves: the same as through the tile's pointers."""
-        start = (ref.base - ref.pointer.tensor.va) // itemsize(ref.dtype)
-        pointers = Pointer(ref.pointer.tensor, IndexTensor(ref.shape, start, ref.strides), ref.dtype)
-        return pointer_transfer(pointers, self._known_mask(mask, op), op)
-
-    def _known_mask(self, mask: Any, op: str) -> Any:
-        """Give a mask as a bool array, or None; PendingDataError when it is known only after phase 2."""
-        if mask is None or mask is True:
-            return None
-        if isinstance(mask, Tensor):
-            mask.settle()
-            if not mask.known:
-                raise PendingDataError(
-                    f"the mask of {op} at {describe_site(call_site())} must be known while the kernel runs, and the "
-                    f"result of {mask.op} made at {describe_site(mask.site)} exists only after it; load the whole tile "
-                    "and choose with tl.where."
-                )
-            return mask.numpy(f"the mask of {op}").astype(bool)
-        return np.asarray(mask.numpy() if isinstance(mask, IndexTensor) else mask, bool)
-
-    # Store --------------------------------------------------------------------------------------------
-
-    def store(
-        self,
-        pointer: Pointer | Ref,
-        value: Any,
-        mask: Any = None,
-        *,
-        shape: Sequence[int] | None = None,
-        strides: Sequence[int] | None = None,
-        cache_modifier: str = "",
-        eviction_policy: str = "",
-    ) -> None:
-        """Bring a tile from the scratchpad to HBM, cast to the pointer's dtype; visible at once, timed after.
-
-        Through a tensor of pointers, or from one pointer with the value's shape (or `shape`) and `strides` in
-        elements. Elements that `mask` turns off are not written; a mask that only phase 2 knows makes the store read,
-        merge and write the whole tile. Of a composite's handle the output is copied, once it is complete.
-        """
-        if isinstance(value, CompositeHandle):
-            self._store_composite(pointer, value, mask, shape, strides)
-            return
-        self.check_operand(value, "store")
-        single = isinstance(pointer, Pointer) and isinstance(pointer.offset, int)
-        if single and shape is None and isinstance(value, Tensor | IndexTensor) and value.shape:
-            shape = value.shape
-        pending = self._pending_mask(mask)
-        transfer = self._transfer(pointer, None if pending is not None else mask, shape, strides, None, "tl.store")
-        tile = self._as_tensor(value, transfer.dtype, transfer.shape)
-        site, memory = call_site(), self._state.memory
-        tensor = (pointer.pointer if isinstance(pointer, Ref) else pointer).tensor
-        if pending is None:
-            self.issue(DmaWriteCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value))
-            return
-        self._merge(transfer, tile, pending, tensor)
-
-    def _store_composite(
-        self, pointer: Any, handle: CompositeHandle, mask: Any, shape: Sequence[int] | None, strides: Any
-    ) -> None:
-        """Read what a composite wrote back to the scratchpad, and store it: at once, or rows by rows where it is large.
-        """
-        handle.check_own(self, "tl.store")
-        handle.settle()
-        rows, whole = handle.shape[0], mask is not None or (shape is not None and tuple(shape) != handle.shape)
-        target: Ref | None = None
-        if isinstance(pointer, Ref):
-            target = pointer if pointer.shape == handle.shape else None
-        elif isinstance(pointer, Pointer) and isinstance(pointer.offset, int):
-            target = make_ref(pointer, handle.shape, strides, None, "tl.store")
-        if whole or target is None:
-            self.store(pointer, self._output(handle, 0, rows), mask, shape=shape, strides=strides)
-            return
-        direct_transfer(target, "tl.store")
-        room = self._state.tcm.fit.largest_hole // 2  # a cast needs a second tile
-        step = max(1, room // (handle.value.nbytes // rows))
-        for first in range(0, rows, step):
-            count = min(step, rows - first)
-            self.store(target.rows(first, count), self._output(handle, first, count))
-
-    def _output(self, handle: CompositeHandle, first: int, count: int) -> Tensor:
-        """Load some rows of what a composite wrote; KernelError where something else was written over them."""
-        site, state = call_site(), self._state
-        transfer = direct_transfer(handle.place.rows(first, count), "tl.store")
-        block = state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
-        tensor = handle.place.pointer.tensor
-        command = DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, state.memory, block)
-        self.issue(command)
-        if state.store.data and any(part.source is not handle.value for part in command.value.parts()):
-            raise KernelError(
-                f"tl.store at {describe_site(site)} must be given a composite whose output is still where it wrote it, "
-                f"in tensor {tensor.name!r}, and something was written over that of {handle.op} at "
-                f"{describe_site(handle.site)}; store the handle before that."
-            )
-        return Tensor(self, command.value, block, "tl.store", site)
-
-    def _merge(self, transfer: Transfer, tile: Tensor, mask: Tensor, tensor: TensorAllocation) -> None:
-        """Store under a mask that only phase 2 knows: read the old content, then merge and write in one command."""
-        site, memory = call_site(), self._state.memory
-        if broadcast_shapes(mask.shape, transfer.shape, "the mask and the tile of tl.store") != transfer.shape:
-            raise ShapeError(
-                f"the mask of tl.store at {describe_site(site)} must broadcast to the tile's shape {transfer.shape}, "
-                f"not have shape {mask.shape}; reshape it."
-            )
-        old = self._state.tcm.allocate("tl.store", transfer.shape, transfer.dtype, transfer.nbytes, site)
-        self.issue(DmaReadCmd(self.op_id(), "tl.store", site, transfer, tensor, memory, old))
-        choice = self.operand(mask, "bool", "store")
-        self.issue(
-            MaskedStoreCmd(
-                self.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value, choice, mask.block
-            )
-        )
-
-    def _pending_mask(self, mask: Any) -> Tensor | None:
-        """Give the mask if only phase 2 knows it."""
-        if not isinstance(mask, Tensor):
-            return None
-        mask.settle()
-        return None if mask.known else mask
-
-    def _as_tensor(self, value: Any, dtype: str, shape: tuple[int, ...] | None = None) -> Tensor:
-        """Bring a value into the scratchpad with this dtype and shape, by timed commands where it is not there."""
-        if isinstance(value, IndexTensor):
-            value = self.math("copy", (value,), value.shape, dtype)
-        elif not isinstance(value, Tensor):
-            return self.full(shape or (), value, dtype)
-        value.check_own(self, "tl.store")
-        value.check_live("tl.store")
-        value.settle()
-        tile: Tensor = self.cast(value, dtype)
-        return tile if shape is None or tile.shape == shape else self.broadcast_to(tile, shape)
-
-    # Ours ---------------------------------------------------------------------------------------------
-
-    def free(self, tensor: Tensor) -> None:
-        """Give a tile's scratchpad space back now, or when its last timed reader is complete.
-
-        Any later use of the tile, or of a view of it, is a KernelError. A slot of a queue (tl.recv with copy=False)
-        goes back to its sender at once; a use that is under way or comes later is a hazard.
-        """
-        if not isinstance(tensor, Tensor):
-            raise KernelError(
-                f"tl.free at {describe_site(call_site())} must be given a tensor of the scratchpad, not "
-                f"{type(tensor).__name__}; only those take space."
-            )
-        tensor.check_own(self, "tl.free")
-        site = call_site()
-        self._give_back(tensor.block, site)
-        tensor.block.free(site)
 
     # Hints, checks and prints -------------------------------------------------------------------------
 
@@ -345,6 +133,9 @@ class TLContext(QueueLanguage):
 
 for _triton, _name in TRITON.items():
     setattr(TLContext, _triton, _name)  # tl.float16 and its like, by the records of the dtypes
+for _op in OPS.values():
+    if _op.in_language and not hasattr(TLContext, _op.name):
+        setattr(TLContext, _op.name, method_of(_op))  # tl.exp and its like, whose calls say no more than their names
 
 
 def _broken(what: str, message: str) -> str:

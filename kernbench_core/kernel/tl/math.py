@@ -14,10 +14,10 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.ops import OPS, Form, MathOp, type_rules
 from kernbench_core.errors import ShapeError, UnsupportedError
+from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.shapes import (
-    ShapeLanguage,
     compute_now,
     free_of_memory,
     kind_of,
@@ -42,7 +42,7 @@ _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": max, "minimum": min,
 }  # fmt: skip
 
-class MathLanguage(ShapeLanguage):
+class MathLanguage(Family):
     """Elementwise ops, reductions, scans and products."""
 
     PropagateNan = NanRule
@@ -329,11 +329,6 @@ def method_of(op: MathOp) -> Callable[..., Any]:
         made, how = scan, "along `axis`"
     else:
         made, how = unary if op.arity == 1 else binary, "elementwise"
-    made.__name__, made.__qualname__ = op.name, f"MathLanguage.{op.name}"
+    made.__name__, made.__qualname__ = op.name, f"TLContext.{op.name}"
     made.__doc__ = f"Compute {op.name}, {how}."
     return made
-
-
-for _op in OPS.values():
-    if _op.in_language and not hasattr(MathLanguage, _op.name):
-        setattr(MathLanguage, _op.name, method_of(_op))  # the others are above, as their calls say more

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.slot_block import SlotBlock
+from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.index import IndexTensor
 from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
-from kernbench_core.kernel.tl.unit_op import UnitOpLanguage
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.peers import Peer
 from kernbench_core.values.dtypes import dtype_of, itemsize
-
-if TYPE_CHECKING:
-    from kernbench_core.kernel.bridge import Bridge
-    from kernbench_core.kernel.pe_state import PeState
-    from kernbench_core.messages import Launch
 
 
 class SendHandle(Handle):
@@ -30,12 +25,8 @@ class SendHandle(Handle):
     __slots__ = ()
 
 
-class QueueLanguage(UnitOpLanguage):
+class QueueLanguage(Family):
     """Add sending and receiving to the language."""
-
-    def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
-        super().__init__(state, bridge)
-        self._launch = launch
 
     @property
     def collective(self) -> Any:
@@ -68,7 +59,7 @@ class QueueLanguage(UnitOpLanguage):
         peer = self._peer(to, "tl.send", site)
         channel = self._launch.peers.channel
         command = SendCmd(self.op_id(), site, channel, read.value, value.block, peer)
-        handle = SendHandle(self._self, read.value, "tl.send", site, None if wait else command)
+        handle = SendHandle(self, read.value, "tl.send", site, None if wait else command)
         self.issue(command, wait)
         return handle
 
@@ -155,9 +146,9 @@ class QueueLanguage(UnitOpLanguage):
             space = command.slot if block is None else block
             command.slot = None  # the clock holds the command until its next event, and a slot must go back at once
             assert space is not None and command.sent is not None
-            return Tensor(self._self, command.value, space, call, site), command.sent.pe
+            return Tensor(self, command.value, space, call, site), command.sent.pe
         assert block is not None
-        tensor = Tensor(self._self, command.value, block, call, site, command)
+        tensor = Tensor(self, command.value, block, call, site, command)
         self.issue(command, False)
         return tensor, sources[0]
 

@@ -17,7 +17,7 @@ from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.commands import KernelCommand
-    from kernbench_core.kernel.tl.math import MathLanguage
+    from kernbench_core.kernel.tl.issuer import Issuer
     from kernbench_core.kernel.tl.pointers import Ref
     from kernbench_core.memory.scratchpad import TcmBlock
 
@@ -28,7 +28,7 @@ class Handle:
     __slots__ = ("_tl", "command", "op", "site", "value")
 
     def __init__(
-        self, tl: MathLanguage, value: Value, op: str, site: CallSite, command: KernelCommand | None = None
+        self, tl: Issuer, value: Value, op: str, site: CallSite, command: KernelCommand | None = None
     ) -> None:
         self._tl = tl
         self.value = value
@@ -90,7 +90,7 @@ class CompositeHandle(Handle):
     __slots__ = ("place",)
 
     def __init__(
-        self, tl: MathLanguage, value: Value, site: CallSite, command: KernelCommand | None, place: Ref
+        self, tl: Issuer, value: Value, site: CallSite, command: KernelCommand | None, place: Ref
     ) -> None:
         super().__init__(tl, value, "tl.composite", site, command)
         self.place = place
@@ -160,7 +160,7 @@ class Tensor(Handle):
 
     def __init__(
         self,
-        tl: MathLanguage,
+        tl: Issuer,
         value: Value,
         block: TcmBlock,
         op: str,

@@ -8,7 +8,7 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.commands import MathCmd
-from kernbench_core.kernel.tl.composite_call import CompositeLanguage
+from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import dtype_of
 from kernbench_core.values.value import ResultValue
@@ -29,7 +29,7 @@ class UnitCmd(MathCmd):
         self._unit = unit
 
 
-class UnitOpLanguage(CompositeLanguage):
+class UnitOpLanguage(Family):
     """Add `tl.unit_op` to the language."""
 
     def unit_op(
@@ -67,4 +67,4 @@ class UnitOpLanguage(CompositeLanguage):
         command = UnitCmd(op_id, op, site, blocks, reads, value, params, reduce=False)
         command.serves = unit
         self.issue(command, wait)
-        return Tensor(self._self, value, block, f"tl.unit_op({op!r})", site, None if wait else command)
+        return Tensor(self, value, block, f"tl.unit_op({op!r})", site, None if wait else command)
