@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kernbench_builtin.components.banks.channel import READ, WRITE, BankChannel, BankTiming, Burst, QueueSizes
+from kernbench_builtin.components.banks.channel import READ, WRITE, BankChannel, Burst
 from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
+from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ConfigError

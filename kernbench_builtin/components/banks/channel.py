@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
+from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
 from kernbench_core.environment import Environment
 from kernbench_core.wire import Wire
 
@@ -16,42 +15,6 @@ READ, WRITE = 0, 1
 CLOSED = -1
 #: Column commands that are settled in one step when nothing can come between them: one 4 KiB chunk's share.
 LOOKAHEAD = 32
-
-
-@attrs.frozen
-class BankTiming:
-    """Hold the times between commands of one channel, in ns on the time grid; `tREFI` is infinite without refresh."""
-
-    tBL: float  # noqa: N815
-    tCL: float  # noqa: N815
-    tCWL: float  # noqa: N815
-    tRCDRD: float  # noqa: N815
-    tRCDWR: float  # noqa: N815
-    tRP: float  # noqa: N815
-    tRAS: float  # noqa: N815
-    tRC: float  # noqa: N815
-    tCCD_S: float  # noqa: N815
-    tCCD_L: float  # noqa: N815
-    tRRD_S: float  # noqa: N815
-    tRRD_L: float  # noqa: N815
-    tFAW: float  # noqa: N815
-    tWR: float  # noqa: N815
-    tWTR_S: float  # noqa: N815
-    tWTR_L: float  # noqa: N815
-    tRTP: float  # noqa: N815
-    tRTW: float  # noqa: N815
-    tRFC: float  # noqa: N815
-    tREFI: float  # noqa: N815
-
-
-@attrs.frozen
-class QueueSizes:
-    """Hold how many bursts a channel sees at once, and at how many writes draining begins and ends."""
-
-    reads: int
-    writes: int
-    drain_from: int
-    drain_to: int
 
 
 class Burst:
