@@ -9,7 +9,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from kernbench_builtin.probe import dram_command, traffic_command, transfers_command
-from kernbench_core.cli.run import seconds_of
+from kernbench_core.cli.option_types import Time
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import WallTime
@@ -33,11 +33,13 @@ COMMON = (
     click.Option(["--set", "sets"], metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of tables."),
 )
-TIMEOUT = click.Option(["--timeout"], metavar="T", help="Stop after this wall time, as '60 s'.")
+TIMEOUT = click.Option(
+    ["--timeout", "timeout_s"], metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time, as '60 s'."
+)
 
 
 @click.pass_context
-def _probe(ctx: click.Context, /, timeout: str | None, **options: Any) -> int:
+def _probe(ctx: click.Context, /, timeout_s: float | None, **options: Any) -> int:
     given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     chosen = next((mode for mode in MODES if mode.FLAG and mode.OPTIONS[0].name in given), MODES[0])
     own = {str(option.name) for option in (*COMMON, *chosen.OPTIONS)}
@@ -47,7 +49,7 @@ def _probe(ctx: click.Context, /, timeout: str | None, **options: Any) -> int:
                 needs = f"must be given together with {mode.FLAG}" if mode.FLAG else f"must not go with {chosen.FLAG}"
                 raise UsageError(f"option {option.opts[0]} {needs}; see 'kernbench probe --help'.")
     shell = ctx.ensure_object(Shell)
-    with WallTime(seconds_of(timeout)).spent_on("probing"):
+    with WallTime(timeout_s).spent_on("probing"):
         return chosen.run(shell, **{name: options[name] for name in own})
 
 

@@ -12,9 +12,6 @@ from kernbench_core.memory.elements import spell_index
 from kernbench_core.units import format_bytes, format_time
 from kernbench_core.values.value import OpId
 
-RACE_BY: Final = ("pe", "program")
-"""What is in order within a launch: all that a PE does, or what one program does."""
-
 UNORDERED_READ: Final = "unordered_read"
 """One PE reads bytes that another writes, and nothing says who is first."""
 

@@ -79,7 +79,7 @@ class _Pair:
 class Hazards(Clocks):
     """Watch the uses of memory of one run. `pes` names the PEs by index, `now` tells the simulated time in ns.
 
-    `race_by` is one of `hazard.RACE_BY`.
+    `race_by` is "pe", or "program": what is in order within a launch, all that a PE does, or what one program does.
     """
 
     def __init__(self, pes: Sequence[str], now: Callable[[], float], race_by: str = "pe") -> None:

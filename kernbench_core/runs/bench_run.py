@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from kernbench_core.callsite import user_traceback
-from kernbench_core.errors import (
-    ConfigError,
-    ExecutionError,
-    KernbenchError,
-    KernbenchWarning,
-    KernelError,
-    UsageError,
-    blamed,
-    in_words,
-)
-from kernbench_core.host.bench import Bench, open_bench
-from kernbench_core.host.inputs import Inputs
-from kernbench_core.memory.hazard import RACE_BY
+from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime, doing
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.bundle import Bundle, bundle_file
-from kernbench_core.runs.manifest import Manifest, current_plugins, current_versions, describe_bench, describe_params
+from kernbench_core.runs.manifest import (
+    Manifest,
+    current_plugins,
+    current_versions,
+    describe_bench,
+    describe_params,
+    kept_options,
+)
+from kernbench_core.runs.options import RunCall, called_with
+from kernbench_core.runs.request import Request, request_of
 from kernbench_core.runs.result import RunResult, count_hazards
-from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder, write_out
-from kernbench_core.runs.trace import TraceFile, open_trace
+from kernbench_core.runs.run_folder import write_out
+from kernbench_core.runs.verdicts import verdicts
 
 if TYPE_CHECKING:
-    from kernbench_core.callsite import CallSite
-    from kernbench_core.compute.executor import DataExecutor
     from kernbench_core.compute.verification import Verification
-    from kernbench_core.engine.watchdog import Limits, Progress
+    from kernbench_core.engine.watchdog import Progress
     from kernbench_core.explain.explanation import Recorder
-    from kernbench_core.explain.wrong_data import WrongData
     from kernbench_core.graph import Graph
-    from kernbench_core.host.runtime import Expectation
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.oplog.log import OpRecord
     from kernbench_core.topology.configuration import Config
-    from kernbench_core.values.value import OpId
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -76,62 +64,8 @@ class RaceError(KernbenchError):
         self.result = result
 
 
-@attrs.frozen
-class Request:
-    """Everything that one run is asked to do, checked, with nothing started and nothing written."""
-
-    bench: Bench
-    given: Mapping[str, Any]
-    values: Mapping[str, Any]
-    topology: str
-    config: Config
-    device: str
-    data: bool
-    verify_data: bool
-    seed: int
-    limits: Limits
-    trace: TraceFile | None
-    out: OutFolder | None
-    plugins: Plugins
-    inputs: Inputs
-    bundle: Bundle | None = None
-    explain: bool = False
-    tcm_map: bool = False
-    strict_races: bool = False
-    verify_ops: bool = False
-    race_by: str = "pe"
-
-    @property
-    def keeps_inputs(self) -> bool:
-        """Whether the sources and inputs are kept beside the manifest."""
-        return self.out is not None or self.bundle is not None
-
-
-def run(
-    bench: str | Path | Callable[..., Any],
-    topology: str | Path = "default",
-    params: Mapping[str, Any] | None = None,
-    *,
-    components: str | Path | None = None,
-    set: Iterable[str] = (),
-    device: str = "all",
-    verify_data: bool = False,
-    verify_ops: bool = False,
-    data: bool = True,
-    seed: int = 0,
-    trace: str | Path | None = None,
-    out: str | Path | None = None,
-    bundle: str | Path | None = None,
-    explain: bool = False,
-    tcm_map: bool = False,
-    strict_races: bool = False,
-    race_by: str = "pe",
-    max_events: int | None = None,
-    max_sim_ns: float | None = None,
-    timeout_s: float | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    plugins: Plugins | None = None,
-) -> RunResult:
+@called_with(RunCall)
+def run(call: RunCall) -> RunResult:
     """Run `bench` on `topology` and return the result.
 
     `bench` is a registered name, the path of a `.py` file, or a function; `params` are its parameters, as
@@ -153,92 +87,15 @@ def run(
     A bench that calls `os._exit` ends the caller, too, without a word. One that it forks, and that comes back, gets a
     KernelError.
     """
-    from kernbench_core.engine.watchdog import Limits
-
-    limits, wall = Limits(max_events, max_sim_ns, timeout_s), WallTime(timeout_s)
-    _check_paths(bench, topology, {"components": components, "trace": trace, "out": out, "bundle": bundle})
+    wall = WallTime(call.timeout_s)
+    plugins = call.plugins
     if plugins is None:
         plugins = load_plugins()
         for failure in plugins.failures:
-            warnings.warn(str(failure), stacklevel=2)
-    _check_values(seed, params, set)
-    if race_by not in RACE_BY:
-        raise UsageError(f"race_by must be {' or '.join(map(repr, RACE_BY))}, not {race_by!r}.")
-    for wanted, option in ((verify_data, "--verify-data"), (verify_ops, "--verify-ops")):
-        if wanted and not data:
-            raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
-    files = {"trace": trace, "bundle": bundle}
+            warnings.warn(str(failure), stacklevel=3)
     with same_folder() as here:
-        config = configure(plugins, topology, components, tuple(set))
-        folder = out_folder(out)
-        outputs = {
-            "trace": None if trace is None else open_trace(trace, plugins.exporters),
-            "out": folder,
-            "bundle": bundle_file(bundle, {"topology": topology, "components": components}),
-        }
-        taken = (bench, topology, components)
-        _check_outputs({what: path for what, path in files.items() if path is not None}, folder, taken)
-        with wall.spent_on("opening the bench"):
-            found = open_bench(bench, plugins.benches)
-        given = dict(params or {})
-        request = Request(
-            bench=found,
-            given=given,
-            values=found.values(given, here),
-            topology=str(topology) if not Path(topology).is_absolute() else Path(topology).name,
-            config=config,
-            device=device,
-            data=data,
-            verify_data=verify_data,
-            seed=seed,
-            limits=limits,
-            plugins=plugins,
-            inputs=Inputs((*(() if found.sources is None else (found.sources.folder,)), here)),
-            explain=explain,
-            tcm_map=tcm_map,
-            strict_races=strict_races,
-            verify_ops=verify_ops,
-            race_by=race_by,
-            **outputs,  # type: ignore[arg-type]
-        )
-        if request.out is not None:
-            check_room(request.out, found, request.values)
-        if request.bundle is not None and found.sources is None and not found.registered:
-            raise UsageError(f"a bundle needs a registered bench or a .py file, not the function {found.name!r}.")
-        return carry_out(request, on_progress, wall)
-
-
-def _check_outputs(outputs: Mapping[str, str | Path], out: OutFolder | None, inputs: Iterable[object]) -> None:
-    """Raise UsageError where a file would be written over another one of this run."""
-    taken = {os.path.realpath(path): path for path in inputs if isinstance(path, str | Path)}
-    for what, path in outputs.items():
-        if os.path.realpath(path) in taken or (out is not None and out.holds(Path(os.path.realpath(path)))):
-            raise UsageError(f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses.")
-        taken[os.path.realpath(path)] = path
-
-
-def _check_paths(bench: object, topology: object, files: Mapping[str, object]) -> None:
-    if not callable(bench):
-        require_path("bench", bench, "a registered name, the path of a .py file, or a function")
-    require_path("topology", topology, "a preset or the path of a file")
-    for what, path in files.items():
-        if path is not None:
-            require_path(what, path, "a path, as text or a Path, or None")
-
-
-def _check_values(seed: object, params: object, settings: object) -> None:
-    if not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"the seed must be an integer of at least 0, not {seed!r}; give another --seed.")
-    if not isinstance(params, Mapping | None):
-        raise UsageError(f"params must be a mapping of names to values, not {params!r}.")
-    if isinstance(settings, str | Mapping):
-        raise UsageError(f"set must be a list of 'key.path=value' texts, not {settings!r}.")
-
-
-def require_path(what: str, given: object, must_be: str) -> None:
-    """Raise UsageError when `given` cannot be a path."""
-    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-        raise UsageError(f"{what} must be {must_be}, not {given!r}.")
+        config = configure(plugins, call.topology, call.components, call.set)
+        return carry_out(request_of(call, config, plugins, here, wall), call.on_progress, wall)
 
 
 def configure(
@@ -278,49 +135,21 @@ def tell_warnings(graph: Graph) -> None:
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, write the files; all but the last within the `wall` time."""
     from kernbench_core.compute.executor import DataExecutor
-    from kernbench_core.host.session import GraphEngine
-    from kernbench_core.topology.compilation import compile_topology
-    from kernbench_core.topology.mesh import is_mesh
 
     began = time.perf_counter()
-    if is_mesh(request.config):
-        raise ConfigError(
-            f"{request.config.at(('mesh',))} is a mesh on its own, which has no PEs to run a bench on; drive it with "
-            "'kernbench probe --traffic', or choose another --topology."
-        )
-    with wall.spent_on("building the machine"):
-        graph = compile_topology(request.config, request.plugins.components)
-        tell_warnings(graph)
-        recorder = _recorder() if request.explain else None
-        engine = GraphEngine(
-            graph,
-            request.plugins.components,
-            data=request.data,
-            seed=request.seed,
-            device=request.device,
-            limits=request.limits,
-            on_progress=on_progress,
-            functions={name: entry.target for name, entry in request.plugins.ops.items()},
-            observer=recorder,
-            tcm_map=request.tcm_map,
-            race_by=request.race_by,
-            plugins=request.plugins,
-            wall=wall,
-            inputs=request.inputs,
-        )
-    if (request.verify_data or request.verify_ops) and engine.hardware.op_logger is not None:
-        engine.hardware.op_logger.sites = {}  # for what is said of wrong data
+    recorder = _recorder() if request.options.explain else None
+    engine = _engine(request, recorder, on_progress, wall)
     try:
         with request.bench.importable():
             engine.run(request.bench.function, request.values, name=request.bench.name)
             executor = DataExecutor(engine.op_log, engine.store, engine.functions)
             with wall.spent_on("computing the data"):
-                verification, ops = _verified(request, engine, executor)
+                verification, ops = verdicts(request.options, engine, executor)
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
     with doing("summing up the run"):
         result = attrs.evolve(_result(request, engine, recorder, verification, began), op_verification=ops)
-    if request.strict_races and result.hazards:
+    if request.options.strict_races and result.hazards:
         raise RaceError(result)
     _write_files(request, result, engine.functions)
     return result
@@ -330,6 +159,44 @@ def _recorder() -> Recorder:
     from kernbench_core.explain.explanation import Recorder
 
     return Recorder()
+
+
+def _engine(
+    request: Request, recorder: Recorder | None, on_progress: Callable[[Progress], None] | None, wall: WallTime
+) -> GraphEngine:
+    """Build the machine of a run, and the session on it."""
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.topology.compilation import compile_topology
+    from kernbench_core.topology.mesh import is_mesh
+
+    options = request.options
+    if is_mesh(request.config):
+        raise ConfigError(
+            f"{request.config.at(('mesh',))} is a mesh on its own, which has no PEs to run a bench on; drive it with "
+            "'kernbench probe --traffic', or choose another --topology."
+        )
+    with wall.spent_on("building the machine"):
+        graph = compile_topology(request.config, request.plugins.components)
+        tell_warnings(graph)
+        engine = GraphEngine(
+            graph,
+            request.plugins.components,
+            data=options.data,
+            seed=options.seed,
+            device=options.device,
+            limits=options.limits,
+            on_progress=on_progress,
+            functions={name: entry.target for name, entry in request.plugins.ops.items()},
+            observer=recorder,
+            tcm_map=options.tcm_map,
+            race_by=options.race_by,
+            plugins=request.plugins,
+            wall=wall,
+            inputs=request.inputs,
+        )
+    if (options.verify_data or options.verify_ops) and engine.hardware.op_logger is not None:
+        engine.hardware.op_logger.sites = {}  # for what is said of wrong data
+    return engine
 
 
 def _write_files(request: Request, result: RunResult, functions: Mapping[str, str]) -> None:
@@ -350,78 +217,6 @@ def _write_files(request: Request, result: RunResult, functions: Mapping[str, st
         raise RunInterrupted(result) from None
 
 
-def _verified(
-    request: Request, engine: GraphEngine, executor: DataExecutor
-) -> tuple[Verification | None, Verification | None]:
-    """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op."""
-    from kernbench_core.callsite import describe_site
-
-    try:
-        if request.verify_data or request.verify_ops:
-            on_demand = engine.device.on_demand
-            on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
-        data = _verify(engine, executor) if request.verify_data else None
-        return data, _verify_ops(engine, executor) if request.verify_ops else None
-    except ExecutionError as error:
-        site = None if error.op_id is None else _sites(engine).get(error.op_id)
-        if site is not None:
-            error.add_note(f"It is the op of {describe_site(site)}.")
-        raise
-
-
-def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
-    """Run phase 2 on what the checked tensors need, and compare them."""
-    from kernbench_core.compute.verification import Expected
-    from kernbench_core.explain.wrong_data import check_names
-    from kernbench_core.oplog.description import Access
-
-    expected, told = {}, {}
-    for number, (name, each) in enumerate(zip(check_names(engine.expectations), engine.expectations, strict=True)):
-        told[str(number)] = name, each
-        expected[str(number)] = Expected(Access("", ()), _reference(each), each.rtol, each.atol, value=each.value)
-    verification = executor.verify(expected)
-    if not verification.found:
-        return verification
-    return _wrong_data(engine, executor).told(verification, told)
-
-
-def _wrong_data(engine: GraphEngine, executor: DataExecutor) -> WrongData:
-    from kernbench_core.explain.wrong_data import WrongData
-
-    return WrongData(engine.op_log, executor, engine.shared.launches, _sites(engine))
-
-
-def _verify_ops(engine: GraphEngine, executor: DataExecutor) -> Verification:
-    """Compute every op anew, by itself, and compare."""
-    from kernbench_core.callsite import describe_site
-
-    sites = _sites(engine)
-
-    def where(record: OpRecord) -> str:
-        site = None if record.op_id is None else sites.get(record.op_id)
-        return "" if site is None else f" at {describe_site(site)}"
-
-    return executor.verify_ops(where=where)
-
-
-def _sites(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:
-    """Return the kernel line of each op, where it was noted."""
-    logger = engine.hardware.op_logger
-    return {} if logger is None or logger.sites is None else logger.sites
-
-
-def _reference(expectation: Expectation) -> Any:
-    """Return the expected array; raise KernelError when the bench's own reference raises."""
-    try:
-        return expectation.array()
-    except (KernbenchError, *INTERRUPTS):
-        raise
-    except BaseException as error:
-        raise blamed(error, KernelError)(
-            f"the reference of tensor {expectation.name!r} raised {in_words(error)}.\n{user_traceback(error)}"
-        ) from error
-
-
 def _result(
     request: Request,
     engine: GraphEngine,
@@ -438,7 +233,7 @@ def _result(
         bench=request.bench.name,
         params=manifest.params,
         topology=request.topology,
-        device=request.device,
+        device=request.options.device,
         timing=timing,
         wall_s=time.perf_counter() - began,
         verification=verification,
@@ -455,20 +250,15 @@ def _result(
 
 
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
+    """Say how to run again what was asked for, and the op log that it gave."""
     copied = request.keeps_inputs
     return Manifest(
         bench=describe_bench(request.bench, copied=copied, inputs=request.inputs.kept),
         params=describe_params(request.values, request.given, copied=copied),
         topology=request.topology,
         configuration=dict(request.config.data),
-        device=request.device,
-        seed=request.seed,
-        data=request.data,
-        verify_data=request.verify_data,
-        verify_ops=request.verify_ops,
-        limits=attrs.asdict(request.limits),
+        options=kept_options(request.options),
         versions=current_versions(),
         plugins=current_plugins(request.plugins),
         op_log_sha256=op_log_sha256,
-        race_by=request.race_by,
     )

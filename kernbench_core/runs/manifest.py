@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import UsageError
-from kernbench_core.memory.hazard import RACE_BY
+from kernbench_core.runs.options import RunOptions, command_options
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -32,18 +33,29 @@ BENCH = "bench"
 INPUTS = "inputs"
 #: The folder of arrays that the bench was given.
 PARAMS = "params"
-_LIMITS = ("max_events", "max_sim_ns", "timeout_s")
-#: What the fields of a manifest must be, in Python and in words.
-_FORMS: Mapping[str, tuple[Any, str]] = {
-    **dict.fromkeys(("bench", "params", "configuration", "limits", "versions"), (dict, "an object")),
-    **dict.fromkeys(("topology", "device", "race_by"), (str, "text")),
-    "seed": (int, "an integer"),
-    **dict.fromkeys(("data", "verify_data", "verify_ops"), (bool, "true or false")),
-    "plugins": (list, "a list"),
-    "op_log_sha256": (str | None, "text or null"),
+#: The options of a run that a manifest keeps, with their defaults; the limits stand in an object of their own.
+_LIMITS = tuple(field.name for field in attrs.fields(Limits))
+_OPTIONS: Mapping[str, Any] = {
+    name: attrs.fields_dict(RunOptions)[name].default
+    for name, option in command_options(RunOptions).items()
+    if option.kept and name not in _LIMITS
 }
-#: Fields that manifests of earlier versions do not have.
+#: Those that manifests of earlier versions do not have.
 _LATER = ("verify_ops", "race_by")
+_WORDS: Mapping[type, str] = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
+#: What the fields of a manifest must be, in the order in which they stand there.
+_FORMS: Mapping[str, Any] = {
+    "bench": dict,
+    "params": dict,
+    "topology": str,
+    "configuration": dict,
+    **{name: type(default) for name, default in _OPTIONS.items() if name not in _LATER},
+    "limits": dict,
+    "versions": dict,
+    "plugins": list,
+    **{name: type(_OPTIONS[name]) for name in _LATER},
+    "op_log_sha256": str | None,
+}
 #: The distributions whose version may change what a run computes.
 _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 
@@ -55,23 +67,17 @@ class Manifest:
     `bench` is `{"name": …}`, `{"file": …, "sha256": …, "modules": …}` or `{"function": "module:name"}`; `modules`, left
     out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. Each may
     have `inputs`: files that the bench read, by name, as `{"file": …, "sha256": …}`, which is also what a parameter is
-    that is an array. `limits` maps `max_events`, `max_sim_ns`, `timeout_s` to numbers or None.
+    that is an array. `options` are those of `RunOptions` that a manifest keeps, by name.
     """
 
     bench: Mapping[str, Any]
     params: Mapping[str, Any]
     topology: str
     configuration: Mapping[str, Any]
-    device: str
-    seed: int
-    data: bool
-    verify_data: bool
-    limits: Mapping[str, float | None]
+    options: Mapping[str, Any]
     versions: Mapping[str, str]
     plugins: tuple[Mapping[str, str], ...]
     op_log_sha256: str | None = None
-    verify_ops: bool = False
-    race_by: str = "pe"
 
     @property
     def configuration_sha256(self) -> str:
@@ -81,14 +87,14 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain JSON object, schema first."""
-        fields = attrs.asdict(self, recurse=False)
-        op_log_sha256 = fields.pop("op_log_sha256")
+        fields = {**attrs.asdict(self, recurse=False), **self.options}
+        fields["limits"] = {name: self.options[name] for name in _LIMITS}
         fields["plugins"] = [dict(plugin) for plugin in self.plugins]
         return {
             "schema": SCHEMA,
-            **fields,
+            **{name: fields[name] for name in _FORMS if name != "op_log_sha256"},
             "configuration_sha256": self.configuration_sha256,
-            "op_log_sha256": op_log_sha256,
+            "op_log_sha256": self.op_log_sha256,
         }
 
 
@@ -105,16 +111,16 @@ def read_manifest(path: Path) -> Manifest:
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
         raise UsageError(f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {schema!r}.")
-    names = [field.name for field in attrs.fields(Manifest)]
-    missing = [name for name in names if name not in found and name not in _LATER]
+    missing = [name for name in _FORMS if name not in found and name not in _LATER]
     if missing:
         raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; it is not whole.")
     faults = list(_faults(found))
     if faults:
         raise UsageError(f"manifest {str(path)!r} must be as a run wrote it, but {'; '.join(faults)}.")
-    fields: dict[str, Any] = {name: found[name] for name in names if name in found}
-    fields["plugins"] = tuple(fields["plugins"])
-    manifest = Manifest(**fields)
+    fields = {field.name: found[field.name] for field in attrs.fields(Manifest) if field.name in found}
+    options = {name: found.get(name, default) for name, default in _OPTIONS.items()}
+    options |= {name: found["limits"].get(name) for name in _LIMITS}
+    manifest = Manifest(**{**fields, "options": options, "plugins": tuple(found["plugins"])})
     recorded = found.get("configuration_sha256", manifest.configuration_sha256)
     if recorded != manifest.configuration_sha256:
         raise UsageError(
@@ -126,14 +132,14 @@ def read_manifest(path: Path) -> Manifest:
 
 def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     """Say which fields do not have the form that `Manifest.to_json` gives them."""
-    for name, (kind, must_be) in _FORMS.items():
+    for name, kind in _FORMS.items():
         if name in found and not isinstance(found[name], kind):
-            yield f"{name} is {found[name]!r}, not {must_be}"
+            yield f"{name} is {found[name]!r}, not {_WORDS.get(kind, 'text or null')}"
     if isinstance(found["seed"], int) and found["seed"] < 0:
         yield f"seed is {found['seed']}, not an integer of at least 0"
-    race_by = found.get("race_by", RACE_BY[0])
-    if isinstance(race_by, str) and race_by not in RACE_BY:
-        yield f"race_by is {race_by!r}, not {' or '.join(map(repr, RACE_BY))}"
+    choice, race_by = command_options(RunOptions)["race_by"], found.get("race_by", _OPTIONS["race_by"])
+    if isinstance(race_by, str) and race_by not in choice.choices:
+        yield f"race_by is {race_by!r}, not {choice.choice}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
     for name, value in _items(found["bench"].get("inputs") if isinstance(found["bench"], dict) else None):
@@ -164,6 +170,11 @@ def _one_name(bench: Mapping[str, Any]) -> bool:
 
 def _items(mapping: object) -> Iterable[tuple[str, Any]]:
     return mapping.items() if isinstance(mapping, dict) else ()
+
+
+def kept_options(options: RunOptions) -> dict[str, Any]:
+    """Return the options of a run that its manifest keeps, by name."""
+    return {name: getattr(options, name) for name in (*_OPTIONS, *_LIMITS)}
 
 
 def current_versions() -> dict[str, str]:

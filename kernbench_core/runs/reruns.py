@@ -16,7 +16,7 @@ from kernbench_core.host.sources import Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
-from kernbench_core.runs.bench_run import Request, carry_out, manifest_of, require_path
+from kernbench_core.runs.bench_run import carry_out, manifest_of
 from kernbench_core.runs.bundle import opened
 from kernbench_core.runs.manifest import (
     INPUTS,
@@ -29,6 +29,8 @@ from kernbench_core.runs.manifest import (
     plugin_differences,
     read_manifest,
 )
+from kernbench_core.runs.options import RunOptions, require_path
+from kernbench_core.runs.request import Request
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_folder import OP_LOG
 
@@ -67,7 +69,7 @@ def rerun(
     with same_folder() as here, opened(Path(manifest)) as path:
         old = read_manifest(path)
         try:
-            wall = WallTime(old.limits.get("timeout_s") if timeout_s is None else timeout_s)
+            wall = WallTime(old.options["timeout_s"] if timeout_s is None else timeout_s)
             with wall.spent_on("opening the bench"):
                 request = _request(path, old, trust, plugins, here)
             result = carry_out(request, on_progress, wall)
@@ -87,7 +89,6 @@ def rerun(
 
 def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Path) -> Request:
     """Check what a manifest describes, and return what is to be run."""
-    from kernbench_core.engine.watchdog import Limits
     from kernbench_core.topology.configuration import Config
 
     given = {
@@ -96,21 +97,13 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
     }
     bench = open_bench(_recorded_bench(path, old, trust, plugins), plugins.benches)
     return Request(
+        options=RunOptions(**old.options),
         bench=bench,
         given=given,
         values=bench.values(given, here),
         topology=old.topology,
         config=Config(old.configuration, {}, (path.name,)),
-        device=old.device,
-        data=old.data,
-        verify_data=old.verify_data,
-        verify_ops=old.verify_ops,
-        seed=old.seed,
-        limits=Limits(**old.limits),  # type: ignore[arg-type]
-        trace=None,
-        out=None,
         plugins=plugins,
-        race_by=old.race_by,
         inputs=_inputs(path, old, bench, trust, here),
     )
 

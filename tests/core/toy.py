@@ -105,6 +105,18 @@ class FakeEngine:
         return timing
 
 
+class FakeExecutor:
+    """Finds what `verdict` says."""
+
+    def __init__(self, log: FakeLog, store: object, functions: object) -> None: ...
+
+    def verify(self, expected: object) -> Any:
+        return verdict
+
+    def verify_ops(self, where: object) -> Any:
+        return verdict
+
+
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) -> None:
     """Put the stand-ins in place for one test, and the plug-in's files into `folder`."""
     global plugins, timing, verdict
@@ -120,8 +132,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, components: config)
-    executor = lambda log, store, functions: SimpleNamespace(verify=lambda expected: verdict)  # noqa: E731
-    monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", executor)
+    monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
     saver = ModuleType("kernbench_core.compute.saved_run")
     saver.save_run = save_run  # type: ignore[attr-defined]
     saver.load_run = lambda path: SimpleNamespace(  # type: ignore[attr-defined]

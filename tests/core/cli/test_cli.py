@@ -295,18 +295,6 @@ def test_a_plugins_command_returns_an_exit_code(toy: ModuleType, capsys: pytest.
         )
 
 
-@pytest.mark.parametrize("option", [("--max-sim-time", "5 ms"), ("--timeout", "60 s")])
-@pytest.mark.parametrize("text", ["1e-400s", "0 s", "-1 s", "soon"])
-def test_a_limit_that_is_no_time_names_the_option(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], option: tuple[str, str], text: str
-) -> None:
-    """Also one that is positive, and too small for a number."""
-    assert call(toy, "run", "toy", "--topology", "one", option[0], text) == 2
-    assert capsys.readouterr().err == (
-        f"error: option {option[0]} must be a positive time with its unit, as {option[1]!r}, not {text!r}.\n"
-    )
-
-
 def test_what_a_plugin_prints_is_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,8 +24,10 @@ from kernbench_core.runs.manifest import (
     describe_params,
     differences,
     input_file,
+    kept_options,
     read_manifest,
 )
+from kernbench_core.runs.options import RunOptions
 from kernbench_core.runs.result import json_text
 
 MANIFEST = Manifest(
@@ -33,11 +35,7 @@ MANIFEST = Manifest(
     params={"M": 64},
     topology="tiny",
     configuration={"sips": 1, "cube": {"pes": 4}},
-    device="all",
-    seed=0,
-    data=True,
-    verify_data=False,
-    limits={"max_events": None, "max_sim_ns": None, "timeout_s": None},
+    options=kept_options(RunOptions(seed=3, data=False, race_by="program", max_sim_ns=2000.0)),
     versions={"python": "3.11.0", "kernbench": "0.1.0"},
     plugins=({"plugin": "acme", "distribution": "acme-models", "version": "1.2"},),
     op_log_sha256="aa",

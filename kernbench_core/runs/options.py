@@ -1,0 +1,184 @@
+"""What a run is asked for, written down once.
+
+A field of `RunCall` is an argument of `kb.run`. One with an `Option` is an option of `kernbench run` as well, and one
+whose option is `kept` stands in the manifest, from which a rerun takes it.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
+
+import attrs
+
+from kernbench_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernbench_core.engine.watchdog import Limits, Progress
+    from kernbench_core.plugins import Plugins
+
+Asked = ParamSpec("Asked")
+Record = TypeVar("Record")
+Answer = TypeVar("Answer")
+
+
+@attrs.frozen
+class Option:
+    """How a field of `RunOptions` stands on the command line, and whether a manifest keeps it.
+
+    `help` is its sentence, `metavar` stands there for its value. It is called as the field, unless it has a `name`; a
+    bool that is true by default is turned off by `--no-NAME`. An integer is `least` or more. A time is given with its
+    unit, as the `example`; the field is in a unit of which an ns is `per_ns`.
+    """
+
+    help: str
+    metavar: str | None = None
+    kept: bool = False
+    name: str | None = None
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    example: str | None = None
+    per_ns: float = 1.0
+
+    @property
+    def choice(self) -> str:
+        """The choices in words."""
+        return " or ".join(map(repr, self.choices))
+
+
+def _settings(given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str | Mapping):
+        raise UsageError(f"set must be a list of 'key.path=value' texts, not {given!r}.")
+    return tuple(given)
+
+
+@attrs.frozen(kw_only=True)
+class RunOptions:
+    """How one run is to be made; `kb.run` says what each option does.
+
+    Raise UsageError for a value that no run can have, and for options that exclude each other.
+    """
+
+    components: Annotated[
+        str | Path | None, Option("A YAML file merged over the topology, to replace components.", "FILE")
+    ] = None
+    set: Annotated[tuple[str, ...], Option("Set one configuration key; repeatable.", "KEY=VALUE")] = attrs.field(
+        default=(), converter=_settings
+    )
+    device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True)] = "all"
+    seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0)] = 0
+    data: Annotated[bool, Option("Keep shapes only: timing without data.", kept=True)] = True
+    verify_data: Annotated[
+        bool, Option("Compute the data too, and compare it with the bench's reference.", kept=True)
+    ] = False
+    verify_ops: Annotated[
+        bool, Option("Compute every op anew, by itself, and compare; name the first wrong.", kept=True)
+    ] = False
+    explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
+    trace: Annotated[str | Path | None, Option("Write a timeline (.json or .json.gz) for Perfetto.", "FILE")] = None
+    tcm_map: Annotated[bool, Option("Show what the scratchpads held over time, and at the peak.")] = False
+    strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
+    race_by: Annotated[
+        str,
+        Option(
+            "What is in order within a launch: all that a PE does, or what one program does.",
+            kept=True,
+            choices=("pe", "program"),
+        ),
+    ] = "pe"
+    out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
+    bundle: Annotated[
+        str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
+    ] = None
+    max_events: Annotated[int | None, Option("Stop after this many simulator events.", "N", kept=True, least=1)] = None
+    max_sim_ns: Annotated[
+        float | None,
+        Option("Stop at this simulated time, as '5 ms'.", "T", kept=True, name="max-sim-time", example="5 ms"),
+    ] = None
+    timeout_s: Annotated[
+        float | None,
+        Option("Stop after this wall time, as '60 s'.", "T", kept=True, name="timeout", example="60 s", per_ns=1e-9),
+    ] = None
+
+    def __attrs_post_init__(self) -> None:
+        _ = self.limits  # which raises for one that is none
+        for name in ("components", "trace", "out", "bundle"):
+            if getattr(self, name) is not None:
+                require_path(name, getattr(self, name), "a path, as text or a Path, or None")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise UsageError(f"the seed must be an integer of at least 0, not {self.seed!r}; give another --seed.")
+        choice = command_options(RunOptions)["race_by"]
+        if self.race_by not in choice.choices:
+            raise UsageError(f"race_by must be {choice.choice}, not {self.race_by!r}.")
+        for wanted, option in ((self.verify_data, "--verify-data"), (self.verify_ops, "--verify-ops")):
+            if wanted and not self.data:
+                raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
+
+    @property
+    def limits(self) -> "Limits":
+        """When the run is to be stopped; UsageError for a limit that is none."""
+        from kernbench_core.engine.watchdog import Limits
+
+        return Limits(self.max_events, self.max_sim_ns, self.timeout_s)
+
+
+@attrs.frozen
+class RunCall(RunOptions):
+    """The arguments of `kb.run`: what is run, where, and how."""
+
+    bench: str | Path | Callable[..., Any]
+    topology: Annotated[str | Path, Option("The machine to simulate.", "PRESET|FILE")] = "default"
+    params: Mapping[str, Any] | None = None
+    on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
+    plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        if not callable(self.bench):
+            require_path("bench", self.bench, "a registered name, the path of a .py file, or a function")
+        require_path("topology", self.topology, "a preset or the path of a file")
+        if not isinstance(self.params, Mapping | None):
+            raise UsageError(f"params must be a mapping of names to values, not {self.params!r}.")
+
+
+@functools.cache
+def command_options(record: type[RunOptions]) -> Mapping[str, Option]:
+    """Return the options that the command line has of a record, by field, positional arguments first."""
+    fields = sorted(attrs.fields(record), key=lambda field: field.kw_only)
+    return {field.name: option for field in fields for option in getattr(field.type, "__metadata__", ())}
+
+
+def require_path(what: str, given: object, must_be: str) -> None:
+    """Raise UsageError when `given` cannot be a path."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+        raise UsageError(f"{what} must be {must_be}, not {given!r}.")
+
+
+def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record], Answer]], Callable[Asked, Answer]]:
+    """Have a function of one record be called with the record's own arguments, for `help` and type checkers too."""
+
+    def decorate(function: Callable[[Record], Answer]) -> Callable[Asked, Answer]:
+        arguments = inspect.signature(record).parameters.values()
+        signature = inspect.Signature(
+            [each.replace(annotation=_plain(each.annotation)) for each in arguments],
+            return_annotation=inspect.signature(function).return_annotation,
+        )
+
+        @functools.wraps(function)
+        def call(*args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(record(*args, **kwargs))
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _plain(annotation: Any) -> Any:
+    return annotation.__origin__ if get_origin(annotation) is Annotated else annotation

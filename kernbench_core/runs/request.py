@@ -1,0 +1,93 @@
+"""A run that can begin: what its options name is found, read and checked, and nothing has started or been written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.errors import UsageError
+from kernbench_core.host.bench import Bench, open_bench
+from kernbench_core.host.inputs import Inputs
+from kernbench_core.plugins import Plugins
+from kernbench_core.process.interrupt import WallTime
+from kernbench_core.runs.bundle import Bundle, bundle_file
+from kernbench_core.runs.options import RunCall, RunOptions
+from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
+from kernbench_core.runs.trace import TraceFile, open_trace
+
+if TYPE_CHECKING:
+    from kernbench_core.topology.configuration import Config
+
+
+@attrs.frozen
+class Request:
+    """One run: its options, and what they stand for.
+
+    `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show.
+    """
+
+    options: RunOptions
+    bench: Bench
+    given: Mapping[str, Any]
+    values: Mapping[str, Any]
+    topology: str
+    config: Config
+    plugins: Plugins
+    inputs: Inputs
+    trace: TraceFile | None = None
+    out: OutFolder | None = None
+    bundle: Bundle | None = None
+
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether the sources and inputs are kept beside the manifest."""
+        return self.out is not None or self.bundle is not None
+
+
+def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall: WallTime) -> Request:
+    """Find what a call names, relative to the folder `here`, within the `wall` time.
+
+    Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
+    """
+    trace = None if call.trace is None else open_trace(call.trace, plugins.exporters)
+    out = out_folder(call.out)
+    bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
+    _check_outputs(call, out)
+    with wall.spent_on("opening the bench"):
+        bench = open_bench(call.bench, plugins.benches)
+    given = dict(call.params or {})
+    values = bench.values(given, here)
+    if out is not None:
+        check_room(out, bench, values)
+    if bundle is not None and bench.sources is None and not bench.registered:
+        raise UsageError(f"a bundle needs a registered bench or a .py file, not the function {bench.name!r}.")
+    return Request(
+        options=call,
+        bench=bench,
+        given=given,
+        values=values,
+        topology=str(call.topology) if not Path(call.topology).is_absolute() else Path(call.topology).name,
+        config=config,
+        plugins=plugins,
+        inputs=Inputs((*(() if bench.sources is None else (bench.sources.folder,)), here)),
+        trace=trace,
+        out=out,
+        bundle=bundle,
+    )
+
+
+def _check_outputs(call: RunCall, out: OutFolder | None) -> None:
+    """Raise UsageError where a file would be written over another one of this run."""
+    inputs: Iterable[object] = (call.bench, call.topology, call.components)
+    taken = {os.path.realpath(path): path for path in inputs if isinstance(path, str | Path)}
+    for what, path in (("trace", call.trace), ("bundle", call.bundle)):
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in taken or (out is not None and out.holds(Path(place))):
+            raise UsageError(f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses.")
+        taken[place] = path

@@ -1,0 +1,160 @@
+"""The options of a run are written down once: `kb.run`, command line, manifest and rerun have the same."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.cli import main
+from kernbench_core.errors import UsageError
+from kernbench_core.runs import bench_run
+from kernbench_core.runs.options import RunCall, RunOptions, called_with
+from kernbench_core.runs.reruns import rerun
+
+#: What is typed for each field, and what the field then is, unlike its default.
+TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
+    "bench": (("toy",), "toy"),
+    "topology": (("--topology", "one"), "one"),
+    "params": (("-p", "n=4"), {"n": "4"}),
+    "components": (("--components", "more.yaml"), "more.yaml"),
+    "set": (("--set", "system.sips=2", "--set", "cube.pes=2"), ("system.sips=2", "cube.pes=2")),
+    "device": (("--device", "sip:1"), "sip:1"),
+    "seed": (("--seed", "9"), 9),
+    "data": (("--no-data",), False),
+    "verify_data": (("--verify-data",), True),
+    "verify_ops": (("--verify-ops",), True),
+    "explain": (("--explain",), True),
+    "trace": (("--trace", "t.txt"), "t.txt"),
+    "tcm_map": (("--tcm-map",), True),
+    "strict_races": (("--strict-races",), True),
+    "race_by": (("--race-by", "program"), "program"),
+    "out": (("--out", "o"), "o"),
+    "bundle": (("--bundle", "b.tgz"), "b.tgz"),
+    "max_events": (("--max-events", "5"), 5),
+    "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),
+    "timeout_s": (("--timeout", "1.5 s"), 1.5),
+}
+#: What a manifest keeps: what may change the op log or the verdict, and when a run is stopped.
+KEPT = ("device", "seed", "data", "verify_data", "verify_ops", "race_by", "max_events", "max_sim_ns", "timeout_s")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[RunCall]:
+    """Collect the calls of `run`, none of which gets further."""
+    found: list[RunCall] = []
+
+    def stop(call: RunCall, *_: object) -> None:
+        found.append(call)
+        raise UsageError("far enough.")
+
+    monkeypatch.setattr(bench_run, "request_of", stop)
+    monkeypatch.setattr(bench_run, "configure", lambda *_: None)
+    return found
+
+
+@pytest.mark.parametrize("field", TYPED)
+def test_every_option_of_the_command_line_is_an_argument_of_run(
+    toy: ModuleType, calls: list[RunCall], field: str
+) -> None:
+    """It sets the field of its name to what was typed, and no other."""
+    assert set(TYPED) | {"on_progress", "plugins"} == {each.name for each in attrs.fields(RunCall)}
+    typed, value = TYPED[field]
+    assert main(["run", *(() if field == "bench" else ("tay",)), *typed], toy.plugins) == 2
+    (call,) = calls
+    expected = RunCall("tay", params={}, on_progress=call.on_progress, plugins=toy.plugins)
+    assert call == attrs.evolve(expected, **{field: value})
+    with pytest.raises(UsageError, match=r"far enough"):
+        kb.run(**{"bench": "tay", "params": {}, field: value}, on_progress=call.on_progress, plugins=toy.plugins)
+    assert calls[1] == call
+
+
+@pytest.mark.parametrize("without", [("data",), ("verify_data", "verify_ops")])
+def test_a_rerun_takes_what_the_manifest_keeps(toy: ModuleType, tmp_path: Path, without: tuple[str, ...]) -> None:
+    """Each option that may change the result is as in the first run; the engine is given the same."""
+    given = {name: value for name, (_, value) in TYPED.items() if name in KEPT and name not in without}
+    first = kb.run("toy", "one", plugins=toy.plugins, out=tmp_path / "out", tcm_map=True, **given)
+    assert {**first.manifest, **first.manifest["limits"]}.items() >= given.items()
+    again = rerun(tmp_path / "out" / "manifest.json", plugins=toy.plugins)
+    assert again.differences == ()
+    assert (again.result.verified, again.result.ops_verified) == (first.verified, first.ops_verified)
+    options = toy.engines[-1].options
+    assert {name: options[name] for name in ("device", "seed", "data", "race_by")} == {
+        "device": "sip:1", "seed": 9, "data": "data" in without, "race_by": "program",
+    }  # fmt: skip
+    assert attrs.asdict(options["limits"]) == {"max_events": 5, "max_sim_ns": 2000.0, "timeout_s": 1.5}
+    assert (toy.engines[0].options["tcm_map"], options["tcm_map"]) == (True, False)
+
+
+def test_help_and_editors_see_the_arguments() -> None:
+    """`bench`, `topology` and `params` may be given by place, all others by name only; no type is decorated."""
+    parameters = inspect.signature(kb.run).parameters
+    by_place = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    by_name = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+    assert by_place == ["bench", "topology", "params"]
+    assert sorted(by_name) == sorted([*(name for name in TYPED if name not in by_place), "on_progress", "plugins"])
+    assert (parameters["data"].annotation, parameters["data"].default) == (bool, True)
+    assert parameters["trace"].annotation == str | Path | None
+    assert inspect.getdoc(kb.run) == inspect.getdoc(bench_run.run) != inspect.getdoc(RunCall)
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "told"),
+    [
+        ((), {}, "run() missing a required argument: 'bench'"),
+        (("a", "b", {}, "c"), {}, "run() too many positional arguments"),
+        (("a",), {"verfy_data": True}, "run() got an unexpected keyword argument 'verfy_data'"),
+    ],
+)
+def test_a_wrong_call_names_the_function(args: tuple[Any, ...], named: dict[str, Any], told: str) -> None:
+    """As Python does for a function that is written out."""
+    with pytest.raises(TypeError) as caught:
+        kb.run(*args, **named)
+    assert str(caught.value) == told
+
+
+def test_any_record_can_be_the_arguments() -> None:
+    """The function gets the record; its errors, also of the type that a wrong call raises, are its own."""
+
+    @attrs.frozen
+    class Pair:
+        one: int
+        two: int = attrs.field(default=2, kw_only=True)
+
+    @called_with(Pair)
+    def total(pair: Pair) -> int:
+        if pair.one < 0:
+            raise TypeError("of its own")
+        return pair.one + pair.two
+
+    assert (total(1), total(1, two=5), total(one=4)) == (3, 6, 6)
+    with pytest.raises(TypeError, match=r"^of its own$"):
+        total(-1)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"set": "a=b"}, "set must be a list of 'key.path=value' texts, not 'a=b'."),
+        ({"set": {"a": "b"}}, "set must be a list of 'key.path=value' texts, not {'a': 'b'}."),
+        ({"seed": -1}, "the seed must be an integer of at least 0, not -1; give another --seed."),
+        ({"race_by": "warp"}, "race_by must be 'pe' or 'program', not 'warp'."),
+        ({"out": 5}, "out must be a path, as text or a Path, or None, not 5."),
+        ({"bundle": b"b.tgz"}, "bundle must be a path, as text or a Path, or None, not b'b.tgz'."),
+        ({"max_events": 0}, "max_events must be a positive integer or None, not 0."),
+        (
+            {"verify_ops": True, "data": False},
+            "verifying data needs data; leave out either --verify-ops or --no-data.",
+        ),
+    ],
+)
+def test_options_that_no_run_can_have_are_sentences(given: dict[str, Any], sentence: str) -> None:
+    """They are refused when they are written down, before plug-ins are loaded."""
+    with pytest.raises(UsageError) as caught:
+        RunOptions(**given)
+    assert str(caught.value) == sentence
