@@ -1,8 +1,8 @@
-"""What the collective package offers: its algorithms and benches, one line for each, and its command."""
+"""What the collective package offers: its collectives, algorithms and benches, one line each, and its command."""
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, BenchEntry, CommandEntry
+from kernbench_core.registry import AlgorithmEntry, BenchEntry, CollectiveEntry, CommandEntry
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
@@ -63,6 +63,26 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
         _algorithm("pairwise", "all_to_all", "In round i every rank sends to the rank i after it."),
         _algorithm("dissemination", "barrier", "In round k every rank tells the rank 2^k after it."),
         _algorithm("hierarchical", "all_reduce", "Every PE brings a vector: over a cube, a SIP, the SIPs, and back."),
+    ]
+
+
+def _collective(name: str, sentence: str) -> CollectiveEntry:
+    return CollectiveEntry(name, f"kernbench_ccl.collectives.{name}:{name.upper()}", sentence)
+
+
+def kernbench_collectives() -> list[CollectiveEntry]:
+    """Return the collectives."""
+    return [
+        _collective("all_reduce", "Every rank gets the reduction of all ranks' vectors."),
+        _collective("all_gather", "Every rank gets the vectors of all ranks, one after the other."),
+        _collective("reduce_scatter", "Every rank gets its part of the reduction of all ranks' vectors."),
+        _collective("all_to_all", "Every rank sends each rank a part of its vector (alltoall)."),
+        _collective("broadcast", "Every rank gets the root's vector."),
+        _collective("reduce", "The root gets the reduction of all ranks' vectors."),
+        _collective("gather", "The root gets the vectors of all ranks, one after the other."),
+        _collective("scatter", "Every rank gets its part of the root's vector."),
+        _collective("send_recv", "Every rank sends to the next one and receives from the one before."),
+        _collective("barrier", "No rank ends before every other has begun."),
     ]
 
 

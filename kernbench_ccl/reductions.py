@@ -25,8 +25,10 @@ def refuse_redop(redop: str, dtype: str) -> str | None:
     return None
 
 
-def reduced(inputs: Sequence[Array], redop: str) -> Array:
+def reduced(inputs: Sequence[Array], redop: str, over: int | None = None) -> Array:
     """Return the reduction of arrays of one dtype; of bool, a sum is "any" and a product is "all".
+
+    An average is their sum divided by `over`, by default by their number.
 
     It is computed in f64 (integers: in their own type, which wraps) and rounded once: exact where every partial result
     is.
@@ -43,7 +45,7 @@ def reduced(inputs: Sequence[Array], redop: str) -> Array:
     else:
         found = np.add.reduce(stacked, axis=0, dtype=stacked.dtype)
         if redop == "avg":
-            found = found / len(inputs)
+            found = found / (len(inputs) if over is None else over)
     if dtype.kind in "iu":
         return np.asarray(found.astype(dtype))
     return np.asarray(found.astype(np.float32).astype(dtype))

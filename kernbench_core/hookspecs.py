@@ -15,6 +15,7 @@ import pluggy
 from kernbench_core.registry import (
     AlgorithmEntry,
     BenchEntry,
+    CollectiveEntry,
     CommandEntry,
     ComponentEntry,
     ExporterEntry,
@@ -54,6 +55,11 @@ def kernbench_ops() -> Sequence[OpEntry]:  # type: ignore[empty-body]
 @hookspec
 def kernbench_algorithms() -> Sequence[AlgorithmEntry]:  # type: ignore[empty-body]
     """Return the collective algorithms, named `vendor.thing`."""
+
+
+@hookspec
+def kernbench_collectives() -> Sequence[CollectiveEntry]:  # type: ignore[empty-body]
+    """Return the collectives, of which algorithms do one each; names are bare."""
 
 
 @hookspec

@@ -24,6 +24,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import (
     AlgorithmEntry,
     BenchEntry,
+    CollectiveEntry,
     CommandEntry,
     ComponentEntry,
     ComponentRegistry,
@@ -46,6 +47,7 @@ _OFFERS: dict[str, tuple[type[Entry], str]] = {
     "exporters": (ExporterEntry, "exporter"),
     "ops": (OpEntry, "op"),
     "algorithms": (AlgorithmEntry, "algorithm"),
+    "collectives": (CollectiveEntry, "collective"),
     "commands": (CommandEntry, "command"),
 }
 _VENDOR_NAMED = frozenset({"components", "algorithms"})
@@ -76,6 +78,7 @@ class Plugins:
     exporters: Registry[ExporterEntry]
     ops: Registry[OpEntry]
     algorithms: Registry[AlgorithmEntry]
+    collectives: Registry[CollectiveEntry]
     commands: Registry[CommandEntry]
     providers: tuple[Provider, ...]
     failures: tuple[Failure, ...]

@@ -113,6 +113,13 @@ class AlgorithmEntry(Entry):
 
 
 @attrs.frozen
+class CollectiveEntry(Entry):
+    """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives."""
+
+    sentence: str
+
+
+@attrs.frozen
 class CommandEntry(Entry):
     """A sub-command of `kernbench`: `target` is a click command."""
 

@@ -220,6 +220,19 @@ def test_the_algorithm_of_the_example_is_timed_beside_ours(clean_environment: Pa
 
 
 @pytest.mark.slow
+def test_the_collective_of_the_example_is_proved_and_timed(clean_environment: Path) -> None:
+    """By its algorithm, in processes that know it too; its size is that of two vectors."""
+    found = kernbench(clean_environment, "ccl", "check", "example.ring_neighbour_exchange", "--ranks", "2-9", "--json")
+    assert found["proved"] and {each["collective"] for each in found["topologies"]} == {"neighbour_exchange"}
+    args = "ccl neighbour_exchange --topology tiny --ranks 3 -b 2K -e 2M -f 32 --no-check --json -j 2"
+    rows = kernbench(clean_environment, *args.split())["rows"]
+    assert [(row["size"], row["count"]) for row in rows] == [(2 << n, 1 << (n - 1)) for n in (10, 15, 20)]
+    for row in rows:
+        found = row["out_of_place"]
+        assert found["busbw"] == found["algbw"] == row["size"] / found["time_ns"]
+
+
+@pytest.mark.slow
 def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clean_environment: Path) -> None:
     """Without the configuration the run ends in a sentence."""
     args = [clean_environment / "kernbench", "run", "example-silu", "--topology", "tiny", "-q"]

@@ -88,6 +88,7 @@ QUICK = {
 
 ONE_RUN = """
 import json, resource, sys, time
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.plan.configuration import load_ccl
@@ -103,7 +104,7 @@ sets = (*job["sets"], *([] if job["ranks"] is None else [f"system.sips={job['ran
 setup = Setup(job["topology"], None, sets, False, job["check"])
 machine = machine_of(setup, plugins)
 question = Question(COLLECTIVES["all_reduce"], "f16", "sum", 0, contributors=job["contributors"])
-chooser = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins)
+chooser = Chooser(question, machine, load_ccl(catalogue=Catalogue.of(plugins)), plugins)
 choice = chooser.best(job["most"])
 case = Sweep(question, setup, machine, plugins).case(job["most"] // itemsize("f16"), choice, False)
 found = measure(case, machine, plugins, checked=job["check"])

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_engine import Result, command
 
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.measure.machine import Setup, machine_of
@@ -58,12 +58,12 @@ def all_reduce_job(plugins: Plugins, topology: str, ranks: int, nbytes: int) -> 
     setup = Setup(topology, None, (f"system.sips={ranks}",))
     machine = machine_of(setup, plugins)
     question = Question(COLLECTIVES["all_reduce"], "f16", "sum", 0)
-    choice = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins).best(nbytes)
+    choice = Chooser(question, machine, load_ccl(catalogue=Catalogue.of(plugins)), plugins).best(nbytes)
     case = Sweep(question, setup, machine, plugins).case(nbytes // 2, choice, False)
 
     def made() -> tuple[GraphEngine, Callable[[], None]]:
         engine = GraphEngine(machine.graph, plugins.components, plugins=plugins)
-        ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, "all_reduce"))
+        ran = TimedRun(case, machine, Catalogue.of(plugins).open(case.algorithm, "all_reduce"))
         return engine, lambda: engine.run(ran.bench, name="all_reduce")
 
     return made

@@ -29,7 +29,7 @@ from attrs import evolve, field, frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
@@ -174,10 +174,10 @@ def _collective(golden: Golden, algorithm: str) -> Found:
         kind, "f16", "sum" if kind.reduces else None, golden.params.get("root", 0),
         contributors=golden.params.get("contributors", "sip"),
     )  # fmt: skip
-    chooser = Chooser(question, machine, load_ccl(None, algorithms=tuple(plugins.algorithms)), plugins)
+    chooser = Chooser(question, machine, load_ccl(catalogue=Catalogue.of(plugins)), plugins)
     choice = chooser.best(COUNT * itemsize(question.dtype)) if algorithm == AUTO else chooser.named(algorithm)
     case = Sweep(question, setup, machine, plugins).case(COUNT, choice, False)
-    ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    ran = TimedRun(case, machine, Catalogue.of(plugins).open(case.algorithm, case.collective))
     functions = {name: entry.target for name, entry in plugins.ops.items()}
     engine = GraphEngine(machine.graph, plugins.components, functions=functions)
     engine.run(ran.bench, name=golden.name)

@@ -25,6 +25,7 @@ from attrs import frozen
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.choice import Chooser, Question
 from kernbench_ccl.measure.machine import Setup, machine_of
@@ -83,7 +84,7 @@ def chooser_of(cell: Cell) -> tuple[Sweep, Chooser]:
     machine = machine_of(setup, plugins)
     redop = "sum" if COLLECTIVES[cell.collective].reduces else None
     question = Question(COLLECTIVES[cell.collective], DTYPE, redop, 0)
-    chooser = Chooser(question, machine, load_ccl(algorithms=plugins.algorithms), plugins)
+    chooser = Chooser(question, machine, load_ccl(catalogue=Catalogue.of(plugins)), plugins)
     return Sweep(question, setup, machine, plugins, workers=1), chooser
 
 

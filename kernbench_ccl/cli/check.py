@@ -21,7 +21,7 @@ from kernbench_core.runs.progress import ProgressDisplay
 from kernbench_core.units import spell_numbers
 
 if TYPE_CHECKING:
-    from kernbench_ccl.catalogue.algorithm import Algorithm
+    from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.prove.check import Checked, Ranks
     from kernbench_ccl.prove.proof_case import Fault
 
@@ -118,12 +118,12 @@ def check(
     all. Every rank must end with each contribution exactly once, and no kernel may wait for ever. Exit code 0: proved;
     1: wrong; 4: a wait cycle; 5: a kernel without end; 6: the kernel raised.
     """
-    from kernbench_ccl.catalogue.opening import open_algorithms, open_every
+    from kernbench_ccl.catalogue import Catalogue
     from kernbench_ccl.prove.check import Wanted
     from kernbench_ccl.prove.check_pool import check_all
 
-    registry = shell.plugins.algorithms
-    algorithms, broken = open_every(registry) if algo == "all" else (open_algorithms(registry, algo), {})
+    catalogue = Catalogue.of(shell.plugins)
+    algorithms, broken = catalogue.open_every() if algo == "all" else (catalogue.open_all(algo), {})
     pes = options["pes"]
     if pes is not None and len(pes) != 1:
         raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
@@ -361,11 +361,12 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
 @click.pass_obj
 def new(shell: Shell, /, name: str, collective: str) -> int:
     """Write NAME.py, an algorithm that is right and short: a place to begin. It never overwrites a file."""
+    from kernbench_ccl.catalogue import Catalogue, meant
     from kernbench_ccl.cli.scaffold import next_steps, write_algorithm
-    from kernbench_ccl.cli.spelling import collective_named
 
-    collective = collective_named(collective)
-    path = write_algorithm(name, collective)
+    known = Catalogue.of(shell.plugins).collectives
+    collective = meant(collective, known) or collective
+    path = write_algorithm(name, collective, known=known)
     _say(f"wrote {path}: {collective}, right for any number of ranks on any network", "", *next_steps(path, collective))
     return 0
 

@@ -9,50 +9,52 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernbench_ccl.cli.spelling import spelt
+from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 
 if TYPE_CHECKING:
+    from kernbench_ccl.collectives import CollectiveKind
     from kernbench_ccl.measure.choice import Question
     from kernbench_ccl.measure.machine import Machine
     from kernbench_ccl.plan.configuration import CclConfig
     from kernbench_core.cli.shell import Shell
 
-COLLECTIVES = {
-    "all_reduce": "Every rank gets the reduction of all ranks' vectors.",
-    "all_gather": "Every rank gets the vectors of all ranks, one after the other.",
-    "reduce_scatter": "Every rank gets its part of the reduction of all ranks' vectors.",
-    "all_to_all": "Every rank sends each rank a part of its vector (alltoall).",
-    "broadcast": "Every rank gets the root's vector.",
-    "reduce": "The root gets the reduction of all ranks' vectors.",
-    "gather": "The root gets the vectors of all ranks, one after the other.",
-    "scatter": "Every rank gets its part of the root's vector.",
-    "sendrecv": "Every rank sends to the next one and receives from the one before.",
-}
-"""The collectives by the names of their commands, and what they do."""
-_NAMES = {"sendrecv": "send_recv"}
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
-_REDUCES = ("all_reduce", "reduce_scatter", "reduce")
 _OTHERS = {"list": "listing:list_algorithms", "check": "check:check", "new": "check:new"}
 """The other commands, and where they are in this package."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def _collectives(ctx: click.Context) -> Collectives:
+    """Return the collectives of the plug-ins of this invocation."""
+    found = ctx.meta.get(__name__)
+    if found is None:
+        found = ctx.meta[__name__] = Collectives(ctx.obj.plugins.collectives)
+    return found
 
 
 class CclGroup(click.Group):
     """The group: a command for each collective, and those that list, check and write algorithms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the collectives, then the other commands."""
-        return [*COLLECTIVES, *_OTHERS]
+        """Name the collectives, then the other commands; warn of collectives that cannot be used."""
+        usable, broken = _collectives(ctx).usable()
+        for name, sentence in broken.items():
+            ctx.obj.warn(f"collective {name!r} is left out: {sentence}")
+        return [*(kind.command for kind in usable.values() if not kind.barrier), *_OTHERS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a collective, also under nccl's spelling, or one of the others."""
         if cmd_name in _OTHERS:
             module, _, name = _OTHERS[cmd_name].partition(":")
             return getattr(import_module(f"{__package__}.{module}"), name)  # type: ignore[no-any-return]
-        known = spelt(cmd_name, COLLECTIVES)
-        return None if known is None else _command(known)
+        collectives = _collectives(ctx)
+        usable, broken = collectives.usable()
+        commands = {kind.command: kind for kind in usable.values() if not kind.barrier}
+        known = meant(cmd_name, commands)
+        if known is not None:
+            return _command(commands[known], collectives.sentence(commands[known].name))
+        return None if cmd_name not in broken else _command(collectives[cmd_name], "")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -134,21 +136,21 @@ _NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
 _REDOPS = ("sum", "avg", "product", "min", "max")
 
 
-def _options(name: str) -> list[click.Parameter]:
+def _options(kind: CollectiveKind) -> list[click.Parameter]:
     """Return the options of a collective: those of nccl-tests, then the machine, then how it runs and what is shown."""
 
     def option(*names: str, **given: Any) -> click.Option:
         return click.Option(list(names), **given)
 
     own = []
-    if _NAMES.get(name, name) in _REDUCES:
+    if kind.reduces:
         own.append(option("-o", "--redop", metavar="OP", default="sum", show_default=True, callback=_one_of(*_REDOPS),
                           help="sum, avg, product, min or max."))
-    if name == "all_reduce":
+    if kind.per_pe:
         own.append(option("--contributors", metavar="sip|pe", default="sip", show_default=True,
                           callback=_one_of("sip", "pe"),
                           help="Who brings a vector and gets the result: each SIP, or each PE."))
-    if name in ROOTED:
+    if kind.rooted:
         own.append(option("-r", "--root", metavar="RANK", default="0", show_default=True, callback=_at_least(0),
                           help="The root rank."))
     return [
@@ -189,20 +191,20 @@ def _options(name: str) -> list[click.Parameter]:
     ]  # fmt: skip
 
 
-def _command(name: str) -> click.Command:
+def _command(kind: CollectiveKind, sentence: str) -> click.Command:
     """Make the command of a collective."""
 
     @click.pass_obj
     def run(shell: Shell, /, **options: Any) -> int:
-        return _run(shell, _NAMES.get(name, name), options)
+        return _run(shell, kind, options)
 
-    sentence = COLLECTIVES[name]
-    text = f"Time {name}. {sentence}\n\nSizes, columns and factors are those of nccl-tests."
-    return click.Command(name, params=_options(name), callback=run, help=text, short_help=sentence)
+    text = f"Time {kind.command}. {sentence}\n\nSizes, columns and factors are those of nccl-tests."
+    return click.Command(kind.command, params=_options(kind), callback=run, help=text, short_help=sentence)
 
 
-def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
+def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     """Check what is asked, print the table as its rows come, and return the exit code."""
+    from kernbench_ccl.catalogue import Catalogue
     from kernbench_ccl.cli.tables import AllAlgorithms, OneAlgorithm
     from kernbench_ccl.measure.choice import Chooser, chosen_name
     from kernbench_ccl.measure.machine import Setup, machine_of
@@ -211,13 +213,13 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     from kernbench_core.engine.watchdog import Limits
     from kernbench_core.runs.bench_run import tell_warnings
 
-    question = _question(collective, options)
+    question = _question(kind, options)
     sizes = _sizes(options)
     setup = Setup(
         options["topology"], options["components"], _sets(options), options["idealised"], options["check"]
     )
     plugins = shell.plugins
-    config = load_ccl(options["config"], algorithms=tuple(plugins.algorithms))
+    config = load_ccl(options["config"], catalogue=Catalogue.of(plugins))
     machine = machine_of(setup, plugins)
     tell_warnings(machine.graph)
     _check_ranks(question, machine)
@@ -226,7 +228,7 @@ def _run(shell: Shell, collective: str, options: dict[str, Any]) -> int:
     limits = Limits(options["max_events"], None, options["timeout"])
     sweep = Sweep(question, setup, machine, plugins, options["jobs"], limits=limits)
     names = _algorithms(options["algo"], config)
-    name = chosen_name(config, collective, names[0] if names else None)
+    name = chosen_name(config, kind.name, names[0] if names else None)
     several = len(names) > 1 or (name == "all" and name not in config.entries)
     table = AllAlgorithms if several else OneAlgorithm
     return table(shell, {**options, "algo": names}, question, sizes, sweep, chooser, name).run()
@@ -242,8 +244,7 @@ def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
     return names
 
 
-def _question(collective: str, options: dict[str, Any]) -> Question:
-    from kernbench_ccl.collectives import COLLECTIVES as KINDS
+def _question(kind: CollectiveKind, options: dict[str, Any]) -> Question:
     from kernbench_ccl.measure.choice import Question
     from kernbench_ccl.reductions import refuse_redop
     from kernbench_core.errors import UnsupportedError
@@ -263,7 +264,7 @@ def _question(collective: str, options: dict[str, Any]) -> Question:
         raise UsageError(
             "options --pes and --contributors pe exclude each other: every PE takes part; leave --pes out."
         )
-    return Question(KINDS[collective], dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
+    return Question(kind, dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
 
 
 def _sizes(options: dict[str, Any]) -> list[int]:

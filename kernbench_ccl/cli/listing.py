@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict, frozen
 
-from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
@@ -19,7 +18,7 @@ from kernbench_core.process.terminal import shown
 from kernbench_core.topology.networks import NETWORKS
 
 if TYPE_CHECKING:
-    from kernbench_ccl.catalogue.algorithm import Algorithm
+    from kernbench_ccl.catalogue import Algorithm, Catalogue
 
 _OWN = "ccl."
 """What the names of the algorithms begin with that come with kernbench."""
@@ -48,11 +47,14 @@ class Listed:
 @click.pass_obj
 def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> int:
     """List the algorithms, of one COLLECTIVE or of all: the networks and numbers of ranks that they do, a sentence."""
-    collective = {_folded(name): name for name in COLLECTIVES}.get(_folded(collective or ""), collective)
-    if collective is not None and collective not in COLLECTIVES:
-        hint = did_you_mean(collective, COLLECTIVES).partition(" Known: ")[0]
-        raise UsageError(f"collective must be one of {', '.join(COLLECTIVES)}, not {collective!r}.{hint}")
-    found = list(_listed(shell, collective))
+    from kernbench_ccl.catalogue import Catalogue, meant
+
+    catalogue = Catalogue.of(shell.plugins)
+    known = catalogue.collectives
+    if collective is not None and meant(collective, known) is None:
+        hint = did_you_mean(collective, known).partition(" Known: ")[0]
+        raise UsageError(f"collective must be one of {', '.join(known)}, not {collective!r}.{hint}")
+    found = list(_listed(shell, catalogue, None if collective is None else meant(collective, known)))
     if as_json:
         listed = [asdict(each) for each in found]
         click.echo(json.dumps({"schema": SCHEMA, "algorithms": listed}, indent=2, ensure_ascii=False))
@@ -65,22 +67,14 @@ def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> i
     return 0
 
 
-def _folded(name: str) -> str:
-    """Return a name as nccl-tests spells it: alltoall."""
-    return name.replace("_", "").lower()
-
-
-def _listed(shell: Shell, wanted: str | None) -> Iterable[Listed]:
+def _listed(shell: Shell, catalogue: Catalogue, wanted: str | None) -> Iterable[Listed]:
     """Yield the algorithms in the order of their collectives, and warn of each that cannot be loaded."""
-    from kernbench_ccl.catalogue.names import methods_of
-    from kernbench_ccl.catalogue.opening import open_every
-
-    registry = shell.plugins.algorithms
-    opened, broken = open_every(registry)
+    registry = catalogue.algorithms
+    opened, broken = catalogue.open_every()
     for sentence in broken.values():
         shell.warn(sentence)
-    for collective in COLLECTIVES:
-        methods = {full: method for method, full in methods_of(registry, collective).items()}
+    for collective in catalogue.collectives:
+        methods = {full: method for method, full in catalogue.methods_of(collective).items()}
         for each in opened:
             if each.collective == collective and wanted in (collective, None):
                 yield Listed(

@@ -4,37 +4,58 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_core.errors import UsageError
+from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
+from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
 
 _PLACEHOLDER = "my_algorithm"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def algorithm_text(name: str, collective: str = "all_reduce") -> str:
-    """Return the text of a new algorithm; UsageError for a name or a collective that cannot be."""
+def algorithm_text(
+    name: str, collective: str = "all_reduce", known: Mapping[str, CollectiveKind] = COLLECTIVES
+) -> str:
+    """Return the text of a new algorithm of one of the `known` collectives; UsageError for what cannot be."""
     if _NAME.fullmatch(name) is None or keyword.iskeyword(name):
         raise UsageError(
             f"the name of a new algorithm must be a Python name in lower-case letters, digits and '_', not {name!r}; "
             "call it my_ring, say."
         )
-    if collective not in COLLECTIVES:
+    if collective not in known:
         raise UsageError(
-            f"option --collective must be one of {', '.join(COLLECTIVES)}, not {collective!r}."
-            f"{did_you_mean(collective, COLLECTIVES).partition(' Known: ')[0]}"
+            f"option --collective must be one of {', '.join(known)}, not {collective!r}."
+            f"{did_you_mean(collective, known).partition(' Known: ')[0]}"
         )
-    template = resources.files("kernbench_ccl.templates") / f"{collective}.py"
-    return template.read_text("utf-8").replace(_PLACEHOLDER, name)
+    package, _, file = known[collective].template.partition(":")
+    if not file:
+        begun = ", ".join(each for each in known if each in COLLECTIVES)
+        raise UsageError(
+            f"option --collective must be one that has a template, as {begun}, and {collective!r} has none; begin with "
+            "a copy of an algorithm that does it."
+        )
+    try:
+        template = (resources.files(package) / file).read_text("utf-8")
+    except (OSError, ImportError) as fault:
+        raise PluginError(
+            f"the template of collective {collective!r} must be readable from {known[collective].template!r}, but that "
+            f"raised {in_words(fault)}; repair the package."
+        ) from fault
+    return template.replace(_PLACEHOLDER, name)
 
 
-def write_algorithm(name: str, collective: str = "all_reduce", folder: str | Path = ".") -> Path:
+def write_algorithm(
+    name: str,
+    collective: str = "all_reduce",
+    folder: str | Path = ".",
+    known: Mapping[str, CollectiveKind] = COLLECTIVES,
+) -> Path:
     """Write NAME.py into a folder and return its path; UsageError where one is there or it cannot be written."""
     name = name.removesuffix(".py")
-    text = algorithm_text(name, collective)
+    text = algorithm_text(name, collective, known)
     path = Path(folder) / f"{name}.py"
     made = False
     try:

@@ -49,7 +49,10 @@ def moved(rank: int, first: int, count: int) -> Piece:
 
 
 def combined(ranks: Iterable[int], first: int, count: int) -> Piece:
-    """Return the reduction of `count` elements of what each of these ranks brings, from number `first` on."""
+    """Return the reduction of `count` elements of what each of these ranks brings, from number `first` on.
+
+    An average is their sum over the number of all ranks, as `finish` of `tl.collective` makes it.
+    """
     return Piece(count, first, tuple(ranks), True)
 
 

@@ -20,7 +20,7 @@ def right_outputs(kind: CollectiveKind, call: CallShape, inputs: Sequence[Array]
     An input that a collective does not read, as those that are not of the root in a broadcast, may be anything.
     """
     redop = call.redop or ""
-    return outputs(kind, call, inputs, lambda parts: reduced(parts, redop))
+    return outputs(kind, call, inputs, lambda parts: reduced(parts, redop, call.world))
 
 
 def outputs(

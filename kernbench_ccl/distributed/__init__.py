@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kernbench_ccl.catalogue.names import methods_of
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.distributed.calls import (
     Call,
     ReduceOp,
@@ -141,7 +141,7 @@ def _configure(
     source = (None if config is None else str(config), sets, pes)
     if not world.groups:
         file = None if config is None else own.rt.input_file(config)
-        found = load_ccl(file, algorithms=own.rt.plugins.algorithms, sets=sets)
+        found = load_ccl(file, catalogue=Catalogue.of(own.rt.plugins), sets=sets)
         for algorithm in found.files():
             own.rt.input_file(algorithm)
         world.configure(found, source)
@@ -277,7 +277,7 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
     if device_ids is not None:
         raise UnsupportedError(f"{call}: device_ids must be left out: every rank is one SIP.")
     own.rt.wait_all()
-    if methods_of(own.rt.plugins.algorithms, "barrier"):
+    if own.world.config.catalogue.methods_of("barrier"):
         return Call(own, found, call, "barrier", 1, "int8", None, None, details={"size": ""}).run(async_op)
     token = own.world.tokens.get(own.rank)
     if token is None:

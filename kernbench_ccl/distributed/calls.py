@@ -160,7 +160,7 @@ class Call:
             before(number)
         world, rt = here.world, here.rt
         algorithm, settings = choose_algorithm(
-            rt.plugins.algorithms, world.config, self.name, rt.design, group.size(), self.nbytes
+            world.config.catalogue, world.config, self.name, rt.design, group.size(), self.nbytes
         )
         with_queues = group.with_channel(settings)
         collective = make_collective(

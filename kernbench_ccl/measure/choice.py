@@ -6,9 +6,7 @@ from functools import partial
 
 from attrs import evolve, frozen
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.names import full_name, methods_of, named, spellings
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Algorithm, Catalogue, spellings
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.machine import Machine
 from kernbench_ccl.plan.candidates import find_able
@@ -64,7 +62,8 @@ class Chooser:
     """Find algorithms for a collective on a machine: by name, the best, or all that do it."""
 
     def __init__(self, question: Question, machine: Machine, config: CclConfig, plugins: Plugins) -> None:
-        self._question, self._machine, self._config, self._plugins = question, machine, config, plugins
+        self._question, self._machine, self._config = question, machine, config
+        self._catalogue = Catalogue.of(plugins)
         self._tuning: Tuning | None = None
         self._able: dict[str, Choice] | None = None
         self.refusals: dict[str, str] = {}
@@ -74,10 +73,9 @@ class Chooser:
 
     def named(self, name: str) -> Choice:
         """Return the algorithm or entry of a name; UsageError when it does not do these ranks."""
-        collective, registry = self._question.collective, self._plugins.algorithms
-        entry = self._config.entries.get(name)
-        full = full_name(registry, entry.algorithm if entry is not None else name, collective)
-        algorithm = open_algorithm(registry, full, collective)
+        collective, entry = self._question.collective, self._config.entries.get(name)
+        full = self._catalogue.full_name(entry.algorithm if entry is not None else name, collective)
+        algorithm = self._catalogue.open(full, collective)
         choice = self._choice(algorithm, entry or self._config.settings(full))
         refusal = self._refusal(choice)
         if refusal is not None:
@@ -89,8 +87,7 @@ class Chooser:
         if self._able is None:
             asked, design = self._question, design_of(self._machine.graph)
             network = partial(machine_network, design)
-            collective, registry = asked.collective, self._plugins.algorithms
-            found = find_able(registry, self._config, collective, network, contributors=asked.contributors)
+            found = find_able(self._catalogue, self._config, asked.collective, network, contributors=asked.contributors)
             self._able = {full: self._choice(one, how) for full, (one, how) in found.chosen.items()}
             self.refusals = {**found.refusals, **found.broken}
             self.warnings = found.warnings
@@ -103,16 +100,16 @@ class Chooser:
 
         An algorithm has the settings of the entry of its own name, else the defaults. `refusals` then has the others.
         """
-        asked, registry = self._question, self._plugins.algorithms
-        short = {full: method for method, full in methods_of(registry, asked.collective).items()}
+        asked, catalogue = self._question, self._catalogue
+        short = {full: method for method, full in catalogue.methods_of(asked.collective).items()}
         own, others = dict[str, Settings](), dict[str, Settings]()
         for name, entry in self._config.entries.items():
-            meant = named(registry, entry.algorithm, asked.collective)
+            meant = catalogue.named(entry.algorithm, asked.collective)
             if entry.algorithm.endswith(".py") or meant:
                 of_its_name = len(meant) == 1 and name in spellings(meant[0], asked.collective)
                 (own if of_its_name else others)[name] = entry
         network = partial(machine_network, design_of(self._machine.graph))
-        found = find_able(registry, evolve(self._config, entries=own), asked.collective, network,
+        found = find_able(catalogue, evolve(self._config, entries=own), asked.collective, network,
                           contributors=asked.contributors)  # fmt: skip
         self.refusals, self.warnings = {**found.refusals, **found.broken}, found.warnings
         columns = {

@@ -79,7 +79,7 @@ class Data:
         redop, dtype = self.redop or "", numpy_dtype(self.dtype)
 
         def combine(parts: Sequence[Array]) -> Array:
-            return _by_blocks(parts, dtype, lambda block: reduced(block, redop))
+            return _by_blocks(parts, dtype, lambda block: reduced(block, redop, self.world))
 
         return outputs(self.kind, self.call, _given(inputs, dtype), combine)
 
@@ -92,7 +92,7 @@ class Data:
         def allowed(block: Sequence[Array]) -> Array:
             wide = [np.abs(to_compute(part).astype(np.float64)) for part in block]
             whole = np.multiply.reduce(wide) if self.redop == "product" else np.add.reduce(wide)
-            steps = len(block) * eps / (len(block) if self.redop == "avg" else 1)
+            steps = len(block) * eps / (self.world if self.redop == "avg" else 1)
             return np.asarray(whole * steps + len(block) * tiny)
 
         def combine(parts: Sequence[Array]) -> Array:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.contract import Cost
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.table import LINK, Busy, Measured
@@ -122,7 +121,7 @@ def _simulated(
     engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
     if sites and engine.hardware.op_logger is not None:
         engine.hardware.op_logger.sites = {}
-    ran = TimedRun(case, machine, open_algorithm(plugins.algorithms, case.algorithm, case.collective))
+    ran = TimedRun(case, machine, Catalogue.of(plugins).open(case.algorithm, case.collective))
     engine.run(ran.bench, name=f"{case.collective} by {case.algorithm}")
     return engine, ran
 

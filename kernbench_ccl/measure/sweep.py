@@ -12,7 +12,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from attrs import frozen
 
-from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
+from kernbench_ccl.catalogue import Catalogue
+from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
@@ -270,18 +271,19 @@ def time_collective(
 
     Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
     """
-    kind = COLLECTIVES.get(collective)
+    found = load_plugins() if plugins is None else plugins
+    catalogue = Catalogue.of(found)
+    kind = catalogue.collectives.get(collective)
     if kind is None or kind.barrier:
-        known = ", ".join(name for name, one in COLLECTIVES.items() if not one.barrier)
+        known = ", ".join(name for name in catalogue.collectives if name != "barrier")
         raise UsageError(f"a collective must be one of {known}, not {collective!r}.")
     dtype = dtype_of(dtype)
-    found = load_plugins() if plugins is None else plugins
     sips = () if ranks is None else (f"system.sips={ranks}",)
     setup = Setup(topology, components, (*sips, *set), idealised, check)
     machine = machine_of(setup, found)
     tell_warnings(machine.graph)
     question = Question(kind, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
-    settings = load_ccl(config, algorithms=tuple(found.algorithms))
+    settings = load_ccl(config, catalogue=catalogue)
     chooser = Chooser(question, machine, settings, found)
     name = chosen_name(settings, collective, algo)
     counts = counts_of(sizes, kind, dtype, machine.world)

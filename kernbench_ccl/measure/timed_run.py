@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.collectives import CallShape
 from kernbench_ccl.measure.data_check import Data, Kept, Verdict, check
 from kernbench_ccl.measure.machine import Machine

@@ -21,7 +21,7 @@ from kernbench_core.topology.networks import NETWORKS, Extent, network_direction
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from kernbench_ccl.catalogue.algorithm import Algorithm
+    from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.contract import Collective
     from kernbench_ccl.plan.groups import Group
     from kernbench_core.host.runtime import LaunchHandle, Runtime

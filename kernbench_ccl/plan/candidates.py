@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.names import methods_of
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.contract import Network
 from kernbench_core.errors import KernbenchError
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan.configuration import CclConfig, Settings
-    from kernbench_core.registry import AlgorithmEntry, Registry
 
 __tracebackhide__ = True
 
@@ -42,7 +39,7 @@ class Able:
 
 
 def find_able(
-    registry: Registry[AlgorithmEntry],
+    catalogue: Catalogue,
     config: CclConfig,
     collective: str,
     network: Callable[[str | None], Network],
@@ -56,10 +53,10 @@ def find_able(
     chosen: dict[str, tuple[Algorithm, Settings]] = {}
     refusals: dict[str, str] = {}
     broken: dict[str, str] = {}
-    for full in methods_of(registry, collective).values():
+    for full in catalogue.methods_of(collective).values():
         settings = config.settings(full)
         try:
-            algorithm = open_algorithm(registry, full, collective)
+            algorithm = catalogue.open(full, collective)
             refusal = algorithm.refusal(network(settings.topology), world, contributors)
         except KernbenchError as error:
             broken[full] = first_sentence(error)

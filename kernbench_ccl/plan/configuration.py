@@ -15,8 +15,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from kernbench_ccl.catalogue.names import spellings
-from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT
@@ -125,6 +124,7 @@ class CclConfig:
     entries: Mapping[str, Settings]
     collectives: Mapping[str, str]
     sources: tuple[str, ...] = ()
+    catalogue: Catalogue = field(factory=Catalogue, eq=False, repr=False)
 
     def chosen(self, collective: str) -> str:
         """Return the algorithm or entry that serves a collective where the caller names none; may be "auto"."""
@@ -142,18 +142,18 @@ class CclConfig:
         """
         if name in self.entries:
             return self.entries[name]
-        running = [entry for entry in self.entries.values() if _same(name, entry.algorithm)]
+        running = [entry for entry in self.entries.values() if entry.algorithm in self.catalogue.spellings(name)]
         if len(running) == 1:
             return running[0]
         return evolve(self.defaults, name=name, algorithm=name)
 
 
 def load_ccl(
-    path: str | Path | None = None, *, algorithms: Iterable[str] | None = None, sets: Iterable[str] = ()
+    path: str | Path | None = None, *, catalogue: Catalogue | None = None, sets: Iterable[str] = ()
 ) -> CclConfig:
     """Read the defaults, the file at `path` merged over them, and `KEY=VALUE` texts over that.
 
-    `algorithms` are the registered names; where they are given, a name that is none of them is an error.
+    `catalogue` has the registered algorithms; where it is given, a name that is none of them is an error.
 
     Raises:
         ConfigError: every fault, each with its place.
@@ -163,12 +163,12 @@ def load_ccl(
         raise UsageError(f"--config must be a ccl.yaml file, not {str(path)!r}; 'docs/collectives.md' shows one.")
     own = Path(str(resources.files("kernbench_ccl") / "ccl.yaml"))
     overlays = () if path is None else (path,)
-    return read_ccl(load_config(own, overlays=overlays, sets=tuple(sets), defer=True), algorithms)
+    return read_ccl(load_config(own, overlays=overlays, sets=tuple(sets), defer=True), catalogue)
 
 
-def read_ccl(config: Config, algorithms: Iterable[str] | None = None) -> CclConfig:
+def read_ccl(config: Config, catalogue: Catalogue | None = None) -> CclConfig:
     """Check a merged configuration as a whole; see `load_ccl`."""
-    reader = _Reader(config, None if algorithms is None else tuple(algorithms))
+    reader = _Reader(config, catalogue)
     found = reader.read()
     if config.faults or reader.problems:
         raise ConfigError(*sorted(dict.fromkeys((*config.faults, *reader.problems)), key=_place))
@@ -184,9 +184,10 @@ def _place(problem: str) -> tuple[bool, str, int, int]:
 class _Reader:
     """One reading; collects every fault."""
 
-    def __init__(self, config: Config, algorithms: tuple[str, ...] | None) -> None:
+    def __init__(self, config: Config, catalogue: Catalogue | None) -> None:
         self.problems: list[str] = []
-        self._config, self._algorithms = config, algorithms
+        self._config, self._catalogue = config, catalogue or Catalogue()
+        self._algorithms = None if catalogue is None else tuple(catalogue.algorithms)
         self._misspelt: set[str | int] = set()
         """Entries that have a fault that may be why they name no algorithm."""
 
@@ -203,7 +204,9 @@ class _Reader:
             entries[name] = self._settings(path, name, {"algorithm": name, **own}, written)
         self._check_names(defaults, entries)
         collectives = self._collectives(entries)
-        return CclConfig(defaults, MappingProxyType(entries), MappingProxyType(collectives), self._config.sources)
+        return CclConfig(
+            defaults, MappingProxyType(entries), MappingProxyType(collectives), self._config.sources, self._catalogue
+        )
 
     def _mapping(self, path: KeyPath) -> Mapping[str, object]:
         value: Any = self._config.data
@@ -258,8 +261,9 @@ class _Reader:
 
     def _meant(self, given: str, collective: str | None = None) -> list[str]:
         """Return the registered algorithms that may be meant, of one collective as far as names tell."""
-        does = {name: collective_of(name) for name in self._algorithms or () if _same(name, given)}
-        return [name for name in does if collective is None or does[name] in ("", collective)]
+        catalogue = self._catalogue
+        found = [name for name in self._algorithms or () if given in catalogue.spellings(name)]
+        return [name for name in found if collective is None or catalogue.collective_of(name) in ("", collective)]
 
     def _check_algorithm(
         self, path: KeyPath, given: str, others: Iterable[str], collective: str | None = None
@@ -271,8 +275,11 @@ class _Reader:
         if self._algorithms is None or given in others or self._meant(given):
             return
         or_entry = ", an entry of 'algorithms' or auto" if others else ""
-        close = did_you_mean(given, (*self._algorithms, *short_names(self._algorithms), *others)).partition(" Known: ")
-        methods = sorted({method_of(name) for name in self._algorithms if collective in (None, collective_of(name))})
+        spelt = {name: self._catalogue.spellings(name) for name in self._algorithms}
+        short = dict.fromkeys(word for name, words in spelt.items() for word in words if word != name)
+        close = did_you_mean(given, (*self._algorithms, *short, *others)).partition(" Known: ")
+        does = self._catalogue.collective_of
+        methods = sorted({words[-1] for name, words in spelt.items() if collective in (None, does(name))})
         known = f" Known: {', '.join(methods)}." if methods else ""
         self._report(path, f"must be a registered algorithm{or_entry}, not {given!r}.{close[0] or known}")
 
@@ -280,8 +287,8 @@ class _Reader:
         found = {}
         for name, given in self._mapping(("collectives",)).items():
             path: KeyPath = ("collectives", name)
-            if name not in COLLECTIVES:
-                self._report(path, f"must be a collective.{did_you_mean(name, COLLECTIVES)}")
+            if name not in self._catalogue.collectives:
+                self._report(path, f"must be a collective.{did_you_mean(name, self._catalogue.collectives)}")
                 continue
             try:
                 found[name] = parse_quantity(given, "str")
@@ -299,38 +306,9 @@ class _Reader:
         meant = self._meant(target)
         if not meant or self._meant(target, collective):
             return
-        does = f"does {' and '.join(dict.fromkeys(collective_of(name) for name in meant))}"
+        does = f"does {' and '.join(dict.fromkeys(self._catalogue.collective_of(name) for name in meant))}"
         which = does if target == given else f"runs {target} and {does}"
         self._report(path, f"must be an algorithm that does {collective}, not {given!r}, which {which}.")
 
     def _report(self, path: KeyPath, text: str) -> None:
         self.problems.append(f"{self._config.at(path)} {text}")
-
-
-def short_names(algorithms: Iterable[str]) -> tuple[str, ...]:
-    """Return what users may write for registered names: without the vendor, and without the collective too.
-
-    `ccl.ring_all_reduce` is `ring_all_reduce` and, where the collective is known, `ccl.ring` and `ring`.
-    """
-    found: dict[str, None] = {}
-    for name in algorithms:
-        for spelling in spellings(name, collective_of(name)):
-            if spelling != name or "." not in name:
-                found[spelling] = None
-    return tuple(found)
-
-
-def collective_of(name: str) -> str:
-    """Return the collective that the name of an algorithm ends with, "" for none."""
-    ends = [collective for collective in COLLECTIVES if name.endswith(f"_{collective}")]
-    return max(ends, key=len, default="")
-
-
-def method_of(name: str) -> str:
-    """Return a registered name without vendor and collective."""
-    return spellings(name, collective_of(name))[-1]
-
-
-def _same(registered: str, given: str) -> bool:
-    """Tell whether a user may mean a registered algorithm by `given`."""
-    return given == registered or given in short_names((registered,))

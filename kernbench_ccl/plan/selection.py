@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.contract import Collective, Network
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
@@ -20,7 +19,6 @@ from kernbench_core.values.dtypes import itemsize
 if TYPE_CHECKING:
     from kernbench_ccl.plan.configuration import CclConfig, Settings
     from kernbench_ccl.plan.groups import Group
-    from kernbench_core.registry import AlgorithmEntry, Registry
     from kernbench_core.topology.design import Design
 
 __tracebackhide__ = True
@@ -37,7 +35,7 @@ def machine_network(design: Design, name: str | None = None) -> Network:
 
 
 def choose_algorithm(
-    registry: Registry[AlgorithmEntry], config: CclConfig, collective: str, design: Design, world: int, nbytes: int
+    catalogue: Catalogue, config: CclConfig, collective: str, design: Design, world: int, nbytes: int
 ) -> tuple[Algorithm, Settings]:
     """Return the algorithm that the configuration has for a collective of `world` ranks, with its settings.
 
@@ -48,12 +46,12 @@ def choose_algorithm(
     if name != AUTO:
         settings = config.settings(name)
         settings.check_pes(most)
-        algorithm = open_algorithm(registry, settings.algorithm, collective)
+        algorithm = catalogue.open(settings.algorithm, collective)
         refusal = algorithm.refusal(machine_network(design, settings.topology), world)
         if refusal is not None:
             raise UsageError(refusal)
         return algorithm, settings
-    able = find_able(registry, config, collective, partial(machine_network, design), world)
+    able = find_able(catalogue, config, collective, partial(machine_network, design), world)
     for sentence in able.warnings:
         warnings.warn(sentence, KernbenchWarning, stacklevel=1)
     chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able.chosen))

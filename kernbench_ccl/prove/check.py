@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import evolve, field, frozen
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective, Network
 from kernbench_ccl.prove.proof import prove
 from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, Fault, Proof, ProofCase

@@ -14,12 +14,11 @@ from functools import lru_cache
 
 from attrs import define, evolve, frozen
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.prove.check import Checked, Ranks, Wanted, by_network, cases, network_or_refusal, prove_ranks
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool
-from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.plugins import load_plugins
 
 _LOOK_S = 0.25
 _MUCH = 1000
@@ -177,13 +176,13 @@ def _kernel_prints() -> KernelPrints:
 
 
 @lru_cache(maxsize=1)
-def _plugins() -> Plugins:
-    return load_plugins()
+def _catalogue() -> Catalogue:
+    return Catalogue.of(load_plugins())
 
 
 @lru_cache(maxsize=4)
 def _opened(name: str, collective: str) -> Algorithm:
-    return open_algorithm(_plugins().algorithms, name, collective)
+    return _catalogue().open(name, collective)
 
 
 def _prove_remotely(task: Task) -> tuple[Ranks, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import define, fields
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import PARAMETERS, Collective, Network
 from kernbench_ccl.contract import kernel_args as all_nine
 

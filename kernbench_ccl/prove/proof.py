@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective
 from kernbench_ccl.prove.proof_case import Proof, ProofCase
 from kernbench_ccl.prove.proof_run import Run

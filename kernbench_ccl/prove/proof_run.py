@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from attrs import define
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective, KernelContext
 from kernbench_ccl.prove.expected import BEFORE
 from kernbench_ccl.prove.lost_contributions import LOAD, MAKE, RECEIVE, SEND, STORE, Scene, Search, Trail, reads_of

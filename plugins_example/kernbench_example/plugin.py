@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, BenchEntry, ComponentEntry, OpEntry
+from kernbench_core.registry import AlgorithmEntry, BenchEntry, CollectiveEntry, ComponentEntry, OpEntry
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -28,6 +28,17 @@ def kernbench_ops() -> list[OpEntry]:
     return [OpEntry("example_silu", "kernbench_example.sfu:silu")]
 
 
+def kernbench_collectives() -> list[CollectiveEntry]:
+    """Return the collectives: each is a record of what ranks bring and end with."""
+    return [
+        CollectiveEntry(
+            "neighbour_exchange",
+            "kernbench_example.neighbour_exchange:NEIGHBOUR_EXCHANGE",
+            "Every rank gets the vectors of both its neighbours.",
+        )
+    ]
+
+
 def kernbench_algorithms() -> list[AlgorithmEntry]:
     """Return the collective algorithms: each is the `kernel` of a module of its own."""
     return [
@@ -35,7 +46,12 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
             "example.star_all_reduce",
             "kernbench_example.star_all_reduce:kernel",
             "Rank 0 adds what everyone sends, and sends everyone the result.",
-        )
+        ),
+        AlgorithmEntry(
+            "example.ring_neighbour_exchange",
+            "kernbench_example.ring_neighbour_exchange:kernel",
+            "One way around the ring, then the other way.",
+        ),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_ccl.catalogue.algorithm import Algorithm, read_algorithm
+from kernbench_ccl.catalogue import Algorithm, read_algorithm
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
 from kernbench_ccl.contract import Collective, Network
 from kernbench_core.values.dtypes import numpy_dtype

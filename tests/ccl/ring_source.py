@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.opening import read_file
+from kernbench_ccl.catalogue import Algorithm, read_file
 
 SOURCE = '''
 from kernbench_ccl.contract import kernel_args as kernel_args

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.catalogue.algorithm import read_algorithm
-from kernbench_ccl.catalogue.opening import open_algorithm, read_file
+from kernbench_ccl.catalogue import Catalogue, read_algorithm, read_file
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, Cost, KernelContext, Network, kernel_args, share
 from kernbench_ccl.templates import all_reduce
@@ -26,13 +25,13 @@ ACME = Provider("acme", "acme-kb", "2.0")
 RING = Network("ring", 4, 4)
 
 
-def registry(*names: str) -> Registry[AlgorithmEntry]:
-    """Make a registry of shipped algorithms under these names."""
+def catalogue(*names: str) -> Catalogue:
+    """Make a catalogue of shipped algorithms under these names."""
     entries = []
     for name in names:
         target = f"kernbench_ccl.algorithms.{name.partition('.')[2]}:kernel"
         entries.append((AlgorithmEntry(name, target, "An algorithm."), US if name.startswith("ccl.") else ACME))
-    return Registry("algorithm", entries)
+    return Catalogue(Registry("algorithm", entries))
 
 
 def module(**published: Any) -> types.ModuleType:
@@ -224,7 +223,7 @@ def test_what_a_closed_form_raises_is_told_with_its_line() -> None:
 
 def test_an_algorithm_is_loaded_with_everything_that_it_publishes() -> None:
     """What it leaves out has defaults."""
-    found = open_algorithm(registry("ccl.ring_reduce_scatter"), "ring", "reduce_scatter")
+    found = catalogue("ccl.ring_reduce_scatter").open("ring", "reduce_scatter")
     assert (found.name, found.collective, found.contributors) == ("ccl.ring_reduce_scatter", "reduce_scatter", ("sip",))
     assert found.scratch_count(10, 4) == 10 and found.refusal(RING) is None and found.kind_of(RING) == 0
     assert found.file.endswith("ring_reduce_scatter.py")
@@ -239,8 +238,8 @@ def test_an_algorithm_is_loaded_with_everything_that_it_publishes() -> None:
 def test_an_algorithm_of_another_collective_is_refused() -> None:
     """Its full name does not help."""
     with pytest.raises(UsageError) as caught:
-        open_algorithm(registry("ccl.ring_all_reduce"), "ccl.ring_all_reduce", "all_gather")
-    file = open_algorithm(registry("ccl.ring_all_reduce"), "ring", "all_reduce").file
+        catalogue("ccl.ring_all_reduce").open("ccl.ring_all_reduce", "all_gather")
+    file = catalogue("ccl.ring_all_reduce").open("ring", "all_reduce").file
     assert str(caught.value) == (
         f"algorithm 'ccl.ring_all_reduce' must do all_gather, not all_reduce, as {file} says; choose another."
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from greenlet import getcurrent, greenlet
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective, KernelContext
 from kernbench_core.values.dtypes import cast, numpy_dtype
 

@@ -15,7 +15,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_ccl.catalogue.opening import open_algorithm
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure
@@ -25,7 +25,7 @@ from kernbench_ccl.plan.configuration import load_ccl
 from kernbench_core.plugins import load_plugins
 
 PLUGINS = load_plugins()
-CCL = load_ccl(None, algorithms=tuple(PLUGINS.algorithms))
+CCL = load_ccl(catalogue=Catalogue.of(PLUGINS))
 B, L = 100.0, 500.0
 """GB/s and ns of a link and direction."""
 FINE = ("system.chunk_bytes=256B",)
@@ -49,7 +49,7 @@ def run(name, collective, nbytes, world, *sets, idealised=False, pipeline=False,
     """Return what was measured, the closed form and the lower bound, in ns."""
     on = machine(world, *sets, idealised=idealised, topology=topology)
     asked = case(name, collective, nbytes, world, pipeline=pipeline, pes=pes)
-    algorithm = open_algorithm(PLUGINS.algorithms, asked.algorithm, collective)
+    algorithm = Catalogue.of(PLUGINS).open(asked.algorithm, collective)
     measured = measure(asked, on, PLUGINS, checked=False)
     return measured, formula_ns(asked, on, algorithm), on.bound(algorithm.kind, asked.nbytes, asked.root).ns
 
@@ -159,7 +159,7 @@ NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
 def forms(name, what, nbytes, world, network):
     """Return the closed forms pipelined and step by step, None where there is none; nothing where it refuses."""
     on = machine(world, f"system.network.topology={network}", idealised=True)
-    algorithm = open_algorithm(PLUGINS.algorithms, f"ccl.{name}_{what}", what)
+    algorithm = Catalogue.of(PLUGINS).open(f"ccl.{name}_{what}", what)
     if algorithm.refusal(on.network) is not None:
         return ()
     asked = [case(name, what, nbytes, world, pipeline=pipeline) for pipeline in (True, False)]
@@ -211,7 +211,7 @@ def test_three_ranks_of_a_ring_are_fully_connected(what):
 
 def test_other_links_have_no_closed_form():
     """Another network laid over the ranks, links that differ, fewer PEs than ways."""
-    algorithm = open_algorithm(PLUGINS.algorithms, "ccl.ring_all_reduce", "all_reduce")
+    algorithm = Catalogue.of(PLUGINS).open("ccl.ring_all_reduce", "all_reduce")
     on = machine(4, "system.network.topology=ring", idealised=True)
     asked = case("ring", "all_reduce", 24576, 4)
     assert formula_ns(asked, on, algorithm) == pytest.approx(ring(4, 24576))
@@ -220,7 +220,7 @@ def test_other_links_have_no_closed_form():
     slow = "system.network.links=[{match: sip0-sip1, bandwidth: 10 GB/s}]"
     assert formula_ns(asked, machine(4, slow, idealised=True), algorithm) is None
     torus = machine(4, "system.network.topology=torus_2d", idealised=True)
-    four_ways = open_algorithm(PLUGINS.algorithms, "ccl.torus_all_reduce", "all_reduce")
+    four_ways = Catalogue.of(PLUGINS).open("ccl.torus_all_reduce", "all_reduce")
     assert formula_ns(case("torus", "all_reduce", 24576, 4), torus, four_ways) is not None
     assert formula_ns(case("torus", "all_reduce", 24576, 4, pes=2), torus, four_ways) is None
 
@@ -275,7 +275,7 @@ def test_every_shipped_algorithm_is_here():
 def test_forms_of_whole_steps(name, what, network, world, right):
     """Those that count messages one by one, worked out by hand for 1 MB."""
     on = machine(world, f"system.network.topology={network}", idealised=True)
-    algorithm = open_algorithm(PLUGINS.algorithms, f"ccl.{name}_{what}", what)
+    algorithm = Catalogue.of(PLUGINS).open(f"ccl.{name}_{what}", what)
     asked = evolve(case(name, what, 1 << 20, world), nbytes=1_000_000)
     assert formula_ns(asked, on, algorithm) == pytest.approx(right, rel=1e-4)
 
@@ -443,7 +443,7 @@ def test_pipelined_lies_between_the_bound_and_whole_steps(name, what, network, w
 def test_nothing_is_below_its_lower_bound(method, network, world, nbytes, pipeline):
     """On the idealised machine, where nothing but links is in the way; also where messages share links."""
     on = machine(world, f"system.network.topology={network}", idealised=True)
-    algorithm = open_algorithm(PLUGINS.algorithms, "ccl." + "_".join(method), method[1])
+    algorithm = Catalogue.of(PLUGINS).open("ccl." + "_".join(method), method[1])
     if network not in algorithm.topologies or algorithm.refusal(on.network) is not None:
         return
     sets, pes = pes_of(method[0], few=True)

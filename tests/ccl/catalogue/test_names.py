@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_ccl.catalogue.names import full_name, methods_of, spellings
+from kernbench_ccl.catalogue import meant, spellings
 from kernbench_core.errors import UsageError
-from tests.ccl.test_contract import registry
+from tests.ccl.test_contract import catalogue
 
 
 def test_a_short_name_finds_the_method_of_the_collective() -> None:
     """Of any vendor; a full name is taken as it is."""
-    known = registry("ccl.ring_all_reduce", "ccl.ring_all_gather", "acme.ring_bidirectional_all_reduce")
-    assert full_name(known, "ring", "all_gather") == "ccl.ring_all_gather"
-    assert full_name(known, "ring_bidirectional", "all_reduce") == "acme.ring_bidirectional_all_reduce"
-    assert full_name(known, "ccl.ring_all_reduce", "all_reduce") == "ccl.ring_all_reduce"
-    assert methods_of(known, "all_reduce") == {
+    known = catalogue("ccl.ring_all_reduce", "ccl.ring_all_gather", "acme.ring_bidirectional_all_reduce")
+    assert known.full_name("ring", "all_gather") == "ccl.ring_all_gather"
+    assert known.full_name("ring_bidirectional", "all_reduce") == "acme.ring_bidirectional_all_reduce"
+    assert known.full_name("ccl.ring_all_reduce", "all_reduce") == "ccl.ring_all_reduce"
+    assert known.methods_of("all_reduce") == {
         "ring_bidirectional": "acme.ring_bidirectional_all_reduce", "ring": "ccl.ring_all_reduce"
     }  # fmt: skip
 
 
 def test_a_short_name_of_two_vendors_is_asked_for_in_full() -> None:
     """Which one comes first must not decide."""
-    known = registry("ccl.ring_all_reduce", "acme.ring_all_reduce")
+    known = catalogue("ccl.ring_all_reduce", "acme.ring_all_reduce")
     with pytest.raises(UsageError) as caught:
-        full_name(known, "ring", "all_reduce")
+        known.full_name("ring", "all_reduce")
     assert str(caught.value) == (
         "algorithm 'ring' must name one algorithm, not acme.ring_all_reduce and ccl.ring_all_reduce; write its full "
         "name."
     )
-    assert sorted(methods_of(known, "all_reduce")) == ["acme.ring_all_reduce", "ccl.ring_all_reduce"]
+    assert sorted(known.methods_of("all_reduce")) == ["acme.ring_all_reduce", "ccl.ring_all_reduce"]
 
 
 def test_an_unknown_name_lists_the_methods_of_the_collective() -> None:
     """The closest is suggested."""
     with pytest.raises(UsageError) as caught:
-        full_name(registry("ccl.ring_all_reduce", "ccl.torus_all_reduce"), "rign", "all_reduce")
+        catalogue("ccl.ring_all_reduce", "ccl.torus_all_reduce").full_name("rign", "all_reduce")
     assert str(caught.value) == (
         "algorithm of all_reduce must be one of ring, torus, or a registered name, not 'rign'. Did you mean 'ring'?"
     )
@@ -43,7 +43,7 @@ def test_an_unknown_name_lists_the_methods_of_the_collective() -> None:
 
 def test_every_spelling_finds_the_algorithm() -> None:
     """With and without vendor and collective."""
-    known = registry("ccl.ring_all_reduce", "ccl.ring_all_gather", "acme.magic")
+    known = catalogue("ccl.ring_all_reduce", "ccl.ring_all_gather", "acme.magic")
     assert spellings("ccl.ring_all_reduce", "all_reduce") == (
         "ccl.ring_all_reduce",
         "ring_all_reduce",
@@ -51,16 +51,31 @@ def test_every_spelling_finds_the_algorithm() -> None:
         "ring",
     )
     for name in spellings("ccl.ring_all_reduce", "all_reduce"):
-        assert full_name(known, name, "all_reduce") == "ccl.ring_all_reduce"
-    assert full_name(known, "magic", "broadcast") == "acme.magic"
+        assert known.full_name(name, "all_reduce") == "ccl.ring_all_reduce"
+    assert known.full_name("magic", "broadcast") == "acme.magic"
 
 
 def test_the_method_of_another_collective_is_told() -> None:
     """No list of guesses beside the list of what there is."""
-    known = registry("ccl.ring_all_reduce", "ccl.pairwise_all_to_all")
+    known = catalogue("ccl.ring_all_reduce", "ccl.pairwise_all_to_all")
     for name, reason in (("pairwise", ", which does all_to_all."), ("nope", ".")):
         with pytest.raises(UsageError) as caught:
-            full_name(known, name, "all_reduce")
+            known.full_name(name, "all_reduce")
         assert str(caught.value) == (
             f"algorithm of all_reduce must be one of ring, or a registered name, not {name!r}{reason}"
         )
+
+
+def test_spellings_leave_out_vendor_and_collective() -> None:
+    """Where the name says which collective it is; each once."""
+    known = catalogue("ccl.ring_all_reduce")
+    assert known.spellings("ccl.ring_all_reduce") == ("ccl.ring_all_reduce", "ring_all_reduce", "ccl.ring", "ring")
+    assert known.spellings("acme.odd") == ("acme.odd", "odd")
+
+
+def test_a_collective_is_meant_by_other_spellings() -> None:
+    """As nccl-tests has it, and as a command is."""
+    known = ("all_to_all", "send_recv")
+    assert [meant(name, known) for name in ("alltoall", "all-to-all", "SendRecv", "all2all")] == [
+        "all_to_all", "all_to_all", "send_recv", None
+    ]  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernbench_ccl.catalogue.names import methods_of
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of, time_collective
 from kernbench_ccl.measure.timed_run import TimedCase
@@ -67,7 +67,7 @@ def hold_to_the_bound(plugins, call, data):
     collective, network, ranks, size, idealised = call
     sets = (f"system.network.topology={network}", "cube.pes=2")
     root = data.draw(st.integers(0, ranks - 1)) if COLLECTIVES[collective].rooted else 0
-    name = data.draw(st.sampled_from(sorted(methods_of(plugins.algorithms, collective))))
+    name = data.draw(st.sampled_from(sorted(Catalogue.of(plugins).methods_of(collective))))
     try:
         rows = time_collective(
             collective, [size], "tiny", algo=name, ranks=ranks, root=root, set=sets, idealised=idealised,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_ccl.catalogue.algorithm import read_algorithm
+from kernbench_ccl.catalogue import read_algorithm
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, KernelContext, kernel_args
 from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of, plan_collective

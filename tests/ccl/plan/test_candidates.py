@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.contract import Network
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import load_ccl
@@ -78,7 +79,7 @@ def test_what_cannot_be_used_is_told_from_what_refuses(plugins_of, tmp_path):
     """A failing import, a broken contract, and a `refuses` that raises; the shipped ones are there."""
     plugins = plugins_of("acme_importing", "acme_bare", "acme_asking")
     ring = Network("ring", 4, 4)
-    found = find_able(plugins.algorithms, load_ccl(), "all_reduce", lambda name: ring)
+    found = find_able(Catalogue.of(plugins), load_ccl(), "all_reduce", lambda name: ring)
     assert dict(found.broken) == {
         "acme.asking_all_reduce": f"{tmp_path}/acme_asking.py:14: refuses of acme.asking_all_reduce raised ValueError: "
         "no idea.",

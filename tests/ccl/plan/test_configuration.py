@@ -9,14 +9,19 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.plan.configuration import SETTINGS, Settings, load_ccl, short_names
+from kernbench_ccl.catalogue import Catalogue
+from kernbench_ccl.plan.configuration import SETTINGS, Settings, load_ccl
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.registry import AlgorithmEntry, Provider, Registry
 
-KNOWN = (
+NAMES = (
     "ccl.ring_all_reduce", "ccl.ring_all_gather", "ccl.double_tree_all_reduce", "acme.magic_all_reduce",
     "acme.magic_broadcast",
-)  # fmt: skip
+)
+KNOWN = Catalogue(
+    Registry("algorithm", [(AlgorithmEntry(name, "a:b", ""), Provider("a", "a", "")) for name in NAMES])
+)
 
 
 def write(tmp_path, text):
@@ -28,13 +33,13 @@ def write(tmp_path, text):
 def problems(tmp_path, text):
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        load_ccl(path, algorithms=KNOWN)
+        load_ccl(path, catalogue=KNOWN)
     return [problem.replace(str(path), "ccl.yaml") for problem in caught.value.problems]
 
 
 def test_without_a_file_the_defaults_leave_everything_to_measurement_and_machine():
     """Auto algorithm, queues as pe_ipcq says, messages of 16 KiB, pipelined."""
-    config = load_ccl(algorithms=KNOWN)
+    config = load_ccl(catalogue=KNOWN)
     assert config.defaults == Settings("defaults", "auto", None, None, None, 16384, True, None, None)
     assert config.entries == {}
     assert config.chosen("all_reduce") == "auto"
@@ -61,7 +66,7 @@ def test_an_entry_inherits_what_it_leaves_out(tmp_path):
             "  acme.magic_all_reduce: {pipeline: on, slot_bytes: 1 MiB}\n"
             "collectives: {all_reduce: wide, all_gather: ring, reduce: auto}\n",
         ),
-        algorithms=KNOWN,
+        catalogue=KNOWN,
     )
     assert config.entries["wide"] == Settings("wide", "ring", 8, None, "sram", 8192, False, 4, "torus_2d")
     assert config.settings("acme.magic_all_reduce") == Settings(
@@ -75,7 +80,7 @@ def test_an_entry_inherits_what_it_leaves_out(tmp_path):
 def test_an_algorithm_has_the_settings_of_the_entry_that_runs_it(tmp_path):
     """By the entry's name, else by the only entry that names it; of several, none is meant."""
     text = "algorithms:\n  ring: {chunk: 4 KiB}\n  a: {algorithm: double_tree}\n  b: {algorithm: double_tree}\n"
-    config = load_ccl(write(tmp_path, text), algorithms=KNOWN)
+    config = load_ccl(write(tmp_path, text), catalogue=KNOWN)
     assert config.settings("ccl.ring_all_reduce").name == "ring"
     assert config.settings("ccl.ring_all_gather").chunk == 4096
     assert config.settings("ccl.double_tree_all_reduce").name == "ccl.double_tree_all_reduce"
@@ -140,7 +145,7 @@ def test_files_of_algorithms_are_found_from_the_file_that_names_them(tmp_path):
     """Whatever the working directory is; one that is not there is told."""
     (tmp_path / "mine.py").write_text("")
     text = "algorithms: {own: {algorithm: ./mine.py}}\ncollectives: {all_reduce: own, broadcast: mine.py}\n"
-    config = load_ccl(write(tmp_path, text), algorithms=KNOWN)
+    config = load_ccl(write(tmp_path, text), catalogue=KNOWN)
     assert config.entries["own"].algorithm == config.chosen("broadcast") == str(tmp_path / "mine.py")
     missing = tmp_path / "sub" / "no.py"
     assert problems(tmp_path, "algorithms: {own: {algorithm: sub/no.py}}\n") == [
@@ -183,7 +188,7 @@ collectives:
         "ccl.yaml:7:3: collectives.broadcast must be an algorithm that does broadcast, not 'ccl.ring_all_reduce', "
         "which does all_reduce.",
         "ccl.yaml:8:3: collectives.reduce must be an algorithm that does reduce, not 'wide', which runs ring and does "
-        "all_reduce and all_gather.",
+        "all_gather and all_reduce.",
     ]
 
 
@@ -204,7 +209,7 @@ def test_more_pes_than_there_are_have_their_place(tmp_path):
     """That of the entry, or of the defaults that it inherits from; it counts in no comparison."""
     text = "defaults:\n  pes: 100\nalgorithms:\n  narrow:\n    algorithm: ring\n    pes: 9\n  wide: {algorithm: ring}\n"
     path = write(tmp_path, text)
-    config = load_ccl(path, algorithms=KNOWN)
+    config = load_ccl(path, catalogue=KNOWN)
     for name, told in (
         ("narrow", "6:5: algorithms.narrow.pes must be at most 8, the PEs of a SIP, not 9; give fewer."),
         ("wide", "2:3: defaults.pes must be at most 8, the PEs of a SIP, not 100; give fewer."),
@@ -234,11 +239,6 @@ def test_a_file_that_is_not_there():
         "--config must be a ccl.yaml file, not '/nowhere/ccl.yaml'; 'docs/collectives.md' shows one."
     )
 
-
-def test_short_names_leave_out_vendor_and_collective():
-    """What users may write for an algorithm."""
-    assert short_names(("ccl.ring_all_reduce",)) == ("ring_all_reduce", "ccl.ring", "ring")
-    assert short_names(("acme.odd",)) == ("odd",)
 
 
 @given(st.integers(1, 1 << 30), st.sampled_from([1, 2, 4, 8]))

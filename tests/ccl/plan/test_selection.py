@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.plan.configuration import CclConfig, load_ccl
 from kernbench_ccl.plan.groups import make_group
 from kernbench_ccl.plan.selection import choose_algorithm, machine_network, make_collective
@@ -42,7 +43,7 @@ def test_the_network_of_a_machine() -> None:
 def test_the_configured_algorithm_wins() -> None:
     """With the settings of its entry; auto asks who is able."""
     machine = design("system.sips=4")
-    algorithms = PLUGINS.algorithms
+    algorithms = Catalogue.of(PLUGINS)
     chosen, settings = choose_algorithm(algorithms, config(all_reduce="ring"), "all_reduce", machine, 4, 1 << 20)
     assert (chosen.name, settings.chunk) == ("ccl.ring_all_reduce", 16384)
     auto, _ = choose_algorithm(algorithms, config(), "all_reduce", machine, 3, 1 << 20)
@@ -52,7 +53,7 @@ def test_the_configured_algorithm_wins() -> None:
 def test_what_nobody_does_is_refused() -> None:
     """Each algorithm's own sentence follows."""
     machine = design("system.sips=4")
-    empty = type(PLUGINS.algorithms)("algorithm", [])
+    empty = Catalogue()
     with pytest.raises(UsageError) as caught:
         choose_algorithm(empty, config(), "all_reduce", machine, 4, 8)
     assert str(caught.value) == "no registered algorithm does all_reduce of 4 ranks; register one."
@@ -62,7 +63,7 @@ def test_what_kernels_are_told() -> None:
     """The tile is the chunk in elements; cubes are those of the machine."""
     machine = design("system.sips=4", "sip.mesh.width=2")
     algorithm, settings = choose_algorithm(
-        PLUGINS.algorithms, config(all_reduce="ring"), "all_reduce", machine, 2, 1 << 20
+        Catalogue.of(PLUGINS), config(all_reduce="ring"), "all_reduce", machine, 2, 1 << 20
     )
     group = make_group(machine.pes, [1, 3])
     told = make_collective(group, algorithm, settings, machine, "f16", redop="sum", sequence=4)
@@ -75,7 +76,7 @@ def test_more_pes_than_a_sip_has_are_refused_where_they_are_written(collectives:
     """By auto and by name."""
     asked = attrs.evolve(load_ccl(sets=["defaults.pes=5"]), collectives=MappingProxyType(collectives))
     with pytest.raises(ConfigError) as caught:
-        choose_algorithm(PLUGINS.algorithms, asked, "all_reduce", design("system.sips=4"), 4, 1024)
+        choose_algorithm(Catalogue.of(PLUGINS), asked, "all_reduce", design("system.sips=4"), 4, 1024)
     assert caught.value.problems == (
         "--set defaults.pes=5: defaults.pes must be at most 4, the PEs of a SIP, not 5; give fewer.",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.catalogue.opening import open_algorithm, open_algorithms, read_file
+from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.cli.check import Numbers
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove.check import Ranks, Wanted, cases, check, network_of, prove_case
@@ -252,7 +252,7 @@ SHIPPED = sorted(entry.name for entry in kernbench_algorithms())
 @pytest.mark.sample(2)
 def test_every_shipped_algorithm_is_proved(plugins: Plugins, name: str) -> None:
     """For a few ranks: in every other case on its first network, in one on every other network."""
-    (algorithm,) = open_algorithms(plugins.algorithms, name)
+    (algorithm,) = Catalogue.of(plugins).open_all(name)
     first, *others = algorithm.topologies
     world = next(world for world in (3, 4) if algorithm.refuses(world, network_of(first, world)) is None)
     for case in list(cases(algorithm, network_of(first, world)))[::2]:
@@ -269,7 +269,7 @@ def test_every_shipped_algorithm_is_proved(plugins: Plugins, name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_algorithm_is_proved_for_2_to_17_ranks(plugins: Plugins, name: str) -> None:
     """All of them on every network, two of them by runs of that network's own; refusals are sentences."""
-    (algorithm,) = open_algorithms(plugins.algorithms, name)
+    (algorithm,) = Catalogue.of(plugins).open_all(name)
     for found in check(algorithm):
         assert [fault.sentence for fault in found.faults] == [], found.network
         assert any(ranks.proved for ranks in found.ranks), found.network
@@ -286,10 +286,10 @@ def test_algorithms_are_opened_by_path(plugins: Plugins, tmp_path: Path) -> None
     """A path is taken wherever a name is; another collective than the one asked for is refused."""
     ring(tmp_path)
     path = str(tmp_path / "ring.py")
-    assert open_algorithm(plugins.algorithms, path, "all_reduce").collective == "all_reduce"
-    assert open_algorithm(plugins.algorithms, path, "all_reduce").name == path
+    assert Catalogue.of(plugins).open(path, "all_reduce").collective == "all_reduce"
+    assert Catalogue.of(plugins).open(path, "all_reduce").name == path
     with pytest.raises(UsageError) as refused:
-        open_algorithm(plugins.algorithms, path, "broadcast")
+        Catalogue.of(plugins).open(path, "broadcast")
     assert str(refused.value) == f"algorithm {path!r} must do broadcast, not all_reduce; choose another."
     with pytest.raises(UsageError) as missing:
         read_file("no_such.py")
@@ -408,20 +408,20 @@ def test_a_row_says_deadlock_and_needs_no_slots_for_it(
 def test_every_spelling_of_a_registered_name_is_opened(plugins: Plugins, tmp_path: Path, monkeypatch: Any) -> None:
     """In full, without vendor, without collective; a file that is meant without its ending is guessed."""
     for name in ("ccl.direct_gather", "direct_gather"):
-        assert [each.name for each in open_algorithms(plugins.algorithms, name)] == ["ccl.direct_gather"]
-    assert "ccl.direct_gather" in [each.name for each in open_algorithms(plugins.algorithms, "ccl.direct")]
+        assert [each.name for each in Catalogue.of(plugins).open_all(name)] == ["ccl.direct_gather"]
+    assert "ccl.direct_gather" in [each.name for each in Catalogue.of(plugins).open_all("ccl.direct")]
     monkeypatch.chdir(tmp_path)
     ring(tmp_path)
     for name, guess in (("ring.p", "ring"), ("rign", "ring")):
         with pytest.raises(UsageError) as refused:
-            open_algorithms(plugins.algorithms, name)
+            Catalogue.of(plugins).open_all(name)
         assert str(refused.value) == (
             f"algorithm must be a registered name, a method, the path of a .py file, or 'all', not {name!r}. "
             f"Did you mean {guess!r}?"
         )
     (tmp_path / "mine.py").write_text("")
     with pytest.raises(UsageError) as refused:
-        open_algorithms(plugins.algorithms, "mine")
+        Catalogue.of(plugins).open_all("mine")
     assert str(refused.value).endswith("not 'mine'. Did you mean './mine.py'?")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.catalogue.opening import open_algorithms, read_file
+from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.prove import check_pool
 from kernbench_ccl.prove.check import Wanted, check
 from kernbench_ccl.prove.check_pool import check_all
@@ -56,7 +56,7 @@ def test_a_fault_is_told_of_every_network_on_which_it_is(tmp_path: Path) -> None
 def proved(plugins: Plugins, jobs: int, told: list[str]) -> list[tuple[str, Any]]:
     """Check two algorithms, and return all but the times."""
     names = ("direct_gather", "mesh_all_gather")
-    algorithms = [each for name in names for each in open_algorithms(plugins.algorithms, name)]
+    algorithms = [each for name in names for each in Catalogue.of(plugins).open_all(name)]
     wanted = Wanted(range(2, 5), ["mesh_2d", "ring"], counts=[2])
     return [
         (algorithm.name, [(row.network, [(r.world, r.cases, r.messages, r.alike) for r in row.ranks]) for row in rows])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl.catalogue.opening import read_file
+from kernbench_ccl.catalogue import read_file
 from kernbench_ccl.prove import check_pool, proof_run
 from kernbench_ccl.prove.check import Wanted, check
 from kernbench_ccl.prove.check_pool import check_all

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_ccl.catalogue.opening import open_algorithms, read_file
+from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.contract import Collective
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove.check import Wanted, cases, check, network_of, prove_case
@@ -69,7 +69,7 @@ def test_a_rank_of_any_reduction_that_keeps_one_operand_is_blamed(
     plugins: Plugins, monkeypatch: pytest.MonkeyPatch, name: str, kept: int
 ) -> None:
     """Whether it drops what it received or leaves out its own: nobody else is named."""
-    (algorithm,) = open_algorithms(plugins.algorithms, name)
+    (algorithm,) = Catalogue.of(plugins).open_all(name)
     combine = Collective.combine
     number = -1
 

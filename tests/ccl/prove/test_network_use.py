@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.opening import open_algorithms, read_file
+from kernbench_ccl.catalogue import Algorithm, Catalogue, read_file
 from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_ccl.prove.check import collective_of_case, network_of, prove_case
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
@@ -103,5 +102,5 @@ def test_only_code_that_is_seen_ignores_its_parameter(tmp_path: Path) -> None:
 def test_what_is_shipped_for_all_networks_asks_for_none(plugins: Plugins) -> None:
     """So that each of them is proved once for all."""
     for entry in kernbench_algorithms():
-        (algorithm,) = open_algorithms(plugins.algorithms, entry.name)
+        (algorithm,) = Catalogue.of(plugins).open_all(entry.name)
         assert ignores_kind(algorithm), entry.name

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernbench_ccl.catalogue.algorithm import Algorithm
-from kernbench_ccl.catalogue.opening import read_file
+from kernbench_ccl.catalogue import Algorithm, read_file
 from kernbench_ccl.prove.check import network_of, prove_case
 from kernbench_ccl.prove.proof_case import RAISED, ProofCase
 
