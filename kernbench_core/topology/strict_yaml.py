@@ -1,0 +1,174 @@
+"""Strict YAML, read with the place of every key: the only door to PyYAML.
+
+Scalars follow YAML 1.2 (`1e9` is a float, `on` and `yes` are text). Duplicate keys, tags, several documents, aliases
+that expand beyond a small budget, files over 4 MiB and nesting deeper than 64 are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from attrs import evolve, field, frozen
+
+from kernbench_core.errors import ConfigError
+
+MAX_BYTES = 4 * 2**20
+"""Largest configuration file that is read."""
+MAX_DEPTH = 64
+"""Deepest nesting of mappings and lists that is read."""
+ALIAS_BUDGET = 2000
+"""How many values all aliases of one file may expand to, together."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@frozen
+class Located:
+    """A value and the place of its key: a scalar, a dict of Located or a list of Located; `size` counts values.
+
+    `inherited` is a parameter that was given for another implementation than the one that it now stands beside.
+    """
+
+    value: Any
+    place: str
+    size: int = 1
+    inherited: bool = False
+
+
+def plain(tree: Located) -> Any:
+    """Return the values without their places: dicts, lists and scalars."""
+    if isinstance(tree.value, dict):
+        return {key: plain(item) for key, item in tree.value.items()}
+    if isinstance(tree.value, list):
+        return [plain(item) for item in tree.value]
+    return tree.value
+
+
+def read_yaml(text: str, name: str, *, positions: bool = True, deferred: list[str] | None = None) -> Located:
+    """Read one YAML document strictly; `positions` adds line and column to the name in the place of a key.
+
+    Raises:
+        ConfigError: the text is no such document; duplicate keys are all reported, syntax faults one at a time.
+            With `deferred` duplicate keys are not raised but added to it, and the first of each holds.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise ConfigError(f"{name}: file must be at most 4 MiB, not {len(text)} characters; split it with 'base:'.")
+    composer = _Composer(name, positions)
+    try:
+        tree = composer.document(yaml.parse(text, Loader=_LOADER))
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        place = composer.place_of(mark) if mark else name
+        raise ConfigError(f"{place}: text must be valid YAML, but {fault.problem}.") from None
+    except yaml.YAMLError as fault:
+        raise ConfigError(f"{name}: text must be valid YAML, but {' '.join(str(fault).split())}.") from None
+    if composer.problems and deferred is None:
+        raise ConfigError(*composer.problems)
+    if deferred is not None:
+        deferred.extend(composer.problems)
+    return tree
+
+
+@frozen
+class _Composer:
+    """Build a located tree from YAML events, counting depth and alias expansion on the way."""
+
+    name: str
+    positions: bool
+    problems: list[str] = field(factory=list)
+    anchors: dict[str, Located] = field(factory=dict)
+    expanded: list[int] = field(factory=lambda: [0])
+
+    def document(self, events: Iterator[Any]) -> Located:
+        tree: Located | None = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if tree is not None:
+                    raise ConfigError(f"{self.place(event)}: file must hold one YAML document, not several.")
+                tree = self.node(next(events), events, 1, None)
+        return Located({}, f"{self.name}:1:1") if tree is None else tree
+
+    def place(self, event: Any) -> str:
+        return self.place_of(event.start_mark)
+
+    def place_of(self, mark: Any) -> str:
+        return f"{self.name}:{mark.line + 1}:{mark.column + 1}" if self.positions else self.name
+
+    def node(self, event: Any, events: Iterator[Any], depth: int, place: str | None) -> Located:
+        place = place or self.place(event)
+        if isinstance(event, yaml.AliasEvent):
+            return evolve(self.alias(event), place=place)
+        if event.tag is not None:
+            raise ConfigError(f"{place}: value must have no tag, not {event.tag!r}; drop it.")
+        if isinstance(event, yaml.ScalarEvent):
+            tree = Located(_scalar(event.value) if event.style in (None, "") else event.value, place)
+        elif depth > MAX_DEPTH:
+            raise ConfigError(f"{place}: nesting must be at most {MAX_DEPTH} deep; flatten the file.")
+        elif isinstance(event, yaml.SequenceStartEvent):
+            tree = self.sequence(events, depth, place)
+        else:
+            tree = self.mapping(events, depth, place)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = tree
+        return tree
+
+    def sequence(self, events: Iterator[Any], depth: int, place: str) -> Located:
+        items: list[Located] = []
+        for event in events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            items.append(self.node(event, events, depth + 1, None))
+        return Located(items, place, 1 + sum(item.size for item in items))
+
+    def mapping(self, events: Iterator[Any], depth: int, place: str) -> Located:
+        items: dict[str, Located] = {}
+        for event in events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key, at = plain(self.node(event, events, depth + 1, None)), self.place(event)
+            item = self.node(next(events), events, depth + 1, at)
+            if not isinstance(key, str):
+                self.problems.append(f"{at}: key must be text, not {key!r}; quote it.")
+            elif key in items:
+                self.problems.append(f"{at}: key {key!r} must appear once, but it is also at {items[key].place}.")
+            else:
+                items[key] = item
+        return Located(items, place, 1 + sum(item.size for item in items.values()))
+
+    def alias(self, event: Any) -> Located:
+        target = self.anchors.get(event.anchor)
+        if target is None:
+            raise ConfigError(f"{self.place(event)}: alias must name a finished anchor, not {event.anchor!r}.")
+        self.expanded[0] += target.size
+        if self.expanded[0] > ALIAS_BUDGET:
+            raise ConfigError(
+                f"{self.place(event)}: aliases must expand to at most {ALIAS_BUDGET} values in one file; "
+                "write the values out."
+            )
+        return target
+
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+def _scalar(text: str) -> object:
+    """Resolve a plain scalar by the core schema of YAML 1.2."""
+    if _NULL.fullmatch(text):
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _INT.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    special = _SPECIAL.fullmatch(text)
+    if special:
+        return float("nan") if special[3] else float(f"{special[1]}inf")
+    return text
