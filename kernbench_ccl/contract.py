@@ -1,10 +1,10 @@
 """The contract of a collective algorithm: what its module publishes, and what its kernel is told.
 
 A module publishes `COLLECTIVE` (which collective it does), `TOPO_NAME_TO_KIND` (the networks it knows, each with an
-integer of its own that the kernel is given), `kernel` (the algorithm function) and `kernel_args(ctx)` (the nine values
-that the kernel gets). It may publish `CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count`, `peers` and `formula`.
-The room `catalogue` opens it and says everything that is wrong with it at once. docs/collectives_algorithms.md shows
-how one is written.
+integer of its own that the kernel is given; "*" is any other), `kernel` (the algorithm function) and `kernel_args(ctx)`
+(the nine values that the kernel gets). It may publish `CONTRIBUTORS`, `WAYS`, `refuses`, `scratch_count`, `peers` and
+`formula`. The room `catalogue` opens it and says everything that is wrong with it at once.
+docs/collectives_algorithms.md shows how one is written.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from kernbench_ccl.collectives import CollectiveKind
+from kernbench_ccl.network import Network as Network
 from kernbench_ccl.reductions import refuse_redop
 from kernbench_core.errors import UsageError
-from kernbench_core.topology.networks import NETWORKS
 from kernbench_core.values.dtypes import itemsize
 
 __tracebackhide__ = True  # what combines tiles for a kernel has the kernel's line
@@ -28,6 +28,9 @@ PARAMETERS: Final = ("in_ptr", "out_ptr", "scratch_ptr", "count", "rank", "world
 
 CONTRIBUTORS: Final = ("sip", "pe")
 """Who may bring a vector: every SIP one, or every PE one of its own."""
+
+OTHERS: Final = "*"
+"""What stands in `TOPO_NAME_TO_KIND` for every network that is not named, those of plug-ins among them."""
 
 HELD_BYTES: Final = 512 * 1024
 """What an algorithm keeps in a PE's scratchpad at once by default, in bytes: a quarter of the presets' 2 MiB."""
@@ -41,29 +44,6 @@ def share(count: int, parts: int, index: int) -> tuple[int, int]:
     size, larger = divmod(count, parts)
     start = index * size + min(index, larger)
     return start, start + size + (index < larger)
-
-
-@frozen
-class Network:
-    """The scale-up network of the machine: its shape, how many SIPs it joins, and its columns and rows.
-
-    `name` is a name of `system.network.topology`. A shape without columns and rows has `width` = `world`, `height` = 1.
-    """
-
-    name: str
-    world: int
-    width: int
-    height: int = 1
-
-    def grid(self, world: int) -> tuple[int, int]:
-        """Return columns and rows that hold `world` ranks: the network's where it joins just these.
-
-        Elsewhere, as for a group of some of the SIPs, the most square grid, not higher than wide.
-        """
-        if world == self.world and self.width * self.height == world and NETWORKS[self.name].flat:
-            return self.width, self.height
-        height = next(rows for rows in range(int(world**0.5), 0, -1) if world % rows == 0)
-        return world // height, height
 
 
 @frozen
@@ -193,4 +173,4 @@ class Cost:
     @property
     def hop(self) -> float:
         """The latency between neighbours in ns: of one link, or of the two that lead over a switch."""
-        return self.latency * (2 if self.network.name == "switch" else 1)
+        return self.latency * (2 if self.network.switched else 1)

@@ -19,6 +19,7 @@ from kernbench_core.registry import (
     CommandEntry,
     ComponentEntry,
     ExporterEntry,
+    NetworkEntry,
     OpEntry,
     TopologyEntry,
 )
@@ -40,6 +41,11 @@ def kernbench_benches() -> Sequence[BenchEntry]:  # type: ignore[empty-body]
 @hookspec
 def kernbench_topologies() -> Sequence[TopologyEntry]:  # type: ignore[empty-body]
     """Return the topology presets that `--topology NAME` finds; names are bare."""
+
+
+@hookspec
+def kernbench_networks() -> Sequence[NetworkEntry]:  # type: ignore[empty-body]
+    """Return the shapes of the scale-up network that `system.network.topology` finds, named `vendor.thing`."""
 
 
 @hookspec

@@ -31,6 +31,8 @@ from kernbench_core.registry import (
     Entry,
     ExporterEntry,
     Failure,
+    NetworkEntry,
+    NetworkRegistry,
     OpEntry,
     Provider,
     Registry,
@@ -44,13 +46,15 @@ _OFFERS: dict[str, tuple[type[Entry], str]] = {
     "components": (ComponentEntry, "component"),
     "benches": (BenchEntry, "bench"),
     "topologies": (TopologyEntry, "topology preset"),
+    "networks": (NetworkEntry, "network"),
     "exporters": (ExporterEntry, "exporter"),
     "ops": (OpEntry, "op"),
     "algorithms": (AlgorithmEntry, "algorithm"),
     "collectives": (CollectiveEntry, "collective"),
     "commands": (CommandEntry, "command"),
 }
-_VENDOR_NAMED = frozenset({"components", "algorithms"})
+_REGISTRIES: dict[str, type[Registry[Any]]] = {"components": ComponentRegistry, "networks": NetworkRegistry}
+_VENDOR_NAMED = frozenset({"components", "networks", "algorithms"})
 
 
 @attrs.frozen(order=True)
@@ -75,6 +79,7 @@ class Plugins:
     components: ComponentRegistry
     benches: Registry[BenchEntry]
     topologies: Registry[TopologyEntry]
+    networks: NetworkRegistry
     exporters: Registry[ExporterEntry]
     ops: Registry[OpEntry]
     algorithms: Registry[AlgorithmEntry]
@@ -234,8 +239,7 @@ def _frozen(
 ) -> Plugins:
     registries: dict[str, Any] = {}
     for kind, (_, noun) in _OFFERS.items():
-        make = ComponentRegistry if kind == "components" else Registry
-        registries[kind] = make(noun, offers[kind], failures)
+        registries[kind] = _REGISTRIES.get(kind, Registry)(noun, offers[kind], failures)
     return Plugins(**registries, providers=providers, failures=failures)
 
 

@@ -89,6 +89,16 @@ class TopologyEntry(Entry):
 
 
 @attrs.frozen
+class NetworkEntry(Entry):
+    """A shape of the scale-up network: `target` is a `Shape` of `kernbench_core.topology.networks`."""
+
+    sentence: str
+
+    def __attrs_post_init__(self) -> None:
+        _require_lower_case("network", self.name)
+
+
+@attrs.frozen
 class ExporterEntry(Entry):
     """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file."""
 
@@ -252,6 +262,31 @@ class ComponentRegistry(Registry[ComponentEntry]):
     def made_for(self, impl: str) -> tuple[str, ...]:
         """Return the node kinds that `impl` is registered for, none for any; raise UnknownName or PluginError."""
         return self[impl].kinds
+
+
+_SHAPES = "kernbench_core.topology.network_shapes"
+
+CORE_NETWORKS = (
+    NetworkEntry("ring", f"{_SHAPES}:RING", "Each package is linked with the next, the last with the first."),
+    NetworkEntry("mesh_2d", f"{_SHAPES}:MESH_2D", "Columns and rows of packages, neighbours linked."),
+    NetworkEntry("torus_2d", f"{_SHAPES}:TORUS_2D", "A mesh whose columns and rows are closed to rings."),
+    NetworkEntry("fully_connected", f"{_SHAPES}:FULLY_CONNECTED", "Every two packages have a link."),
+    NetworkEntry("switch", f"{_SHAPES}:SWITCH", "Each package is linked with one switch."),
+)
+"""The shapes of the scale-up network that core itself has, whichever plug-ins there are."""
+
+
+class NetworkRegistry(Registry[NetworkEntry]):
+    """The registry of network shapes: core's own and those that plug-ins offer."""
+
+    def __init__(
+        self,
+        noun: str = "network",
+        entries: Iterable[tuple[NetworkEntry, Provider]] = (),
+        failures: tuple[Failure, ...] = (),
+    ) -> None:
+        own = Provider("core", "kernbench", "")
+        super().__init__(noun, [*((entry, own) for entry in CORE_NETWORKS), *entries], failures)
 
 
 def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple[E, Provider]]:

@@ -233,6 +233,21 @@ def test_the_collective_of_the_example_is_proved_and_timed(clean_environment: Pa
 
 
 @pytest.mark.slow
+def test_the_network_of_the_example_joins_packages(clean_environment: Path) -> None:
+    """It is listed with who brought it; a bench runs on it, and a collective in processes of its own, data right."""
+    listed = kernbench(clean_environment, "topology", "networks", "--json")["networks"]
+    assert {each["name"]: each["provider"] for each in listed}["example.hypercube"] == "kernbench-example 0.1.0"
+    chosen = ("--set", "system.sips=8", "--set", "system.network.topology=example.hypercube")
+    ran = kernbench(clean_environment, "run", "vector-add", "--verify-data", "--json", *chosen)
+    assert ran["verified"] is True
+    asked = "ccl all_reduce --topology tiny --ranks 8 --network example.hypercube -b 4K -e 16K -j 2 --json"
+    table = kernbench(clean_environment, *asked.split())
+    assert table["wrong"] == table["hazards"] == 0
+    assert [row["bound_ns"] for row in table["rows"]] == [1500.0] * 3, "three links of 500 ns to the far corner"
+    assert all(row["out_of_place"]["time_ns"] > row["bound_ns"] for row in table["rows"])
+
+
+@pytest.mark.slow
 def test_a_kernel_that_asks_for_a_unit_that_is_not_there_says_how_to_add_it(clean_environment: Path) -> None:
     """Without the configuration the run ends in a sentence."""
     args = [clean_environment / "kernbench", "run", "example-silu", "--topology", "tiny", "-q"]

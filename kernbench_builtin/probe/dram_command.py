@@ -104,7 +104,8 @@ def _controller(shell: Shell, topology: str, components: str | None, sets: tuple
     from kernbench_core.runs.bench_run import configure, tell_warnings
     from kernbench_core.topology.compilation import compile_topology
 
-    graph = compile_topology(configure(shell.plugins, topology, components, sets), shell.plugins.components)
+    config = configure(shell.plugins, topology, components, sets)
+    graph = compile_topology(config, shell.plugins.components, shell.plugins.networks)
     tell_warnings(graph)
     found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
     if found is None:

@@ -100,7 +100,7 @@ def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, 
 
     config = configure(shell.plugins, topology, components, sets)
     if not is_mesh(config):
-        compile_topology(config, shell.plugins.components)
+        compile_topology(config, shell.plugins.components, shell.plugins.networks)
         raise UsageError(
             f"--traffic must have a topology with a section 'mesh', a mesh on its own, not {topology!r}; leave "
             f"--topology out for the preset {DEFAULT_TOPOLOGY!r}, or write 'base: {DEFAULT_TOPOLOGY}' and your figures "

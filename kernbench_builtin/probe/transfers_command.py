@@ -53,7 +53,8 @@ def run(
 
     if (source is None) != (target is None):
         raise UsageError("options --from and --to must be given together; give both, or neither for the usual cases.")
-    graph = compile_topology(configure(shell.plugins, topology, components, sets), shell.plugins.components)
+    config = configure(shell.plugins, topology, components, sets)
+    graph = compile_topology(config, shell.plugins.components, shell.plugins.networks)
     tell_warnings(graph)
     prober = Prober(graph, shell.plugins.components)
     cases = prober.cases() if source is None or target is None else prober.case(source, target)

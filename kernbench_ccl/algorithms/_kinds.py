@@ -9,6 +9,7 @@ MESH_2D: Final = 1
 TORUS_2D: Final = 2
 FULLY_CONNECTED: Final = 3
 SWITCH: Final = 4
+OTHER: Final = 5
 
 ANYWHERE: Final = {
     "ring": RING,
@@ -16,5 +17,6 @@ ANYWHERE: Final = {
     "torus_2d": TORUS_2D,
     "fully_connected": FULLY_CONNECTED,
     "switch": SWITCH,
+    "*": OTHER,
 }
 """What an algorithm that runs on every network publishes: messages are routed where ranks are no neighbours."""

@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernbench_ccl.contract import Cost
-from kernbench_core.topology.networks import NETWORKS, Extent
 
 
 def linked(cost: Cost, pairs: Iterable[tuple[int, int]]) -> bool:
     """Whether these pairs of ranks have a link each, or a switch joins all ranks."""
-    if cost.network.name == "switch":
-        return True
-    extent = Extent(cost.network.world, cost.network.width, cost.network.height)
-    links = {(link.sip, link.other_sip) for link in NETWORKS[cost.network.name].links(extent)}
-    return all((a, b) in links or (b, a) in links for a, b in pairs)
+    return cost.network.switched or all(pair in cost.network.linked for pair in pairs)
 
 
 def around(cost: Cost) -> bool:
@@ -28,7 +23,7 @@ def around(cost: Cost) -> bool:
 
 def links_of_a_rank(cost: Cost) -> int | None:
     """Return over how many links a rank sends to all others: one to each, or one to a switch; None elsewhere."""
-    if cost.network.name == "switch":
+    if cost.network.switched:
         return 1
     everyone = ((a, b) for a in range(cost.world) for b in range(a))
     return cost.world - 1 if linked(cost, everyone) else None

@@ -46,7 +46,7 @@ def tree_time(cost: Cost, trees: Sequence[Place], ways: Sequence[str]) -> float 
 
 def time_of(cost: Cost, messages: Sequence[Message], nbytes: float) -> float:
     """Return when the last of these messages of `nbytes` is there, in ns."""
-    wire, shared = nbytes / cost.bandwidth, cost.network.name == "switch"
+    wire, shared = nbytes / cost.bandwidth, cost.network.switched
     missing = [len(message.after) for message in messages]
     followers: list[list[int]] = [[] for _ in messages]
     for number, message in enumerate(messages):

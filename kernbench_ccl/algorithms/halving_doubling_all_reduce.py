@@ -147,5 +147,5 @@ def formula(cost: Cost) -> float | None:
     pairs = [(rank_of(member), rank_of(member ^ 1 << i)) for i in range(steps) for member in range(members)]
     if not _links.linked(cost, [*pairs, *((rank, rank ^ 1) for rank in range(2 * extra))]):
         return None
-    folding = 2 * (cost.hop + wire) + (wire / 2 if cost.network.name == "switch" else 0.0)
+    folding = 2 * (cost.hop + wire) + (wire / 2 if cost.network.switched else 0.0)
     return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + (0.0 if members == cost.world else folding)

@@ -50,5 +50,5 @@ def formula(cost: Cost) -> float | None:
     """Return 2(N - 1)(a + S/(2 N b)) in ns, with two ranks or on a switch S/(N b)."""
     if not _links.around(cost):
         return None
-    directions = 1 if cost.world == 2 or cost.network.name == "switch" else 2
+    directions = 1 if cost.world == 2 or cost.network.switched else 2
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (directions * cost.world * cost.bandwidth))

@@ -12,10 +12,11 @@ from attrs import frozen
 
 from kernbench_ccl.catalogue.module_faults import FUNCTIONS, module_faults
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
-from kernbench_ccl.contract import PARAMETERS, Cost, KernelContext, Network
+from kernbench_ccl.contract import OTHERS, PARAMETERS, Cost, KernelContext, Network
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.topology.network_shapes import NETWORKS
 
 __tracebackhide__ = True
 
@@ -36,14 +37,16 @@ def _few_peers(world: int) -> int:
 class Algorithm:
     """A checked view of an algorithm module: everything that the contract names, with its defaults.
 
-    `ways` is how many ways parts of the vector take at the same time, each dealt to PEs of its own: with fewer PEs than
-    that some ways stay empty.
+    `topologies` are core's networks that it runs on, `elsewhere` is what its kernel knows any other network by, None
+    where it runs on these alone. `ways` is how many ways parts of the vector take at the same time, each dealt to PEs
+    of its own: with fewer PEs than that some ways stay empty.
     """
 
     name: str
     module: ModuleType
     kind: CollectiveKind
     topologies: Mapping[str, int]
+    elsewhere: int | None
     kernel: Callable[..., None]
     kernel_args: Callable[[KernelContext], Sequence[Any]]
     contributors: tuple[str, ...] = ("sip",)
@@ -71,7 +74,7 @@ class Algorithm:
     def refusal(self, network: Network, world: int | None = None, contributors: str = "sip") -> str | None:
         """Return a sentence why it does not do `world` ranks (default: all) of a network, or None if it does."""
         ranks = network.world if world is None else world
-        if network.name not in self.topologies:
+        if self._kind(network) is None:
             known = ", ".join(self.topologies)
             return f"{self.name} must run on one of the networks {known}, not {network.name!r}; choose another."
         if contributors not in self.contributors:
@@ -146,9 +149,21 @@ class Algorithm:
 
     def kind_of(self, network: Network) -> int:
         """Return the integer that its kernel knows a network by; UsageError where it does not know it."""
-        if network.name not in self.topologies:
+        kind = self._kind(network)
+        if kind is None:
             raise UsageError(self.refusal(network) or "")
-        return self.topologies[network.name]
+        return kind
+
+    def _kind(self, network: Network) -> int | None:
+        return self.topologies.get(network.name, self.elsewhere)
+
+
+def _kinds_of(kinds: Mapping[str, int]) -> dict[str, int]:
+    """Return core's networks that a module runs on: those that it names, and all of them where it names the others."""
+    named = {name: kind for name, kind in kinds.items() if name != OTHERS}
+    if OTHERS not in kinds:
+        return named
+    return {**named, **{name: kinds[OTHERS] for name in NETWORKS if name not in named}}
 
 
 def line_of(function: Callable[..., Any]) -> str:
@@ -177,7 +192,8 @@ def read_algorithm(
         name,
         module,
         collectives[module.COLLECTIVE],
-        MappingProxyType(dict(module.TOPO_NAME_TO_KIND)),
+        MappingProxyType(_kinds_of(module.TOPO_NAME_TO_KIND)),
+        module.TOPO_NAME_TO_KIND.get(OTHERS),
         module.kernel,
         module.kernel_args,
         tuple(getattr(module, "CONTRIBUTORS", ("sip",))),

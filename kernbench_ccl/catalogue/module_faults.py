@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Final
 
-from kernbench_ccl.contract import CONTRIBUTORS, PARAMETERS
+from kernbench_ccl.contract import CONTRIBUTORS, OTHERS, PARAMETERS
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology.networks import NETWORKS
+from kernbench_core.topology.network_shapes import NETWORKS
 
 FUNCTIONS: Final = {
     "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),
@@ -48,9 +48,10 @@ def _kind_problems(module: ModuleType) -> Iterator[str]:
         )
         return
     for name, kind in kinds.items():
-        if name not in NETWORKS:
+        if name != OTHERS and name not in NETWORKS:
             hint = did_you_mean(str(name), NETWORKS)
-            yield f"TOPO_NAME_TO_KIND must have the names of networks as its keys, not {name!r}.{hint}"
+            must = f"must have the names of networks as its keys, or {OTHERS!r} for any other"
+            yield f"TOPO_NAME_TO_KIND {must}, not {name!r}.{hint}"
         if type(kind) is not int:
             yield f"TOPO_NAME_TO_KIND[{name!r}] must be an integer, not {kind!r}; define a constant for it."
     if len(set(map(repr, kinds.values()))) < len(kinds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -123,16 +123,19 @@ def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 
 def _one_of(*choices: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     def read(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        if value is not None and value not in choices:
-            listed = ", ".join(choices)
-            hint = did_you_mean(value, choices).partition(" Known: ")[0]
-            raise UsageError(f"option {param.opts[-1]} must be one of {listed}, not {value!r}.{hint}")
+        if value is not None:
+            _require_one_of(param.opts[-1], value, choices)
         return value
 
     return read
 
 
-_NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
+def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
+    if value not in choices:
+        hint = did_you_mean(value, choices).partition(" Known: ")[0]
+        raise UsageError(f"option {option} must be one of {', '.join(choices)}, not {value!r}.{hint}")
+
+
 _REDOPS = ("sum", "avg", "product", "min", "max")
 
 
@@ -166,8 +169,8 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         *own,
         option("--ranks", metavar="N", callback=_at_least(2),
                help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
-        option("--network", metavar="NAME", callback=_one_of(*_NETWORKS),
-               help="ring, mesh_2d, torus_2d, fully_connected or switch.  [default: the topology's]"),
+        option("--network", metavar="NAME",
+               help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's.  [default: the topology's]"),
         option("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'."),
         option("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'."),
         option("--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine."),
@@ -215,6 +218,8 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
 
     question = _question(kind, options)
     sizes = _sizes(options)
+    if options["network"] is not None:
+        _require_one_of("--network", options["network"], shell.plugins.networks)
     setup = Setup(
         options["topology"], options["components"], _sets(options), options["idealised"], options["check"]
     )

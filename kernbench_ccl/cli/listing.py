@@ -15,7 +15,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.process.terminal import shown
-from kernbench_core.topology.networks import NETWORKS
+from kernbench_core.topology.network_shapes import NETWORKS
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm, Catalogue

@@ -72,5 +72,5 @@ def machine_of(setup: Setup, plugins: Plugins) -> Machine:
             f"{config.at(('mesh',))} is a mesh on its own, which has no PEs to run a collective on; choose another "
             "--topology."
         )
-    graph = compile_topology(config, plugins.components)
+    graph = compile_topology(config, plugins.components, plugins.networks)
     return Machine(graph, fabric_of(graph), machine_network(design_of(graph)))

@@ -17,7 +17,7 @@ from kernbench_core.kernel.tl.pointers import PerPe, Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Channel, Peers
 from kernbench_core.topology.naming import pe_unit
-from kernbench_core.topology.networks import NETWORKS, Extent, network_directions
+from kernbench_core.topology.networks import Extent, network_directions
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ def plan_collective(
     size = collective.kind.size_count(count, group.world) * itemsize(collective.dtype)
     n_pe = pes_of(group, size, wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
-    ranks, shape = tuple(places[:n_pe] for places in group.pes), collective.network
-    extent = Extent(group.world, *(shape.grid(group.world) if NETWORKS[shape.name].flat else (group.world, 1)))
+    ranks, network = tuple(places[:n_pe] for places in group.pes), collective.network
+    extent = Extent(group.world, *(network.grid(group.world) if network.shape.flat else (group.world, 1)))
     channel = channel_for(rt, group, algorithm.queues(group.world))
-    peers = Peers(ranks, channel, network_directions(shape.name, extent, ranks))
+    peers = Peers(ranks, channel, network_directions(network.shape, extent, ranks))
     need = algorithm.scratch(count, group.world)
     kind = algorithm.kind_of(collective.network)
     arguments: dict[int, tuple[tuple[object, ...], ...]] = {}

@@ -13,6 +13,7 @@ from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.plan.tuning import choose
 from kernbench_core.errors import KernbenchWarning, UsageError
+from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import find_extent
 from kernbench_core.values.dtypes import itemsize
 
@@ -29,9 +30,9 @@ def machine_network(design: Design, name: str | None = None) -> Network:
     found = design.network
     if found is None or (name is not None and name != found.topology):
         shape = name or "ring"
-        extent = find_extent(shape, design.sips, None, None)
+        extent = find_extent(shape, NETWORKS[shape], design.sips)
         return Network(shape, design.sips, extent.width, extent.height)
-    return Network(found.topology, design.sips, found.extent.width, found.extent.height)
+    return Network(found.topology, design.sips, found.extent.width, found.extent.height, found)
 
 
 def choose_algorithm(

@@ -21,6 +21,7 @@ from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import Alarm, WallTimeExceeded
+from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import NetworkFault, find_extent
 from kernbench_core.values.dtypes import itemsize
 
@@ -147,7 +148,7 @@ def by_network(algorithm: Algorithm, names: Sequence[str], found: Iterable[Seque
 
 def network_of(name: str, world: int) -> Network:
     """Return the network of `world` SIPs, as square as it can be."""
-    extent = find_extent(name, world, None, None)
+    extent = find_extent(name, NETWORKS[name], world)
     return Network(name, world, extent.width, extent.height)
 
 

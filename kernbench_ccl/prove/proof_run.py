@@ -28,7 +28,7 @@ from kernbench_core.memory.hazard import Hazard
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Channel, Peers
-from kernbench_core.topology.networks import NETWORKS, Extent, network_directions
+from kernbench_core.topology.networks import Extent, network_directions
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
@@ -55,9 +55,9 @@ def _spelt(site: CallSite, _: str) -> str:
 def peers_of(case: ProofCase, use: NetworkUse) -> Peers:
     """Return the peers of a case, and their neighbours in the network, as a timed launch has them."""
     ranks = tuple(tuple(rank * case.n_pe + place for place in range(case.n_pe)) for rank in range(case.world))
-    name, world = case.network.name, case.world
-    extent = Extent(world, *(case.network.grid(world) if NETWORKS[name].flat else (world, 1)))
-    return Peers(ranks, Channel(), use.directions(network_directions(name, extent, ranks)))
+    network, world = case.network, case.world
+    extent = Extent(world, *(network.grid(world) if network.shape.flat else (world, 1)))
+    return Peers(ranks, Channel(), use.directions(network_directions(network.shape, extent, ranks)))
 
 
 @define(eq=False)

@@ -9,13 +9,14 @@ from kernbench_ccl.contract import share
 COLLECTIVE = "reduce_scatter"
 
 # The networks that it runs on; the kernel is given the integer of the one that it finds itself on as topo_kind.
-RING, MESH_2D, TORUS_2D, FULLY_CONNECTED, SWITCH = range(5)
+RING, MESH_2D, TORUS_2D, FULLY_CONNECTED, SWITCH, OTHER = range(6)
 TOPO_NAME_TO_KIND = {
     "ring": RING,
     "mesh_2d": MESH_2D,
     "torus_2d": TORUS_2D,
     "fully_connected": FULLY_CONNECTED,
     "switch": SWITCH,
+    "*": OTHER,  # any other: one that a plug-in brings
 }
 
 

@@ -63,7 +63,7 @@ def components(shell: Shell, name: str | None, as_json: bool) -> None:
         (each, _kinds(entry.kinds), entry.sentence, str(plugins.components.provider(each)))
         for each, entry in plugins.components.items()
     ]
-    _table(("component", "kind", "what it is", "provider"), rows)
+    table(("component", "kind", "what it is", "provider"), rows)
 
 
 def _kinds(kinds: tuple[str, ...]) -> str:
@@ -149,21 +149,21 @@ def _describe(described: dict[str, Any]) -> None:
         )
         for param in described["params"]
     ]
-    _table(("parameter", "type (unit)", "default", "meaning"), rows)
+    table(("parameter", "type (unit)", "default", "meaning"), rows)
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns that line up, nothing drawn; the header is bold in a terminal."""
     from rich.table import Table
 
     from kernbench_core.runs.text_report import make_console, show
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, title in enumerate(header):
-        table.add_column(title, no_wrap=index == 0)
+        drawn.add_column(title, no_wrap=index == 0)
     for row in rows:
-        table.add_row(*row)
-    show(table, make_console(sys.stdout))
+        drawn.add_row(*row)
+    show(drawn, make_console(sys.stdout))
 
 
 def _echo_json(schema: str, key: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of the scale-up network: rows and columns where it has such, a line of packages elsewhere."""
+"""Pictures of the scale-up network: rows and columns where it has such, a line of packages, or a list of links."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from kernbench_core.graph import Edge, Graph
-from kernbench_core.topology.networks import NETWORKS, Extent, Network
+from kernbench_core.topology.networks import Extent, Network
 from kernbench_core.units import format_bandwidth, format_time
 
 MOST_LISTED = 4
 """Up to so many links are listed with their ports below the picture."""
+MOST_DRAWN = 16
+"""Of a shape that core does not draw, up to so many packages are shown."""
 _PER_LINE = 8
 
 
@@ -20,12 +22,12 @@ def draw_network(graph: Graph, network: Network) -> list[str]:
     if not edges:
         return []
     extent = network.extent
-    flat = NETWORKS[network.topology].flat
-    shape = f"{network.topology} {extent.width} x {extent.height}" if flat else network.topology
+    shape = f"{network.topology} {extent.width} x {extent.height}" if network.shape.flat else network.topology
     wires = sorted({(edge.bandwidth, edge.latency) for edge in edges})
     alike = f"{_wire(edges[0])} each way" if len(wires) == 1 else f"{len(wires)} sorts of links"
     count = f"{len(edges)} link{'' if len(edges) == 1 else 's'}"
-    lines = [f"scale-up  {shape}, {count}, {alike}", "", *_DRAWINGS[network.topology](extent)]
+    draw = _DRAWINGS.get(network.topology)
+    lines = [f"scale-up  {shape}, {count}, {alike}", "", *(draw(extent) if draw is not None else _draw_links(network))]
     if len(wires) > 1 or len(edges) <= MOST_LISTED:
         width = max(len(edge.src) for edge in edges)
         lines += ["", *(f"  {edge.src:<{width}} ══ {_wire(edge)} ══ {edge.dst}" for edge in edges)]
@@ -96,6 +98,23 @@ def _draw_switch(extent: Extent) -> list[str]:
         bar = "══".join(f"{'╨':═^{cell}}" for _ in row)
         lines.append("  " + bar + (" fabric.switch0" if last else ""))
     return lines
+
+
+def _draw_links(network: Network) -> list[str]:
+    """List for each package those that it is linked with, by number; the first packages of many."""
+    peers: dict[str, list[str]] = {name: [] for name in _names(network.extent)}
+    names = list(peers)
+    for link in network.links:
+        for end, other in (link.ends, link.ends[::-1]):
+            if end.sip is not None:
+                peers[names[end.sip]].append(other.id if other.sip is None else f"sip{other.sip}")
+    lines = [f"  {name} ══ {', '.join(sorted(linked, key=_number))}" for name, linked in peers.items()]
+    more = len(lines) - MOST_DRAWN
+    return lines if more < 2 else [*lines[:MOST_DRAWN], f"  … and {more} more packages"]
+
+
+def _number(name: str) -> tuple[int, str]:
+    return (int(name.removeprefix("sip")), "") if name.startswith("sip") else (-1, name)
 
 
 _DRAWINGS: Mapping[str, Callable[[Extent], list[str]]] = MappingProxyType(

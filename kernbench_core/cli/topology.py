@@ -1,4 +1,4 @@
-"""`kernbench topology show` and `kernbench topology validate`."""
+"""`kernbench topology show`, `kernbench topology validate` and `kernbench topology networks`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_core.cli.catalogue import table
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.terminal import shown
 
@@ -64,6 +65,22 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
     click.echo(shown(f"{source}: valid; {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['pes']:,} PEs."))
 
 
+@topology.command()
+@_JSON
+@click.pass_obj
+def networks(shell: Shell, as_json: bool) -> None:
+    """List the shapes that system.network.topology may name."""
+    from kernbench_core.runs.result import json_text
+
+    registry = shell.plugins.networks
+    rows = [(name, entry.sentence, str(registry.provider(name))) for name, entry in registry.items()]
+    if as_json:
+        found = [dict(zip(("name", "sentence", "provider"), row, strict=True)) for row in rows]
+        click.echo(json_text({"schema": "kernbench.networks/1", "networks": found}))
+        return
+    table(("network", "what it is", "provider"), rows)
+
+
 def counts_of(graph: Graph) -> dict[str, Any]:
     """Count nodes, edges, PEs, and nodes by kind."""
     from kernbench_core.topology.design import Machine
@@ -80,7 +97,7 @@ def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str
     from kernbench_core.topology.compilation import compile_topology
 
     config = configure(shell.plugins, source, components, sets)
-    return compile_topology(config, shell.plugins.components)
+    return compile_topology(config, shell.plugins.components, shell.plugins.networks)
 
 
 def _echo(graph: Graph, source: str) -> None:

@@ -176,7 +176,7 @@ def _engine(
             "'kernbench probe --traffic', or choose another --topology."
         )
     with wall.spent_on("building the machine"):
-        graph = compile_topology(request.config, request.plugins.components)
+        graph = compile_topology(request.config, request.plugins.components, request.plugins.networks)
         tell_warnings(graph)
         engine = GraphEngine(
             graph,

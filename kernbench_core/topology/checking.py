@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Callable
 
@@ -11,12 +10,14 @@ from attrs import frozen
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import PeSite
 from kernbench_core.params import did_you_mean
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.address import CUBE_BITS, INDEX_BITS, OFFSET_BITS, SIP_BITS, AddressMap
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.design import Design
 from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube
-from kernbench_core.topology.networks import NETWORKS, Network, NetworkFault, build_network, find_extent
+from kernbench_core.topology.network_reader import read_network
+from kernbench_core.topology.networks import Network
 from kernbench_core.topology.specification import TCM_ALIGNMENT, Spec
 from kernbench_core.units import format_bytes
 
@@ -47,7 +48,7 @@ class Plan:
         return (*PE_KINDS, *self.spec.pe.units)
 
 
-def check(config: Config, spec: Spec) -> Plan:
+def check(config: Config, spec: Spec, networks: NetworkRegistry) -> Plan:
     """Check a specification as a whole and lay out its cubes.
 
     Raises:
@@ -58,7 +59,7 @@ def check(config: Config, spec: Spec) -> Plan:
     def report(path: KeyPath, text: str) -> None:
         problems.append(f"{config.at(path)} {text}")
 
-    network = _check_network(spec, report)
+    network = _check_network(config, spec, networks, problems)
     _check_counts(spec, report)
     _check_sizes(spec, report)
     _check_units(spec, report)
@@ -78,28 +79,14 @@ _ROOM_KEYS: tuple[KeyPath, ...] = (("cube", "pes"), ("cube", "mesh"))
 """What decides whether a cube's mesh has room; a fault is shown where one of these was written last."""
 
 
-def _check_network(spec: Spec, report: Report) -> Network | None:
-    """Build the scale-up network; report a shape that is not known or that the packages do not fit."""
-    written, where = spec.system.network, ("system", "network")
-    if written.topology not in NETWORKS:
-        known = ", ".join(repr(name) for name in NETWORKS)
-        hint = did_you_mean(written.topology, NETWORKS).partition(" Known: ")[0]
-        report((*where, "topology"), f"must be one of {known}, not {written.topology!r}.{hint}")
-        return None
-    if spec.system.sips > 2**SIP_BITS or spec.sip.io_chiplets > len(naming.SIDES):
-        return None
+def _check_network(config: Config, spec: Spec, networks: NetworkRegistry, problems: list[str]) -> Network | None:
+    """Build the scale-up network, of a machine whose counts fit; report what is wrong with it."""
+    countable = spec.system.sips <= 2**SIP_BITS and spec.sip.io_chiplets <= len(naming.SIDES)
     try:
-        extent = find_extent(written.topology, spec.system.sips, written.width, written.height)
-    except NetworkFault as fault:
-        report((*where, fault.key), str(fault))
+        return read_network(config, spec, networks, countable)
+    except ConfigError as faults:
+        problems.extend(faults.problems)
         return None
-    network = build_network(written.topology, extent, spec.sip.io_chiplets)
-    names = [name for link in network.links for name in link.names]
-    for index, override in enumerate(written.links):
-        if not fnmatch.filter(names, override.match):
-            hint = did_you_mean(override.match, names)
-            report((*where, "links", index, "match"), f"must match at least one link, not {override.match!r}.{hint}")
-    return network
 
 
 def _check_counts(spec: Spec, report: Report) -> None:

@@ -20,6 +20,7 @@ from attrs import evolve
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, Graph, Node
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.checking import IO_KINDS, KINDS, Plan, check
 from kernbench_core.topology.configuration import Config
@@ -33,12 +34,15 @@ from kernbench_core.topology.wiring import io_position, widest_path, wire
 from kernbench_core.units import format_bandwidth
 
 
-def compile_topology(config: Config | Mapping[str, Any], components: ComponentCatalogue) -> Graph:
+def compile_topology(
+    config: Config | Mapping[str, Any], components: ComponentCatalogue, networks: NetworkRegistry | None = None
+) -> Graph:
     """Compile a configuration to a `Machine`, or to the graph of a mesh on its own; the same input gives the same.
 
     Args:
         config: what `config.load_config` read; plain data is taken too, without places in messages.
         components: declares the parameters of every implementation that the configuration names.
+        networks: the shapes that the scale-up network may have; default: core's own.
 
     Raises:
         ConfigError: one sentence for every fault.
@@ -47,7 +51,7 @@ def compile_topology(config: Config | Mapping[str, Any], components: ComponentCa
     if is_mesh(loaded):
         return compile_mesh(loaded, components).graph
     try:
-        plan = check(loaded, read_spec(loaded))
+        plan = check(loaded, read_spec(loaded), networks or NetworkRegistry())
         if loaded.faults:
             raise ConfigError(*loaded.faults)
     except ConfigError as faults:

@@ -189,7 +189,8 @@ def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
 
     The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle`
     knows which of them the new class has; an empty mapping beside that `impl`, or above it, drops them. A figure given
-    in one of two forms replaces its other form below (`ALTERNATIVES`). `path` is where the trees hang.
+    in one of two forms replaces its other form below (`ALTERNATIVES`). `params: {}` of the scale-up network drops those
+    below. `path` is where the trees hang.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
@@ -208,7 +209,8 @@ def merge(base: Located, over: Located, path: KeyPath = ()) -> Located:
         elif key == "overrides" and isinstance(old.value, list) and isinstance(item.value, list):
             merged[key] = evolve(item, value=[*old.value, *item.value])
         elif key == "params" and item.value == {} and isinstance(old.value, dict):
-            merged[key] = evolve(item, value={name: one for name, one in old.value.items() if not one.inherited})
+            kept = {} if path == ("system", "network") else old.value
+            merged[key] = evolve(item, value={name: one for name, one in kept.items() if not one.inherited})
         else:
             merged[key] = merge(old, item, (*path, key))
     return evolve(base if base.place else over, value=merged, inherited=False)

@@ -1,39 +1,51 @@
-"""Shapes of the scale-up network: which packages are linked, and which package comes next on the way to another.
+"""The scale-up network: what a shape of it is, and the network of one machine, with its ports and its routes.
 
-A shape is two functions over an `Extent`. Packages are numbered row by row, so that package i of a mesh or torus is at
-column i % width and row i // width. Routes are minimal and the same every time: along the row first, then along the
-column. Where both ways around a ring or a dimension of a torus are as long, a package at an even place goes up (east,
-south) and one at an odd place down, so that both directions carry the same. A dimension of two is one pair of links,
-a dimension of one none.
+A shape is two functions over an `Extent`: which packages are linked, and which one comes next on the way to another.
+`network_shapes` has those of core; plug-ins register others. What a shape says is checked when a machine is compiled:
+every route ends, and goes along links that there are.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from attrs import field, frozen
 
+from kernbench_core.params import Param
 from kernbench_core.peers import DIRECTIONS
 from kernbench_core.topology import naming
 
+_PORT = re.compile(r"[a-z0-9_]+")
+
 
 class NetworkFault(ValueError):
-    """The packages do not fit the shape; `key` is the key of `system.network` at fault."""
+    """The packages do not fit the shape, in words that follow the key at fault.
+
+    `key` is `sips`, `width`, `height` or a parameter of the shape.
+    """
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
         self.key = key
 
 
+class ShapeFault(ValueError):
+    """A shape breaks its contract, in words that follow its name."""
+
+
 @frozen
 class Extent:
-    """How many packages there are, and their columns and rows where the shape has such."""
+    """How many packages there are, their columns and rows where the shape has such, and the shape's parameters."""
 
     sips: int
     width: int
     height: int = 1
+    params: Mapping[str, Any] = field(factory=lambda: MappingProxyType({}), hash=False)
 
     def place(self, sip: int) -> tuple[int, int]:
         """Return the column and row of a package."""
@@ -56,103 +68,41 @@ class ScaleUpLink:
 
 @frozen
 class Shape:
-    """One family of networks; `flat` shapes are meshes of columns and rows.
+    """One family of networks.
 
-    `closed` says whether rows and columns are rings; it is None where packages have no directions.
+    `links` is called once for a machine and returns every link, each once; it raises `NetworkFault` where the packages
+    do not fit. `step(extent, here, there)` returns the package that comes after `here` on the way to another, `there`,
+    over one link or over the switch; it is called once for every two packages. `params` are what a configuration may
+    give under `system.network.params`. A `flat` shape is a mesh of columns and rows; `closed` says whether rows and
+    columns are rings, and is None where packages have no directions.
     """
 
-    links: Callable[[Extent], list[ScaleUpLink]]
+    links: Callable[[Extent], Sequence[ScaleUpLink]]
     step: Callable[[Extent, int, int], int]
+    params: tuple[Param, ...] = ()
     flat: bool = False
     closed: bool | None = None
 
 
-def _ring_links(extent: Extent) -> list[ScaleUpLink]:
-    pairs = _neighbours(extent.sips, closed=True)
-    return [ScaleUpLink(a, f"sip{b}", b, f"sip{a}") for a, b in pairs]
-
-
-def _mesh_links(extent: Extent, closed: bool = False) -> list[ScaleUpLink]:
-    links = []
-    for row in range(extent.height):
-        for a, b in _neighbours(extent.width, closed):
-            links.append(ScaleUpLink(extent.at(a, row), "e", extent.at(b, row), "w"))
-    for column in range(extent.width):
-        for a, b in _neighbours(extent.height, closed):
-            links.append(ScaleUpLink(extent.at(column, a), "s", extent.at(column, b), "n"))
-    return links
-
-
-def _torus_links(extent: Extent) -> list[ScaleUpLink]:
-    return _mesh_links(extent, closed=True)
-
-
-def _full_links(extent: Extent) -> list[ScaleUpLink]:
-    return [ScaleUpLink(a, f"sip{b}", b, f"sip{a}") for a in range(extent.sips) for b in range(a + 1, extent.sips)]
-
-
-def _switch_links(extent: Extent) -> list[ScaleUpLink]:
-    return [ScaleUpLink(sip, "switch0", None) for sip in range(extent.sips if extent.sips > 1 else 0)]
-
-
-def _neighbours(count: int, closed: bool) -> Iterator[tuple[int, int]]:
-    """Yield the neighbouring places of one dimension; a closed one of two places is joined once."""
-    for place in range(count - 1):
-        yield place, place + 1
-    if closed and count > 2:
-        yield count - 1, 0
-
-
-def _towards(here: int, there: int, _: int) -> int:
-    return here + (there > here) - (there < here)
-
-
-def _around(here: int, there: int, count: int) -> int:
-    """Return the next place of a closed dimension; half way around the parity of `here` decides."""
-    up = (there - here) % count
-    goes_up = 2 * up < count or (2 * up == count and here % 2 == 0)
-    return (here + (1 if goes_up else -1)) % count
-
-
-def _by_dimension(along: Callable[[int, int, int], int]) -> Callable[[Extent, int, int], int]:
-    """Make the step of a mesh from that of one dimension: columns first, then rows."""
-
-    def step(extent: Extent, here: int, there: int) -> int:
-        (column, row), (last_column, last_row) = extent.place(here), extent.place(there)
-        if column != last_column:
-            return extent.at(along(column, last_column, extent.width), row)
-        return extent.at(column, along(row, last_row, extent.height))
-
-    return step
-
-
-def _straight(_: Extent, __: int, there: int) -> int:
-    return there
-
-
-NETWORKS: Mapping[str, Shape] = MappingProxyType(
-    {
-        "ring": Shape(_ring_links, _by_dimension(_around), closed=True),
-        "mesh_2d": Shape(_mesh_links, _by_dimension(_towards), flat=True, closed=False),
-        "torus_2d": Shape(_torus_links, _by_dimension(_around), flat=True, closed=True),
-        "fully_connected": Shape(_full_links, _straight),
-        "switch": Shape(_switch_links, _straight),
-    }
-)
-"""Every shape that `system.network.topology` may name."""
-
-
-def find_extent(topology: str, sips: int, width: int | None, height: int | None) -> Extent:
+def find_extent(
+    name: str,
+    shape: Shape,
+    sips: int,
+    width: int | None = None,
+    height: int | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Extent:
     """Return the columns and rows of a network; what is not given is chosen, the most square and not higher than wide.
 
     Raises:
         NetworkFault: the shape has no columns and rows, or those given do not hold exactly the packages.
     """
-    if not NETWORKS[topology].flat:
+    values = MappingProxyType(dict(params or {}))
+    if not shape.flat:
         key, given = ("width", width) if width is not None else ("height", height)
         if given is not None:
-            raise NetworkFault(key, f"must be left out, as a {topology} has no columns and rows, not {given}.")
-        return Extent(sips, sips)
+            raise NetworkFault(key, f"must be left out, as {name} has no columns and rows, not {given}.")
+        return Extent(sips, sips, 1, values)
     if width is None and height is None:
         height = next(rows for rows in range(math.isqrt(sips), 0, -1) if sips % rows == 0)
     key, given = ("width", width) if width is not None else ("height", height)
@@ -160,21 +110,20 @@ def find_extent(topology: str, sips: int, width: int | None, height: int | None)
     other = height if width is not None else None
     if sips % given or (other is not None and given * other != sips):
         shown = str(given) if other is None else f"{given} x {other}"
-        raise NetworkFault(key, f"must make a full {topology} of {sips} SIPs, not {shown}; leave width and height out.")
+        raise NetworkFault(key, f"must make a full {name} of {sips} SIPs, not {shown}; leave width and height out.")
     found = (given, sips // given) if width is not None else (sips // given, given)
-    return Extent(sips, *found)
+    return Extent(sips, *found, values)
 
 
-def neighbour(topology: str, extent: Extent, sip: int, step: tuple[int, int]) -> int | None:
+def neighbour(shape: Shape, extent: Extent, sip: int, step: tuple[int, int]) -> int | None:
     """Return the package one `step` (columns to the east, rows to the south) away over one link, None without one.
 
     Packages of a ring are one row.
     """
-    closed = NETWORKS[topology].closed
-    if closed is None:
+    if shape.closed is None:
         return None
     column, row = (place + moved for place, moved in zip(extent.place(sip), step, strict=True))
-    if closed:
+    if shape.closed:
         column, row = column % extent.width, row % extent.height
     elif not (0 <= column < extent.width and 0 <= row < extent.height):
         return None
@@ -183,7 +132,7 @@ def neighbour(topology: str, extent: Extent, sip: int, step: tuple[int, int]) ->
 
 
 def network_directions(
-    topology: str, extent: Extent, ranks: Sequence[Sequence[int]]
+    shape: Shape, extent: Extent, ranks: Sequence[Sequence[int]]
 ) -> Callable[[int, str], int | None]:
     """Give `Peers.direction` for ranks that are the packages of a scale-up network: the same place next door.
 
@@ -195,7 +144,7 @@ def network_directions(
         if not places:  # only when asked: few launches use directions, and each is kept
             places.update((pe, (rank, place)) for rank, pes in enumerate(ranks) for place, pe in enumerate(pes))
         rank, place = places[pe]
-        other = neighbour(topology, extent, rank, DIRECTIONS[name])
+        other = neighbour(shape, extent, rank, DIRECTIONS[name])
         return None if other is None else ranks[other][place]
 
     return direction
@@ -239,22 +188,24 @@ class Network:
     """The scale-up network of one machine: its shape, its links with their ports, and its routes."""
 
     topology: str
+    shape: Shape = field(eq=False, repr=False)
     extent: Extent
     links: tuple[PlacedLink, ...]
     _ways: Mapping[tuple[int, int], tuple[str, ...]] = field(repr=False)
+    _next: tuple[tuple[int, ...], ...] = field(repr=False)
 
     def route(self, sip: int, other: int) -> tuple[tuple[str, ...], ...]:
         """Return how to get from one package to another: for each step the port out, any switch, and the port in."""
-        step, steps = NETWORKS[self.topology].step, []
-        while sip != other:
-            following = step(self.extent, sip, other)
-            steps.append(self._ways[sip, following])
-            sip = following
-        return tuple(steps)
+        return tuple(self._ways[pair] for pair in pairwise(_stops(self._next[other], sip, other)))
 
 
-def build_network(topology: str, extent: Extent, io_chiplets: int) -> Network:
-    """Place the ends of every link, dealing the ports of a SIP round-robin to its IO chiplets."""
+def build_network(name: str, shape: Shape, extent: Extent, io_chiplets: int) -> Network:
+    """Place the ends of every link, dealing the ports of a SIP round-robin to its IO chiplets, and find every route.
+
+    Raises:
+        NetworkFault: the packages do not fit the shape.
+        ShapeFault: the shape's links are none, or a route goes along no link or in circles.
+    """
     used: dict[int, int] = {}
 
     def port(sip: int | None, name: str) -> Port:
@@ -266,13 +217,43 @@ def build_network(topology: str, extent: Extent, io_chiplets: int) -> Network:
 
     links = tuple(
         PlacedLink(port(link.sip, link.port), port(link.other_sip, link.other_port))
-        for link in NETWORKS[topology].links(extent)
+        for link in _checked_links(shape, extent)
     )
-    return Network(topology, extent, links, MappingProxyType(_ways(links)))
+    ways = _ways(links)
+    following = tuple(_towards(shape, extent, there, ways) for there in range(extent.sips))
+    return Network(name, shape, extent, links, MappingProxyType(ways), following)
+
+
+def _checked_links(shape: Shape, extent: Extent) -> list[ScaleUpLink]:
+    """Return the links of a shape; raise ShapeFault for the first that cannot be built."""
+    links, pairs, ports = list(shape.links(extent)), set[frozenset[int | None]](), set[tuple[int, str]]()
+    for link in links:
+        if not isinstance(link, ScaleUpLink):
+            raise ShapeFault(f"must have ScaleUpLink objects as its links, not {link!r}")
+        for sip, port in _ends(link):
+            if type(sip) is not int or not 0 <= sip < extent.sips:
+                raise ShapeFault(f"must link packages from 0 to {extent.sips - 1}, not {sip!r} in {link}")
+            if not isinstance(port, str) or not _PORT.fullmatch(port):
+                raise ShapeFault(f"must name ports in lower-case letters, digits and '_', not {port!r} in {link}")
+            if (sip, port) in ports:
+                raise ShapeFault(f"must give each link of a package a port of its own, but sip{sip} has two {port!r}")
+            ports.add((sip, port))
+        pair = frozenset((link.sip, link.other_sip))
+        if len(pair) < 2 or pair in pairs:
+            raise ShapeFault(f"must link two packages, or a package and the switch, and once only, not as in {link}")
+        pairs.add(pair)
+    return links
+
+
+def _ends(link: ScaleUpLink) -> Iterator[tuple[int, str]]:
+    """Yield the ends of a link that are packages, with their ports."""
+    yield link.sip, link.port
+    if link.other_sip is not None:
+        yield link.other_sip, link.other_port
 
 
 def _ways(links: tuple[PlacedLink, ...]) -> dict[tuple[int, int], tuple[str, ...]]:
-    """Return the nodes from each package to each that is one step away."""
+    """Return the nodes from each package to each that is one step away, by a link of their own before the switch."""
     found: dict[tuple[int, int], tuple[str, ...]] = {}
     up: list[Port] = []
     for link in links:
@@ -284,5 +265,38 @@ def _ways(links: tuple[PlacedLink, ...]) -> dict[tuple[int, int], tuple[str, ...
     for a in up:
         for b in up:
             if a.sip is not None and b.sip is not None and a.sip != b.sip:
-                found[a.sip, b.sip] = (a.id, naming.switch(0), b.id)
+                found.setdefault((a.sip, b.sip), (a.id, naming.switch(0), b.id))
     return found
+
+
+def _towards(shape: Shape, extent: Extent, there: int, ways: Mapping[tuple[int, int], object]) -> tuple[int, ...]:
+    """Return what comes after each package on the way to `there`; raise ShapeFault where that leads nowhere."""
+    following = [there] * extent.sips
+    for here in range(extent.sips):
+        if here != there:
+            following[here] = found = shape.step(extent, here, there)
+            if not isinstance(found, int) or (here, found) not in ways:
+                raise ShapeFault(
+                    f"must lead along its links, but on the way to sip{there} it goes from sip{here} to {found!r}, "
+                    "which no link joins"
+                )
+    ending = {there}
+    for here in range(extent.sips):
+        stops: dict[int, None] = {}
+        while here not in ending and here not in stops:
+            stops[here] = None
+            here = following[here]
+        if here not in ending:
+            circle = [*list(stops)[list(stops).index(here) :], here]
+            told = ", ".join(f"sip{sip}" for sip in circle)
+            raise ShapeFault(f"must lead every package to every other, but on the way to sip{there} it goes {told}")
+        ending.update(stops)
+    return tuple(following)
+
+
+def _stops(following: Sequence[int], here: int, there: int) -> Iterator[int]:
+    """Yield the packages on the way from one to another, both included."""
+    yield here
+    while here != there:
+        here = following[here]
+        yield here

@@ -101,11 +101,12 @@ class LinkOverrideSpec:
 
 @frozen
 class NetworkSpec(LinkSpec):
-    """The scale-up network: its links, the name of its shape, the columns and rows of one that is flat."""
+    """The scale-up network: its links, the name of its shape with parameters, columns and rows of one that is flat."""
 
     topology: Text = field(default="ring", kw_only=True)
     width: AutoExtent = field(default=None, kw_only=True)
     height: AutoExtent = field(default=None, kw_only=True)
+    params: Mapping[str, object] = field(factory=dict, kw_only=True)
     links: list[LinkOverrideSpec] = field(factory=list, kw_only=True)
 
 

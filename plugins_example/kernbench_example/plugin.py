@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, BenchEntry, CollectiveEntry, ComponentEntry, OpEntry
+from kernbench_core.registry import (
+    AlgorithmEntry,
+    BenchEntry,
+    CollectiveEntry,
+    ComponentEntry,
+    NetworkEntry,
+    OpEntry,
+)
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -20,6 +27,17 @@ def kernbench_components() -> list[ComponentEntry]:
             kind="pe_sfu",
             sentence="A unit for special functions, which kernbench itself does not have.",
         ),
+    ]
+
+
+def kernbench_networks() -> list[NetworkEntry]:
+    """Return the shapes of the scale-up network; `system.network.topology: example.hypercube` takes this one."""
+    return [
+        NetworkEntry(
+            "example.hypercube",
+            "kernbench_example.hypercube:SHAPE",
+            "Packages whose numbers differ in one bit are linked.",
+        )
     ]
 
 

@@ -74,8 +74,8 @@ SETTINGS = {
     "cube.noc.latency=12 GB": "cube.noc.latency must be a positive time, not '12 GB'. Did you mean '12 ns'?",
     "cube.noc.latency=0 ns": "cube.noc.latency must be a positive time, not '0 ns'.",
     "cube.noc.bandwidth=.nan": "cube.noc.bandwidth must be a positive bandwidth, not nan.",
-    "system.network.topology=star": "system.network.topology must be one of 'ring', 'mesh_2d', 'torus_2d', "
-    "'fully_connected', 'switch', not 'star'.",
+    "system.network.topology=star": "system.network.topology must be one of 'fully_connected', 'mesh_2d', 'ring', "
+    "'switch', 'torus_2d', not 'star'.",
     "cube.mesh.rows=1000000": "cube.mesh.rows must be an integer from 1 to 256 or auto, not 1000000.",
     "components.pe_gemm.impl=acme.x": "components.pe_gemm.impl must be a registered component, not 'acme.x'. See "
     "'kernbench components'.",

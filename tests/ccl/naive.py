@@ -16,7 +16,7 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import kernel_args, share
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry
-from kernbench_core.topology.networks import NETWORKS
+from kernbench_core.topology.network_shapes import NETWORKS
 
 
 def exchange(tl: Any, x: Any, sends: dict[int, tuple[int, int]], gets: dict[int, tuple[int, int]]) -> dict[int, Any]:

@@ -262,6 +262,17 @@ def test_what_an_algorithm_does_not_run_on_is_a_sentence() -> None:
     assert found.refusal(RING, 4, "pe") == "acme.mine must be given one vector per sip, not per pe; choose another."
 
 
+def test_a_star_stands_for_every_network_that_is_not_named() -> None:
+    """Those of core, on which it is proved, and those that plug-ins bring; without it the latter are refused."""
+    cube = Network("acme.cube", 4, 4)
+    found = read_algorithm(module(TOPO_NAME_TO_KIND={"ring": 3, "*": 7}), "acme.mine")
+    assert found.topologies == {"ring": 3, "fully_connected": 7, "mesh_2d": 7, "switch": 7, "torus_2d": 7}
+    assert [found.kind_of(each) for each in (RING, Network("switch", 4, 4), cube)] == [3, 7, 7]
+    assert found.refusal(cube) is None
+    alone = read_algorithm(module(), "acme.mine")
+    assert alone.refusal(cube) == "acme.mine must run on one of the networks ring, not 'acme.cube'; choose another."
+
+
 def test_everything_that_a_module_lacks_is_said_at_once() -> None:
     """One sentence for each, with the file."""
     said = fault(COLLECTIVE=None, TOPO_NAME_TO_KIND=None, kernel=None, kernel_args=None).splitlines()
@@ -282,7 +293,8 @@ def test_everything_that_a_module_lacks_is_said_at_once() -> None:
     [
         (
             {"TOPO_NAME_TO_KIND": {"rings": 0}},
-            "mine.py: TOPO_NAME_TO_KIND must have the names of networks as its keys, not 'rings'. Did you mean 'ring'?",
+            "mine.py: TOPO_NAME_TO_KIND must have the names of networks as its keys, or '*' for any other, not "
+            "'rings'. Did you mean 'ring'?",
         ),
         (
             {"TOPO_NAME_TO_KIND": {"ring": "0"}},

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.params import Param
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 
@@ -76,6 +77,6 @@ class Catalogue:
         return (kind,) if kind in KINDS else ()
 
 
-def machine(text: str = TEXT, sets: Sequence[str] = ()) -> Graph:
-    """Compile the small machine, or another text, with settings over it."""
-    return compile_topology(parse_config(text, "m.yaml", sets=sets), Catalogue())
+def machine(text: str = TEXT, sets: Sequence[str] = (), networks: NetworkRegistry | None = None) -> Graph:
+    """Compile the small machine, or another text, with settings over it, on networks of core or those given."""
+    return compile_topology(parse_config(text, "m.yaml", sets=sets), Catalogue(), networks)

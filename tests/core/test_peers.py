@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kernbench_core.errors import ConfigError, KernelError
 from kernbench_core.messages import Launch
 from kernbench_core.peers import DIRECTIONS, Channel, Peers, nearest_in
-from kernbench_core.topology.networks import NETWORKS, Extent, find_extent, neighbour, network_directions
+from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.topology.networks import Extent, find_extent, neighbour, network_directions
 
 TWO_EACH = Peers(((4, 5), (8, 9), (0, 1)))
 
@@ -87,12 +88,12 @@ def test_a_pe_without_a_place_has_no_neighbours() -> None:
 @pytest.mark.parametrize("sips", [1, 2, 3, 6, 9])
 def test_a_step_in_a_network_is_a_link(topology: str, sips: int) -> None:
     """Every neighbour is linked; a mesh has as many steps as links have ends; shapes without directions have none."""
-    extent = find_extent(topology, sips, None, None)
+    extent = find_extent(topology, NETWORKS[topology], sips)
     steps = [
         (sip, other)
         for sip in range(sips)
         for step in DIRECTIONS.values()
-        if (other := neighbour(topology, extent, sip, step)) is not None
+        if (other := neighbour(NETWORKS[topology], extent, sip, step)) is not None
     ]
     if topology in ("switch", "fully_connected"):
         assert steps == []
@@ -106,9 +107,9 @@ def test_a_step_in_a_network_is_a_link(topology: str, sips: int) -> None:
 def test_ranks_of_several_pes_have_the_neighbour_of_the_same_place() -> None:
     """A 2 x 2 mesh of packages, two PEs of each: east of place 1 of rank 0 is place 1 of rank 1; no west of it."""
     ranks = ((0, 1), (4, 5), (8, 9), (12, 13))
-    direction = network_directions("mesh_2d", Extent(4, 2, 2), ranks)
+    direction = network_directions(NETWORKS["mesh_2d"], Extent(4, 2, 2), ranks)
     assert [direction(1, name) for name in ("e", "s", "w", "n")] == [5, 9, None, None]
-    ring = network_directions("ring", Extent(4, 4), ranks)
+    ring = network_directions(NETWORKS["ring"], Extent(4, 4), ranks)
     assert [ring(1, name) for name in ("e", "w", "n", "s")] == [5, 13, None, None]
     peers = Peers(ranks, direction=direction)
     assert peers.resolve(0, "s") == 8

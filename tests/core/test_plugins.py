@@ -122,8 +122,8 @@ def test_a_misspelt_hook_is_loud(site: Site) -> None:
         load_plugins([f"typo = {module}"], installed=False)
     assert str(caught.value) == (
         "plug-in 'typo' (typo_plugin (source tree)) must define hooks among kernbench_components, kernbench_benches, "
-        "kernbench_topologies, kernbench_exporters, kernbench_ops, kernbench_algorithms, kernbench_collectives, "
-        "kernbench_commands, not 'kernbench_componets'. Did you mean 'kernbench_components'?"
+        "kernbench_topologies, kernbench_networks, kernbench_exporters, kernbench_ops, kernbench_algorithms, "
+        "kernbench_collectives, kernbench_commands, not 'kernbench_componets'. Did you mean 'kernbench_components'?"
     )
 
 
@@ -145,6 +145,23 @@ def test_components_carry_the_vendor(site: Site) -> None:
     assert str(caught.value) == (
         "plug-in 'rogue' (rogue_plugin (source tree)) must name its components 'rogue.<thing>', not 'acme.sfu'; "
         "rename the component or the entry point."
+    )
+
+
+def test_a_shape_of_the_network_carries_the_vendor(site: Site) -> None:
+    """It stands beside those of core, whose bare names nobody else may take."""
+    source = (
+        "from kernbench_core.registry import NetworkEntry\n"
+        "def kernbench_networks():\n    return [NetworkEntry({name!r}, 'acme.nets:CUBE', 'A cube.')]\n"
+    )
+    plugins = load_plugins([f"acme = {site.module('cube_plugin', source.format(name='acme.cube'))}"], installed=False)
+    assert str(plugins.networks.provider("acme.cube")) == "cube_plugin (source tree)"
+    assert len(plugins.networks) == 6
+    with pytest.raises(PluginError) as caught:
+        load_plugins([f"acme = {site.module('ring_plugin', source.format(name='ring'))}"], installed=False)
+    assert str(caught.value) == (
+        "plug-in 'acme' (ring_plugin (source tree)) must name its networks 'acme.<thing>', not 'ring'; rename the "
+        "network or the entry point."
     )
 
 

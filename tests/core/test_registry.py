@@ -14,10 +14,13 @@ from kernbench_core.registry import (
     ComponentEntry,
     ComponentRegistry,
     Failure,
+    NetworkEntry,
+    NetworkRegistry,
     Provider,
     Registry,
     UnknownName,
 )
+from kernbench_core.topology.network_shapes import NETWORKS
 
 ACME = Provider("acme", "acme-models", "1.2")
 
@@ -101,11 +104,22 @@ def test_components_declare_their_parameters() -> None:
     assert ComponentRegistry("component", [(entry, ACME)]).declared("acme.base") == ()
 
 
+def test_the_shapes_of_core_are_there_whichever_plugins_are() -> None:
+    """Each under its bare name, of kernbench itself, and what it points at is a shape."""
+    stranger = NetworkEntry("acme.cube", "m:f", "A cube.")
+    found = NetworkRegistry(entries=[(stranger, ACME)])
+    assert list(found) == ["acme.cube", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d"]
+    assert str(found.provider("ring")) == "kernbench"
+    assert {name: found.load(name) for name in NETWORKS} == NETWORKS
+    assert found["acme.cube"] == stranger
+
+
 @pytest.mark.parametrize(
     ("make", "noun"),
     [
         (lambda: ComponentEntry("acme.Sfu", "m:f", "pe_math", "A unit."), "component"),
         (lambda: AlgorithmEntry("acme.Sfu", "m:f", "A ring."), "algorithm"),
+        (lambda: NetworkEntry("acme.Sfu", "m:f", "A ring."), "network"),
     ],
 )
 def test_a_vendor_name_in_upper_case_is_a_sentence(make: Callable[[], object], noun: str) -> None:

@@ -131,7 +131,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     plugins = load_plugins(["toy = toy_plugin"], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
-    monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, components: config)
+    monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)
     monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
     saver = ModuleType("kernbench_core.compute.saved_run")
     saver.save_run = save_run  # type: ignore[attr-defined]

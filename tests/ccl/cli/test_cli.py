@@ -479,8 +479,8 @@ REFUSED = [
     ("all_reduce --topology tiny", 2, "a collective must have at least 2 ranks, and this topology has 1 SIP; give "
      "--ranks, or another --topology."),
     ("broadcast --ranks 3 --root 3", 2, "option --root must be a rank from 0 to 2, not 3; choose one of these."),
-    ("all_reduce --network rnig", 2, "option --network must be one of ring, mesh_2d, torus_2d, fully_connected, "
-     "switch, not 'rnig'. Did you mean 'ring'?"),
+    ("all_reduce --network rnig", 2, "option --network must be one of fully_connected, mesh_2d, ring, switch, "
+     "torus_2d, not 'rnig'. Did you mean 'ring'?"),
     ("all_reduce --redop mean", 2, "option --redop must be one of sum, avg, product, min, max, not 'mean'."),
     ("all_reduce -d int32 -o avg", 2, "option --redop: avg must be of a float dtype, not of int32, which cannot hold "
      "the quotient; use sum, or cast first."),

@@ -13,7 +13,8 @@ from kernbench_ccl.measure.bounds import SWITCH, Fabric, Link, cuts, fabric_of, 
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.networks import NETWORKS, find_extent
+from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.topology.networks import find_extent
 
 B, A, S = 100.0, 500.0, 1 << 20
 COLLECTIVES = (
@@ -23,7 +24,7 @@ COLLECTIVES = (
 
 def fabric(topology, world, bandwidth=B, latency=A):
     found = []
-    for link in NETWORKS[topology].links(find_extent(topology, world, None, None)):
+    for link in NETWORKS[topology].links(find_extent(topology, NETWORKS[topology], world)):
         ends = [SWITCH if sip is None else sip for sip in (link.sip, link.other_sip)]
         found += [Link(a, b, bandwidth, latency) for a, b in (ends, ends[::-1])]
     return Fabric(world, tuple(found))

@@ -12,7 +12,7 @@ from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, size
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins
-from kernbench_core.topology.networks import NETWORKS
+from kernbench_core.topology.network_shapes import NETWORKS
 
 TIMED = [name for name in COLLECTIVES if name != "barrier"]
 

@@ -130,6 +130,21 @@ def test_wrong_data_is_exit_one(toy: ModuleType, samples: ModuleType, capsys: py
     assert "DATA IS WRONG: 1 of 2 tensors, largest error 3" in capsys.readouterr().out
 
 
+def test_the_shapes_of_the_network_are_listed(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a sentence each, and who brings them."""
+    assert call(toy, "topology", "networks") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "network", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d",
+    ]  # fmt: skip
+    assert call(toy, "topology", "networks", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "kernbench.networks/1"
+    assert found["networks"][3] == {
+        "name": "switch", "sentence": "Each package is linked with one switch.", "provider": "kernbench",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("where", "doing"),
     [

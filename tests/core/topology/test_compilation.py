@@ -216,8 +216,8 @@ def test_faults_of_the_whole_are_reported_together() -> None:
         "pe.units={pe_gemm: {impl: test.sfu}, PE-X: {impl: test.sfu, attach: pe_tmc}}",
         "pe.tcm.capacity=1 TiB",
     )[:8] == (
-        "--set system.network.topology=mesh_3d: system.network.topology must be one of 'ring', 'mesh_2d', 'torus_2d', "
-        "'fully_connected', 'switch', not 'mesh_3d'. Did you mean 'mesh_2d'?",
+        "--set system.network.topology=mesh_3d: system.network.topology must be one of 'fully_connected', 'mesh_2d', "
+        "'ring', 'switch', 'torus_2d', not 'mesh_3d'. Did you mean 'mesh_2d'?",
         "--set sip.io_chiplets=5: sip.io_chiplets must be at most 4, not 5; "
         "the address fields or the package have no room.",
         "m.yaml:15:9: cube.hbm.capacity must split into 4 slices of whole pages of 2.93 KiB, not 4 MiB.",

@@ -7,11 +7,14 @@ from itertools import pairwise, product
 
 import networkx as nx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.topology.design import design_of
-from kernbench_core.topology.networks import NETWORKS, Network, build_network, find_extent
+from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.topology.networks import Network, ScaleUpLink, Shape, ShapeFault, build_network, find_extent
 from kernbench_core.topology.routing import PathRouter
 from tests.core.small_machine import machine
 
@@ -33,7 +36,7 @@ def reference(topology: str, sips: int) -> nx.Graph[int]:
 
 
 def network(topology: str, sips: int, io_chiplets: int = 1) -> Network:
-    return build_network(topology, find_extent(topology, sips, None, None), io_chiplets)
+    return build_network(topology, NETWORKS[topology], find_extent(topology, NETWORKS[topology], sips), io_chiplets)
 
 
 def small(topology: str, sips: int, *sets: str) -> Graph:
@@ -92,6 +95,65 @@ def test_a_memory_path_goes_the_route_and_through_no_cube_on_its_way(
         assert crossings == expected
         assert len(set(path)) == len(path)
         assert {sip_of(node) for node in path if ".cube" in node} <= {a, b}
+
+
+@given(st.data())
+def test_a_network_is_built_only_where_every_route_ends_and_goes_along_links(data: st.DataObject) -> None:
+    """Random links and random next packages, against networkx: from everywhere the steps are links and arrive."""
+    sips = data.draw(st.integers(2, 5))
+    pairs = [(a, b) for a in range(sips) for b in range(a)]
+    linked = data.draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1))
+    graph = nx.Graph(linked)
+    graph.add_nodes_from(range(sips))
+    following: dict[tuple[int, int], int] = {}
+    for here, there in product(range(sips), repeat=2):
+        right = nx.has_path(graph, here, there) and here != there and data.draw(st.integers(0, 9)) > 0
+        way = nx.shortest_path(graph, here, there)[1] if right else data.draw(st.integers(0, sips - 1))
+        following[here, there] = way
+    links = [ScaleUpLink(a, f"to{b}", b, f"to{a}") for a, b in linked]
+    shape = Shape(lambda _: links, lambda _, here, there: following[here, there])
+    right = True
+    for there in range(sips):
+        steps = nx.DiGraph((here, following[here, there]) for here in range(sips) if here != there)
+        steps.add_nodes_from(range(sips))
+        along = all(graph.has_edge(*step) for step in steps.edges)
+        right = right and along and nx.ancestors(steps, there) == set(range(sips)) - {there}
+    if not right:
+        with pytest.raises(ShapeFault, match=r"^must lead "):
+            build_network("x", shape, find_extent("x", shape, sips), 1)
+        return
+    built = build_network("x", shape, find_extent("x", shape, sips), 1)
+    for here, there in product(range(sips), repeat=2):
+        stops = [here, *(sip_of(crossing[-1]) for crossing in built.route(here, there))]
+        assert stops[-1] == there
+        assert all(following[a, there] == b for a, b in pairwise(stops))
+
+
+@pytest.mark.parametrize(
+    ("links", "sentence"),
+    [
+        (["sip0-sip1"], "must have ScaleUpLink objects as its links, not 'sip0-sip1'"),
+        ([ScaleUpLink(0, "e", 3, "w")], "must link packages from 0 to 2, not 3 in "
+         "ScaleUpLink(sip=0, port='e', other_sip=3, other_port='w')"),
+        ([ScaleUpLink(-1, "e", None)], "must link packages from 0 to 2, not -1 in "
+         "ScaleUpLink(sip=-1, port='e', other_sip=None, other_port='')"),
+        ([ScaleUpLink(0, "East", 1, "w")], "must name ports in lower-case letters, digits and '_', not 'East' in "
+         "ScaleUpLink(sip=0, port='East', other_sip=1, other_port='w')"),
+        ([ScaleUpLink(0, "e", 1)], "must name ports in lower-case letters, digits and '_', not '' in "
+         "ScaleUpLink(sip=0, port='e', other_sip=1, other_port='')"),
+        ([ScaleUpLink(0, "e", 1, "w"), ScaleUpLink(1, "e", 2, "w"), ScaleUpLink(2, "w", 0, "w")],
+         "must give each link of a package a port of its own, but sip2 has two 'w'"),
+        ([ScaleUpLink(0, "e", 1, "w"), ScaleUpLink(1, "n", 0, "s")], "must link two packages, or a package and the "
+         "switch, and once only, not as in ScaleUpLink(sip=1, port='n', other_sip=0, other_port='s')"),
+        ([ScaleUpLink(1, "e", 1, "w")], "must link two packages, or a package and the switch, and once only, not as in "
+         "ScaleUpLink(sip=1, port='e', other_sip=1, other_port='w')"),
+    ],
+)  # fmt: skip
+def test_links_that_cannot_be_built_are_refused(links: list[ScaleUpLink], sentence: str) -> None:
+    shape = Shape(lambda _: links, lambda _, __, there: there)
+    with pytest.raises(ShapeFault) as caught:
+        build_network("x", shape, find_extent("x", shape, 3), 1)
+    assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("sips", [4, 6, 8, 12])
@@ -162,7 +224,7 @@ def test_width_and_height_may_be_given() -> None:
         (
             "ring",
             "system.network.height=2",
-            "system.network.height must be left out, as a ring has no columns and rows, not 2.",
+            "system.network.height must be left out, as ring has no columns and rows, not 2.",
         ),
         (
             "ring",

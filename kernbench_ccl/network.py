@@ -1,0 +1,61 @@
+"""The scale-up network as algorithms see it: its shape, which ranks it links, its columns and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from attrs import field, frozen
+
+from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.topology.networks import Extent, ScaleUpLink, Shape
+from kernbench_core.topology.networks import Network as ScaleUpNetwork
+
+
+@frozen
+class Network:
+    """The scale-up network of the machine: its shape, how many SIPs it joins, and its columns and rows.
+
+    `name` is a name of `system.network.topology`. A shape without columns and rows has `width` = `world`, `height` = 1.
+    `machine` is the compiled network, where it is that of the machine and not a shape laid over its SIPs.
+    """
+
+    name: str
+    world: int
+    width: int
+    height: int = 1
+    machine: ScaleUpNetwork | None = field(default=None, eq=False, repr=False)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape: the machine's own, or core's of this name."""
+        return NETWORKS[self.name] if self.machine is None else self.machine.shape
+
+    @cached_property
+    def linked(self) -> frozenset[tuple[int, int]]:
+        """The pairs of ranks that a link of their own joins, both ways around."""
+        pairs = [pair for pair in self._ends() if pair[1] is not None]
+        return frozenset((a, b) for pair in pairs for a, b in (pair, pair[::-1]) if a is not None and b is not None)
+
+    @cached_property
+    def switched(self) -> bool:
+        """Whether every rank has a link to one switch, and none to another rank."""
+        ends = self._ends()
+        return bool(ends) and len(ends) == self.world and all(other is None for _, other in ends)
+
+    def _ends(self) -> list[tuple[int | None, int | None]]:
+        """Return the ranks that each link joins, None for the switch."""
+        if self.machine is not None:
+            return [(link.first.sip, link.second.sip) for link in self.machine.links]
+        links: Sequence[ScaleUpLink] = self.shape.links(Extent(self.world, self.width, self.height))
+        return [(link.sip, link.other_sip) for link in links]
+
+    def grid(self, world: int) -> tuple[int, int]:
+        """Return columns and rows that hold `world` ranks: the network's where it joins just these.
+
+        Elsewhere, as for a group of some of the SIPs, the most square grid, not higher than wide.
+        """
+        if world == self.world and self.width * self.height == world and self.shape.flat:
+            return self.width, self.height
+        height = next(rows for rows in range(int(world**0.5), 0, -1) if world % rows == 0)
+        return world // height, height

@@ -1,0 +1,118 @@
+"""Shapes that plug-ins register: they are used like core's own, and what breaks the contract is told with its owner."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import networkx as nx
+import pytest
+
+from kernbench_core.errors import ConfigError, PluginError
+from kernbench_core.topology.design import design_of
+from kernbench_core.topology.networks import Network
+from tests.core.small_machine import TEXT, machine
+from tests.core.topology.odd_shapes import STRANGERS
+
+SMALL = "sip.mesh={width: 1, height: 1}"
+
+
+def network(shape: str, sips: int, *sets: str) -> Network:
+    wanted = [f"system.network.topology={shape}", f"system.sips={sips}", SMALL, *sets]
+    found = design_of(machine(sets=wanted, networks=STRANGERS)).network
+    assert found is not None
+    return found
+
+
+def problems(shape: str, sips: int, *sets: str) -> tuple[str, ...]:
+    """Return what is said of a machine whose file names the shape in line 3."""
+    text = TEXT.replace("topology: ring", f"topology: {shape}")
+    with pytest.raises(ConfigError) as caught:
+        machine(text, sets=[f"system.sips={sips}", SMALL, *sets], networks=STRANGERS)
+    return caught.value.problems
+
+
+def test_a_shape_gets_its_parameters_and_their_defaults() -> None:
+    """The links of a circulant graph of networkx, with the chord that is given or the default."""
+    for sets, chord in (((), 2), (("system.network.params.chord=3",), 3)):
+        built = network("acme.chordal", 9, *sets)
+        found = {frozenset((link.first.sip, link.second.sip)) for link in built.links}
+        assert found == {frozenset(edge) for edge in nx.circulant_graph(9, [1, chord]).edges}
+        assert built.extent.params == {"chord": chord}
+
+
+def test_routes_go_where_the_shape_says() -> None:
+    """By chords as far as it goes, then by single steps, through the ports that the links have."""
+    built = network("acme.chordal", 9, "system.network.params={chord: 4}")
+    assert built.route(1, 7) == (("sip1.io0.link_up4", "sip5.io0.link_down4"),
+                                 ("sip5.io0.link_up1", "sip6.io0.link_down1"),
+                                 ("sip6.io0.link_up1", "sip7.io0.link_down1"))  # fmt: skip
+    assert all(len(built.route(a, b)) == sum(divmod((b - a) % 9, 4)) for a, b in product(range(9), repeat=2))
+
+
+def test_a_link_of_two_packages_is_taken_before_the_switch() -> None:
+    built = network("acme.mixed", 3)
+    assert built.route(0, 1) == (("sip0.io0.link_near", "sip1.io0.link_near"),)
+    assert built.route(1, 2) == (("sip1.io0.link_switch0", "fabric.switch0", "sip2.io0.link_switch0"),)
+
+
+def test_an_empty_mapping_of_a_later_layer_drops_the_parameters() -> None:
+    """Without it they are in the way of another shape, and said to be."""
+    first = ("system.network={topology: acme.chordal, params: {chord: 3}}", "system.network.topology=ring")
+    with pytest.raises(ConfigError) as caught:
+        machine(sets=["system.sips=9", SMALL, *first], networks=STRANGERS)
+    assert caught.value.problems == (f"--set {first[0]}: system.network.params.chord must be a declared parameter.",)
+    built = machine(sets=["system.sips=9", SMALL, *first, "system.network.params={}"], networks=STRANGERS)
+    assert design_of(built) == design_of(machine(sets=["system.sips=9", SMALL]))
+
+
+def test_faults_of_a_shape_and_its_parameters_are_told_together_with_others() -> None:
+    wanted = ("system.network.params={chord: 1, cord: 3}", "system.network.width=3", "sip.io_chiplets=5")
+    assert problems("acme.chordal", 9, *wanted)[:4] == (
+        f"--set {wanted[0]}: system.network.params.cord must be a declared parameter. Did you mean 'chord'?",
+        f"--set {wanted[0]}: system.network.params.chord must be an integer of at least 2, not 1.",
+        f"--set {wanted[1]}: system.network.width must be left out, as acme.chordal has no columns and rows, not 3.",
+        f"--set {wanted[2]}: sip.io_chiplets must be at most 4, not 5; the address fields or the package have no room.",
+    )
+
+
+def test_packages_that_do_not_fit_are_told_at_the_key_that_the_shape_names() -> None:
+    assert problems("acme.chordal", 4) == (
+        "m.yaml:3:3: system.network.params.chord must be less than half of the 4 packages, not 2.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ("circle", "must lead every package to every other, but on the way to sip2 it goes sip0, sip1, sip0; repair or "
+                   "reinstall acme-nets."),
+        ("leap", "must lead along its links, but on the way to sip0 it goes from sip2 to 0, which no link joins; "
+                 "repair or reinstall acme-nets."),
+        ("text", "must be a Shape of kernbench_core.topology.networks, not 'a text'; repair or reinstall acme-nets."),
+        ("gone", "must be importable from 'tests.core.topology.odd_shapes:GONE', but that raised AttributeError: "
+                 "module 'tests.core.topology.odd_shapes' has no attribute 'GONE'; repair or reinstall acme-nets."),
+    ],
+)  # fmt: skip
+def test_a_shape_that_breaks_the_contract_is_told_with_its_distribution(shape: str, sentence: str) -> None:
+    """Before anything runs, at the line that names it."""
+    assert problems(f"acme.{shape}", 3) == (
+        f"m.yaml:3:13: system.network.topology must be usable, not 'acme.{shape}': network 'acme.{shape}' of acme-nets "
+        f"1.2 {sentence}",
+    )
+
+
+def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
+    with pytest.raises(PluginError) as caught:
+        network("acme.broken", 3)
+    first, *lines = str(caught.value).splitlines()
+    assert first == "network 'acme.broken' of acme-nets 1.2 raised LookupError: no table for 3."
+    assert 'raise LookupError(f"no table for {extent.sips}")' in lines[-1]
+
+
+def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
+    known = ("acme.broken", "acme.chordal", "acme.circle", "acme.gone", "acme.leap", "acme.mixed", "acme.text",
+             "fully_connected", "mesh_2d", "ring", "switch", "torus_2d")  # fmt: skip
+    assert problems("acme.cordal", 3) == (
+        f"m.yaml:3:13: system.network.topology must be one of {', '.join(map(repr, known))}, not 'acme.cordal'. Did "
+        "you mean 'acme.chordal'?",
+    )

@@ -1,0 +1,137 @@
+"""A shape of the scale-up network that the example plug-in brings, through the command line: a hypercube."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.design import design_of
+from tests.conftest import SOURCE_TREE
+
+REPO = Path(__file__).parents[1]
+NAME = "example.hypercube"
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Iterator[Plugins]:
+    """Load the plug-ins of this tree, the example among them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(REPO / "plugins_example")
+        yield load_plugins([*SOURCE_TREE, "example = kernbench_example.plugin"], installed=False)
+
+
+def cube(sips: int) -> list[str]:
+    return ["--set", f"system.sips={sips}", "--set", f"system.network.topology={NAME}"]
+
+
+def printed(plugins: Plugins, capsys: pytest.CaptureFixture[str], *args: str) -> Any:
+    """Run a command that succeeds, and return the object that it prints."""
+    assert main(args, plugins) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def distances(sips: int) -> dict[int, dict[int, int]]:
+    """Return the links between every two corners of networkx's hypercube, which are pairs of numbers in binary."""
+    bits = sips.bit_length() - 1
+    found = dict(nx.all_pairs_shortest_path_length(nx.hypercube_graph(bits)))
+    places = {corner: corner if bits > 1 else (corner,) for corner in found}
+    number = {corner: sum(bit << place for place, bit in enumerate(places[corner])) for corner in found}
+    return {number[a]: {number[b]: far for b, far in lengths.items()} for a, lengths in found.items()}
+
+
+@pytest.mark.parametrize("sips", [2, 4, 8, 16])
+def test_every_route_is_as_long_as_the_shortest_of_networkx(plugins: Plugins, sips: int) -> None:
+    """It mends the lowest bit that differs first, over ports that are named after the bit."""
+    sets = cube(sips)[1::2]
+    network = design_of(
+        compile_topology(configure(plugins, "tiny", sets=sets), plugins.components, plugins.networks)
+    ).network
+    assert network is not None
+    far = distances(sips)
+    for a, b in product(range(sips), repeat=2):
+        route = network.route(a, b)
+        assert len(route) == far[a][b]
+        bits = [bit for bit in range(4) if (a ^ b) >> bit & 1]
+        assert [re.findall(r"link_d(\d)", " ".join(crossing)) for crossing in route] == [[str(bit)] * 2 for bit in bits]
+
+
+@pytest.mark.parametrize(
+    ("sips", "others"),
+    [
+        (2, (0,)),
+        (8, (6,)),
+        *(pytest.param(n, tuple(range(n)), marks=pytest.mark.slow) for n in (4, 8, 16)),
+    ],
+)
+def test_a_transfer_crosses_as_many_links_as_networkx_counts(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], sips: int, others: tuple[int, ...]
+) -> None:
+    """From one package to others, as `kernbench probe` has it."""
+    far = distances(sips)[1]
+    for other in set(others) - {1}:
+        ends = ("--from", "sip1.cube0.pe0", "--to", f"sip{other}.cube0.hbm_ctrl0")
+        found = printed(plugins, capsys, "probe", "--topology", "tiny", *cube(sips), *ends, "--json")
+        (transfer,) = found["transfers"]
+        assert sum(".link_" in node for node in transfer["path"]) == 2 * far[other]
+        assert transfer["simulated_ns"] >= transfer["bound_ns"] >= far[other] * 500
+
+
+def test_the_picture_lists_the_links_of_each_package(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topology", "show", "tiny", *cube(4)], plugins) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "scale-up  example.hypercube, 4 links, 100 GB/s, 500 ns each way\n\n"
+        "  sip0 ══ sip1, sip2\n  sip1 ══ sip0, sip3\n  sip2 ══ sip0, sip3\n  sip3 ══ sip1, sip2\n"
+    ) in shown
+
+
+def test_a_number_of_packages_that_is_no_power_of_two_is_told(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["topology", "validate", "tiny", *cube(6)], plugins) == 3
+    assert capsys.readouterr().err == (
+        "--set system.sips=6: system.sips must be a power of two for a hypercube, not 6; give 4 or 8 packages.\n"
+    )
+
+
+def test_a_bench_computes_over_it(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(plugins, capsys, "run", "vector-add", "--topology", "tiny", "--verify-data", *cube(8), "--json")
+    assert found["verified"] is True
+    assert {"plugin": "example", "distribution": "kernbench_example (source tree)", "version": ""} in found["manifest"][
+        "plugins"
+    ]
+
+
+def test_a_collective_is_right_and_halving_doubling_takes_its_closed_form(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Partners are neighbours: 2 log2(N) a + 2 (N - 1)/N S/b, by whole steps and where nothing but links takes time.
+
+    Nothing is below the latency to the far corner.
+    """
+    how = ("--idealised", "--pipeline", "off", "--algo", "halving_doubling", "-b", "64K", "-e", "64K", "-j", "1")
+    table = printed(plugins, capsys, "ccl", "all_reduce", "--topology", "tiny", "--ranks", "8", "--network", NAME, *how,
+                    "--json")  # fmt: skip
+    (row,) = table["rows"]
+    assert table["wrong"] == table["hazards"] == 0
+    assert row["formula_ns"] == pytest.approx(6 * 500 + 2 * 7 / 8 * 65536 / 100)
+    assert row["out_of_place"]["time_ns"] == pytest.approx(row["formula_ns"], rel=0.01)
+    assert row["bound_ns"] == pytest.approx(3 * 500)
+
+
+def test_the_page_shows_the_file() -> None:
+    """docs/plugins.md has the whole of it, but for its first lines."""
+    text = (REPO / "plugins_example/kernbench_example/hypercube.py").read_text(encoding="utf-8")
+    shown = text[text.index("from kernbench_core") :]
+    assert shown in (REPO / "docs/plugins.md").read_text(encoding="utf-8")
