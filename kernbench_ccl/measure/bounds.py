@@ -19,7 +19,8 @@ Source: Patarasso and Yuan, "Bandwidth optimal all-reduce algorithms for cluster
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -61,6 +62,7 @@ class Fabric:
     links: tuple[Link, ...]
     _latency: dict[int, dict[int, float]] = field(factory=dict, init=False, repr=False, eq=False)
     _hops: dict[int, dict[int, float]] = field(factory=dict, init=False, repr=False, eq=False)
+    _crossing: dict[frozenset[int], float] = field(factory=dict, init=False, repr=False, eq=False)
 
     def out(self, rank: int) -> float:
         """Return the bandwidth of all links that leave a rank, in B/ns."""
@@ -90,7 +92,12 @@ class Fabric:
 
     def crossing(self, inside: Iterable[int]) -> float:
         """Return the bandwidth from a set of ranks to all others, in B/ns; a switch is put where it is narrower."""
-        from_set = set(inside)
+        from_set = frozenset(inside)
+        if from_set not in self._crossing:
+            self._crossing[from_set] = self._out_of(from_set)
+        return self._crossing[from_set]
+
+    def _out_of(self, from_set: frozenset[int]) -> float:
         direct = sum(
             link.bandwidth
             for link in self.links
@@ -160,25 +167,53 @@ def _bounds(needs: Traffic, fabric: Fabric) -> Iterator[Bound]:
     if needs.everywhere:
         quickest = min(fabric.nearest(rank, inbound=False) for rank in ranks)
         yield Bound(quickest + needs.everywhere / sum(map(fabric.out, ranks)), "injection")
-    for inside in cuts(fabric.world):
+    for inside in cuts(fabric):
         nbytes = needs.cross(inside)
         if nbytes:
             yield Bound(nbytes / fabric.crossing(inside), "cut")
     yield Bound(needs.work(fabric.hops) / fabric.total, "work")
 
 
-def cuts(world: int) -> Iterator[frozenset[int]]:
-    """Yield sets of ranks to cut off: runs of neighbours in rank order, and what lies in one column of a flat network.
+EVERY_CUT = 8
+"""Up to so many ranks every cut is looked at."""
+NEAR = 64
+"""Up to so many ranks the cuts around each of them are looked at."""
 
-    Any set gives a bound; these hold the tightest ones of the networks that there are.
+
+def cuts(fabric: Fabric) -> Iterator[frozenset[int]]:
+    """Yield sets of ranks to cut off, each once: of few ranks every one.
+
+    Of many ranks these are runs of neighbours in rank order, what lies in one column of a flat network, the ranks with
+    one bit of their numbers set, and, unless there are very many, what is near a rank; and the others of each. Any set
+    gives a bound; these hold the tightest ones of the networks that core has, and of most others.
     """
-    seen: set[frozenset[int]] = set()
+    world = fabric.world
+    if world <= EVERY_CUT:
+        ranks = range(world)
+        yield from (frozenset(inside) for size in range(1, world) for inside in combinations(ranks, size))
+        return
+    everyone = frozenset(range(world))
+    seen: set[frozenset[int]] = {frozenset(), everyone}
+    for found in (*_regular(world), *(_near(fabric) if world <= NEAR else ())):
+        for inside in (found, everyone - found):
+            if inside not in seen:
+                seen.add(inside)
+                yield inside
+
+
+def _regular(world: int) -> Iterator[frozenset[int]]:
+    """Yield sets of ranks by their numbers: runs, columns, and those with a bit set."""
     for width in range(1, world):
-        runs: list[Sequence[int]] = [range(width)]
+        yield frozenset(range(width))
         if world % width == 0 and width > 1:
-            runs += [[r for r in range(world) if r % width < column] for column in range(1, width)]
-        for run in runs:
-            for inside in (frozenset(run), frozenset(range(world)) - frozenset(run)):
-                if inside not in seen:
-                    seen.add(inside)
-                    yield inside
+            yield from (frozenset(r for r in range(world) if r % width < column) for column in range(1, width))
+    yield from (frozenset(r for r in range(world) if r >> bit & 1) for bit in range((world - 1).bit_length()))
+
+
+def _near(fabric: Fabric) -> Iterator[frozenset[int]]:
+    """Yield the ranks that are no more than so many links from a rank, for every rank and number of links."""
+    ranks = range(fabric.world)
+    for rank in ranks:
+        far = {other: fabric.hops(rank, other) for other in ranks if other != rank}
+        for most in sorted(set(far.values())):
+            yield frozenset([rank, *(other for other, hops in far.items() if hops <= most)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import networkx as nx
 import pytest
 from attrs import evolve
@@ -136,12 +138,61 @@ def test_what_is_moved_is_bound_alike_by_the_pieces(collective):
     assert derived.reason == "injection"
 
 
-@given(st.integers(2, 24))
-def test_cuts_are_proper_sets_of_ranks_each_once(world):
-    """No cut is empty, whole or repeated."""
-    found = list(cuts(world))
+@given(st.sampled_from(sorted(NETWORKS)), st.integers(2, 24))
+def test_cuts_are_proper_sets_of_ranks_each_once(topology, world):
+    """No cut is empty, whole or repeated, and the others of each are one too."""
+    found = list(cuts(fabric(topology, world)))
     assert len(set(found)) == len(found)
     assert all(0 < len(inside) < world for inside in found)
+    assert {frozenset(range(world)) - inside for inside in found} == set(found)
+
+
+def of_graph(graph):
+    """Return the links of an undirected graph of networkx whose edges are all alike."""
+    return Fabric(len(graph), tuple(Link(a, b, B, A) for edge in graph.edges for a, b in (edge, edge[::-1])))
+
+
+#: Networks of no shape that core has, with numbers of ranks for which every cut is looked at here.
+OTHERS = {
+    "hypercube of 8": nx.convert_node_labels_to_integers(nx.hypercube_graph(3)),
+    "hypercube of 16": nx.convert_node_labels_to_integers(nx.hypercube_graph(4)),
+    "Petersen": nx.petersen_graph(),
+    "chordal ring": nx.circulant_graph(12, [1, 4]),
+    "two cliques": nx.barbell_graph(6, 0),
+    "tree": nx.balanced_tree(2, 2),
+    "star": nx.star_graph(8),
+    "folded ladder": nx.moebius_kantor_graph(),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_bounds_of_any_network_follow_from_its_links(name):
+    """Diameter and tightest cut of networks that nobody named, against networkx and every set of ranks there is."""
+    graph = OTHERS[name]
+    found, world, part = of_graph(graph), len(graph), S / len(graph)
+    assert ns("all_gather", found, 4) == pytest.approx(nx.diameter(graph) * A, abs=1.0)
+    sets = [frozenset(inside) for size in range(1, world // 2 + 1) for inside in combinations(range(world), size)]
+    sparsest = max(len(inside) * (world - len(inside)) / nx.cut_size(graph, inside) for inside in sets)
+    looked_at = max(len(inside) * (world - len(inside)) * part / found.crossing(inside) for inside in cuts(found))
+    assert looked_at == pytest.approx(sparsest * part / B)
+    total = sum(length for _, lengths in nx.all_pairs_shortest_path_length(graph) for length in lengths.values())
+    work = total * part / (2 * graph.number_of_edges() * B)
+    assert ns("all_to_all", found) >= max(sparsest * part / B, work)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 8), st.data())
+def test_every_cut_of_few_ranks_is_looked_at(world, data):
+    """Of random connected networks too; and nothing is claimed that a set of ranks does not ask for."""
+    extra = data.draw(st.lists(st.tuples(st.integers(0, world - 1), st.integers(0, world - 1)), max_size=8))
+    graph = nx.Graph([*((n, data.draw(st.integers(0, n - 1))) for n in range(1, world)), *extra])
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    found = of_graph(graph)
+    sets = [set(inside) for size in range(1, world) for inside in combinations(range(world), size)]
+    tightest = max((world - len(inside)) / nx.cut_size(graph, inside) for inside in sets)
+    assert max((world - len(i)) / found.crossing(i) for i in cuts(found)) * B == pytest.approx(tightest)
+    bound = lower_bound(KINDS["reduce_scatter"], found, 1 << 30)
+    assert bound.ns >= tightest * (1 << 30) / world / B
 
 
 def test_one_rank_or_nothing_has_no_bound():
