@@ -14,7 +14,7 @@ from kernbench_core.kernel.commands import KernelCommand, MemoryUse, Operand, ge
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.pointers import Ref
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
-from kernbench_core.memory.elements import missing_element, unmapped_element
+from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values.dtypes import itemsize
@@ -188,6 +188,9 @@ class CompositeCmd(KernelCommand):
                 assert layout.tensor is not None
                 here = f"tl.composite at {describe_site(self.site)}"
                 raise PageFaultError(unmapped_element(here, layout.tensor, layout.base, error)) from None
+            if layout.tensor is not None and layout.dtype != layout.tensor.dtype:
+                here = f"tl.composite at {describe_site(self.site)}"
+                check_whole_elements(here, layout.tensor, found, layout.dtype)
         return found
 
     def _input(self, name: str, store: MemoryStore) -> Access:

@@ -20,7 +20,7 @@ from kernbench_core.kernel.commands import (
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.pointers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
-from kernbench_core.memory.elements import missing_element, unmapped_element
+from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import handle_of
@@ -63,6 +63,8 @@ class DmaCommand(KernelCommand):
         except PageFaultError as error:
             here = f"{call} at {describe_site(site)}"
             raise PageFaultError(unmapped_element(here, tensor, transfer.regions[0].base, error)) from None
+        if transfer.dtype != tensor.dtype:
+            check_whole_elements(f"{call} at {describe_site(site)}", tensor, regions, transfer.dtype)
         super().__init__(op_id, call, site, (block,), COMMAND_BYTES + _DESCRIPTOR_BYTES * len(regions))
         self.tensor = tensor
         self._virtual = transfer.regions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kernbench_core.errors import ShapeError
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.region import Region, ascending_pieces, intersect
 
@@ -45,6 +46,17 @@ def unmapped_element(call: str, tensor: TensorAllocation, va: int, fault: object
     return (
         f"{call} must reach memory that is mapped, and element {list(index_at(tensor, va))} of tensor "
         f"{tensor.name!r} is not: {fault} Free a tensor after its last use."
+    )
+
+
+def check_whole_elements(call: str, tensor: TensorAllocation, physical: Iterable[Region], dtype: str) -> None:
+    """Raise ShapeError where an access as a wider dtype would put elements together from several places."""
+    item = itemsize(dtype)
+    if item <= itemsize(tensor.dtype) or not any((r.base | r.pitch | r.row_bytes) % item for r in physical):
+        return
+    raise ShapeError(
+        f"{call} must find each element of {dtype} in one piece, not where the placement of tensor {tensor.name!r} "
+        f"cuts its {item} bytes apart; give {tensor.dtype}, or place the tensor in pieces of whole elements."
     )
 
 

@@ -349,3 +349,36 @@ def test_a_full_memory_says_what_is_there_and_who_made_it() -> None:
         "2 MiB); free a tensor or place it on more PEs. Allocated there:"
     )
     assert second.endswith(f"      4 MiB  weights in 4 copies, made at {__file__}:{lines[0]}")
+
+
+@pytest.mark.parametrize("call", ["tl.load", "tl.composite"])
+def test_an_element_that_a_placement_cuts_apart_is_refused_with_its_line(call: str) -> None:
+    """Bytes that are dealt one by one hold no int32 in one place; the same bytes in one piece do."""
+    bits = np.arange(64, dtype=np.int8).reshape(8, 8)
+
+    def loaded(x: Any, y: Any, tl: Any) -> None:
+        tl.store(y, tl.load(x + 8, shape=(2, 2), dtype="int32"))
+
+    def composed(x: Any, y: Any, tl: Any) -> None:
+        tl.wait(tl.composite("math", tl.ref(x + 8, (2, 2), dtype="int32"), None, y, math_op="abs"))
+
+    kernel = {"tl.load": loaded, "tl.composite": composed}[call]
+
+    def placed(placement: Any) -> Callable[..., None]:
+        def bench(rt: Any) -> None:
+            x, y = rt.tensor(bits, name="x", placement=placement), rt.zeros((2, 2), "int32", name="y")
+            rt.launch(kernel, x, y, grid=(1,))
+            rt.check(y, bits.reshape(-1)[8:24].view(np.int32).reshape(2, 2))
+
+        return bench
+
+    for placement in (None, {"pe": Shard(0)}, Interleave(64)):
+        assert run(placed(placement), verify_data=True).verified
+    for placement in ({"pe": Shard(1)}, Interleave(2)):
+        with pytest.raises(ShapeError) as caught:
+            run(placed(placement))
+        assert str(caught.value).partition("\n")[0] == (
+            f"{call} at {__file__}:{kernel.__code__.co_firstlineno + 1} must find each element of int32 in one piece, "
+            "not where the placement of tensor 'x' cuts its 4 bytes apart; give int8, or place the tensor in pieces of "
+            "whole elements."
+        )
