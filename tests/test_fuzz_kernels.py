@@ -1,4 +1,4 @@
-"""Made-up kernels give on kernbench what they give on the reference interpreter; the same 150 every time."""
+"""Made-up kernels give on kernbench what they give on the reference interpreter; the same 200 every time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.conftest import loaded_tool
-from tests.reference.generator import Maker
+from tests.reference.generator import FURTHER, Maker
 from tests.reference.harness import compare
 from tests.reference.tiles import UndeterminedError
 
@@ -18,7 +18,7 @@ GROUP = 10
 #: Half of them are slow: one program finds what the next one does, more or less.
 GROUPS = [
     pytest.param(first, marks=[] if index % 2 == 0 else pytest.mark.slow)
-    for index, first in enumerate(range(0, 150, GROUP))
+    for index, first in enumerate((*range(0, 150, GROUP), *range(FURTHER, FURTHER + 50, GROUP)))
 ]
 
 

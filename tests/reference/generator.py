@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from tests.reference import numerics as num
+from tests.reference.further import Further, spoilt
 from tests.reference.kernels import Kernel
 from tests.reference.posts import Runtime
 from tests.reference.programs import NUMBERS, Launch, Program, Tensor
 from tests.reference.tiles import Pointer
 from tests.reference.trials import DTYPES, MESHES
+
+#: From this seed on programs have more kinds of statements, and some an error; those before it are as they always were.
+FURTHER = 10_000
 
 
 class Maker:
@@ -37,10 +41,12 @@ class Maker:
         self._count += 1
         return self._count
 
-    def add(self, call: str, output: bool, shape: tuple[int, ...], kernel: Kernel | None) -> str:
+    def add(
+        self, call: str, output: bool, shape: tuple[int, ...], kernel: Kernel | None, placement: str | None = None
+    ) -> str:
         """Make a tensor; the kernel under way sees it."""
         name = f"{'y' if output else 'x'}{len(self.tensors)}"
-        tensor = Tensor(name, call, self.placement(shape, output), output)
+        tensor = Tensor(name, call, placement or self.placement(shape, output), output)
         buffer = self._made(name, call)
         self.tensors.append(tensor)
         if kernel is not None:
@@ -57,7 +63,7 @@ class Maker:
             more = self.rng.choice(("", ", 0.5", ", 0.25"))
             if not more and kernel is None and kind not in num.F8:
                 low, high = -200, 1800  # a sum of these is beyond what f16 and bf16 hold exactly
-            if self.rng.random() < 0.08 and kernel is None and kind not in num.F8:
+            if self.rng.random() < 0.08 and kernel is None and (kind not in num.F8 or self.seed >= FURTHER):
                 more = ", 0.5, wild=True"
         elif dtype == "bool":
             low, high = 0, 2
@@ -97,14 +103,16 @@ class Maker:
             grid = self.rng.choice((None, None, (6,), (3,), (2, 3), (2, 2, 2), (9,)))
             self.written = set()
             kernel = self._kernel(grid)
-            launches.append(Launch(("first", "second")[number], tuple(kernel.nodes), grid))
+            launches.append(Launch(("first", "second")[number], tuple(kernel.nodes), grid, tuple(sorted(kernel.local))))
             self.computed |= self.written
             self.writable = set()
             self._replay(Program(self.seed, self.topology, tuple(self.tensors), tuple(launches)))
+        if self.seed >= FURTHER and self.rng.random() < 0.15:
+            launches[-1] = spoilt(launches[-1], kernel)
         return Program(self.seed, self.topology, tuple(self.tensors), tuple(launches))
 
     def _kernel(self, grid: tuple[int, ...] | None) -> Kernel:
-        kernel = Kernel(self, self.runtime, grid)
+        kernel = (Further if self.seed >= FURTHER else Kernel)(self, self.runtime, grid)
         if self.rng.random() < 0.6:
             dtype = self.rng.choice(("f32", "f32", "f16", "bf16", "int32", "int8", "uint8", "int64"))
             name = self.output(kernel, f"({kernel.programs}, {self.rng.choice((8, 16, 64))})", dtype)

@@ -13,7 +13,7 @@ import numpy as np
 from tests.reference import numerics as num
 from tests.reference.posts import Runtime
 from tests.reference.programs import Program
-from tests.reference.tiles import UndeterminedError
+from tests.reference.tiles import UndeterminedError, WrongProgramError
 
 MESHES = {"tiny": 4, "default": 64}
 
@@ -77,7 +77,7 @@ def compare(program: Program) -> Mismatch | None:
     found, raised = _tried(lambda: run_kernbench(program))
     if wrong is not None or raised is not None:
         if wrong is not None and raised is not None:
-            return None
+            return _other_class(wrong, raised)
         side, error = ("kernbench", raised) if wrong is None else ("the interpreter", wrong)
         told = f"{type(error).__name__}: {error}"
         kind = re.sub(r"\d+|\(.*?\)|'.*?'", "", told.split("\n")[0])[:60]
@@ -90,6 +90,14 @@ def compare(program: Program) -> Mismatch | None:
         if mismatch is not None:
             return mismatch
     return None
+
+
+def _other_class(wrong: Exception, raised: Exception) -> Mismatch | None:
+    """Give what differs where both sides raise: what the language forbids has a class of its own, by name."""
+    one, other = type(wrong).__name__, type(raised).__name__
+    if one == other or not isinstance(wrong, WrongProgramError):
+        return None
+    return Mismatch(f"{other} for {one}", f"the interpreter raises {one}, and kernbench {other}: {raised}")
 
 
 def _tried(run: Any) -> tuple[Any, Exception | None]:

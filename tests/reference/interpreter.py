@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests.reference import numerics as num
+from tests.reference.messages import Messages
 from tests.reference.numerics import BOOL, F32, I32, I64, U32, Array
-from tests.reference.tiles import Operand, Pointer, Tile, as_operand, as_tile, binary
+from tests.reference.tiles import Operand, Pointer, ShapeError, Tile, as_operand, as_tile, binary, computed
 
 if TYPE_CHECKING:
     from tests.reference.posts import Post
@@ -18,11 +19,12 @@ MATH_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "maximum
 STEPS = {**MATH_OPS, "bias": "add", "scale": "mul", "dequant": "mul"}
 
 
-class Tl:
+class Tl(Messages):
     """`tl` of one program."""
 
     def __init__(self, program: tuple[int, ...], grid: tuple[int, ...], post: Post) -> None:
-        self._program, self._grid, self._post = program, grid, post
+        super().__init__(post, program[0], grid[0])
+        self._program, self._grid = program, grid
 
     def __getattr__(self, name: str) -> Any:
         if name in num.NAMES:
@@ -56,18 +58,29 @@ class Tl:
         other: Any = None,
         shape: Sequence[int] | None = None,
         strides: Sequence[int] | None = None,
+        dtype: Any = None,
         **hints: Any,
     ) -> Tile:
+        if dtype is not None and shape is not None:
+            return self._bits(pointer, shape, strides, num.dtype_of(dtype))
         places = pointer.places if shape is None else pointer.tile_of(shape, strides)
         if mask is None:
             return pointer.tensor.read(places)
-        places, on = np.broadcast_arrays(places, mask.exact())
+        places, on = np.broadcast_arrays(places, mask.known().exact())
         filler = as_tile(0 if other is None else other, pointer.dtype).to(pointer.dtype)
         data = np.broadcast_to(filler.data, places.shape).copy()
-        slack = np.zeros(places.shape)
+        slack = np.broadcast_to(0.0 if filler.slack is None else filler.slack, places.shape).copy()
         read = pointer.tensor.read(places[on])
         data[on], slack[on] = read.data, read.slack
-        return Tile(data, slack if slack.any() else None)
+        return Tile(data, slack if slack.any() else None, pending=read.pending or filler.pending)
+
+    @staticmethod
+    def _bits(pointer: Pointer, shape: Sequence[int], strides: Sequence[int] | None, dtype: np.dtype[Any]) -> Tile:
+        start = int(pointer.places) * pointer.dtype.itemsize
+        if start % dtype.itemsize:
+            raise ShapeError
+        first = Pointer(pointer.tensor, np.asarray(start // dtype.itemsize))
+        return pointer.tensor.read_bits(first.tile_of(shape, strides), dtype)
 
     def store(
         self,
@@ -81,7 +94,7 @@ class Tl:
         tile = as_tile(value, pointer.dtype).to(pointer.dtype)
         whole = shape if shape is not None else tile.shape if strides is not None or not pointer.shape else None
         places = pointer.places if whole is None else pointer.tile_of(whole, strides)
-        tile = self.broadcast_to(tile, places.shape)
+        tile = tile.view(lambda array: np.broadcast_to(array, places.shape))
         if mask is None:
             pointer.tensor.write(places, tile)
             return
@@ -321,6 +334,7 @@ class Tl:
             value = self._step(a, how["math_op"], other)
         for kind, operand, scope, _ in steps:
             value = value if scope == "k_tile" else self._step(value, kind, operand)
+        value.pending = True
         self.store(Pointer(out.tensor, out.tile_of(value.shape, None)), value)
 
     def _tiled(self, a: Tile, b: Tile, tile_k: int, steps: list[tuple[Any, ...]]) -> Tile:
@@ -349,14 +363,22 @@ class Tl:
 
     free = device_print = static_assert = debug_barrier = wait
 
-    def send(self, tile: Tile, to: int, wait: bool = True) -> None:
-        self._post.send(self._program[0], to, as_operand(tile))
 
-    def recv(self, shape: Sequence[int], dtype: Any, source: int, copy: bool = True, wait: bool = True) -> Tile:
-        sent = self._post.take(source, self._program[0])
-        kind, size = num.dtype_of(dtype), int(np.prod(shape))
-        if sent.data.nbytes != size * kind.itemsize:
-            raise ValueError("a message of another size")
-        if kind == sent.data.dtype:
-            return sent.view(lambda array: array.reshape(shape))
-        return Tile(np.ascontiguousarray(sent.exact()).reshape(-1).view(kind).reshape(shape))
+def _computing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a call of `tl` that is an op of a unit: what it makes is pending unless all are ready integers."""
+
+    def call(self: Tl, *given: Any, **how: Any) -> Any:
+        made = function(self, *given, **how)
+        for each in made if isinstance(made, tuple) else (made,):
+            computed(each, *given)
+            each.pending = each.pending or function.__name__ == "dot"
+        return made
+
+    return call
+
+
+for _name in (
+    "full", "trans", "permute", "broadcast_to", "flip", "cat", "join", "split", "interleave", "gather", "histogram",
+    "where", "sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce_or", "cumsum", "cumprod", "dot", "_unary",
+):  # fmt: skip
+    setattr(Tl, _name, _computing(getattr(Tl, _name)))

@@ -16,7 +16,7 @@ import numpy as np
 from tests.reference import numerics as num
 from tests.reference.interpreter import Tl
 from tests.reference.numerics import Array
-from tests.reference.tiles import Buffer, Pointer, Tile
+from tests.reference.tiles import Buffer, Local, Pointer, Tile
 
 
 class Post:
@@ -35,15 +35,15 @@ class Post:
         self._queues.setdefault((source, to), deque()).append(tile)
         self._moves += 1
 
-    def take(self, source: int, to: int) -> Tile:
-        """Give the next message of a queue; let others run until there is one."""
-        while not self._queues.get((source, to)):
+    def take(self, sources: Sequence[int], to: int) -> tuple[Tile, int]:
+        """Give the next message of the first of some queues that has one, and whose; let others run until there is."""
+        while not (waiting := [source for source in sources if self._queues.get((source, to))]):
             self._back.release()
             self._turns[threading.current_thread()].acquire()
             if self._error is not None:
                 raise RuntimeError("another program has failed")
         self._moves += 1
-        return self._queues[source, to].popleft()
+        return self._queues[waiting[0], to].popleft(), waiting[0]
 
     def run(self, programs: Sequence[Callable[[], None]]) -> None:
         """Run programs in turns; raise what the first of them to fail raises."""
@@ -98,10 +98,16 @@ class Runtime:
     def launch(self, kernel: Callable[..., None], *args: Any, grid: Sequence[int] | None = None, **how: Any) -> None:
         extents = (self.n_pes,) if grid is None else tuple(grid)
         extents = (*extents, 1, 1)[:3]
-        pointers = [Pointer(arg, np.asarray(0)) if isinstance(arg, Buffer) else arg for arg in args]
         post = Post()
         places = [place[::-1] for place in itertools.product(*map(range, extents[::-1]))]
-        post.run([self._bound(kernel, pointers, Tl(place, extents, post)) for place in places])
+        post.run([self._bound(kernel, self._given(args, place[0]), Tl(place, extents, post)) for place in places])
+        for buffer in self.tensors.values():
+            buffer.pending[:] = False
+
+    def _given(self, args: Sequence[Any], pe: int) -> list[Any]:
+        """Give the arguments as a program gets them: pointers in place of tensors, or of a PE's own part of one."""
+        tensors = [arg.whole.part(pe, self.n_pes) if isinstance(arg, Local) else arg for arg in args]
+        return [Pointer(each, np.asarray(0)) if isinstance(each, Buffer) else each for each in tensors]
 
     @staticmethod
     def _bound(kernel: Callable[..., None], args: list[Any], tl: Tl) -> Callable[[], None]:

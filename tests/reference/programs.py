@@ -60,11 +60,15 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel and the grid it is launched on; None is one program for each PE."""
+    """A kernel and the grid it is launched on; None is one program for each PE.
+
+    Of `local` tensors each program gets the part that its PE holds.
+    """
 
     kernel: str
     nodes: tuple[Node, ...]
     grid: tuple[int, ...] | None = None
+    local: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ class Program:
         host = [tensor.line() for tensor in self.tensors if tensor.name in needed]
         for launch in self.launches:
             grid = "" if launch.grid is None else f", grid={launch.grid}"
-            host.append(f"rt.launch({', '.join([launch.kernel, *self.uses(launch)])}{grid})")
+            given = [f"{name}.to_local()" if name in launch.local else name for name in self.uses(launch)]
+            host.append(f"rt.launch({', '.join([launch.kernel, *given])}{grid})")
         host += [
             f'rt.check({tensor.name}, lambda: WANTED["{tensor.name}"])'
             for tensor in self.tensors

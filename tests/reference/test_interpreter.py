@@ -12,7 +12,7 @@ import pytest
 
 from tests.reference import numerics as num
 from tests.reference.posts import Runtime
-from tests.reference.tiles import UndeterminedError
+from tests.reference.tiles import OutOfBoundsError, UndeterminedError
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,7 @@ def run(kernel: Callable[..., None], *arrays: Any, out: tuple[Any, ...] = ((4,),
     return target
 
 
-@pytest.mark.parametrize("file", ["numerics", "tiles", "interpreter", "posts"])
+@pytest.mark.parametrize("file", ["numerics", "tiles", "messages", "interpreter", "posts"])
 def test_the_interpreter_imports_nothing_of_kernbench(file: str) -> None:
     tree = ast.parse((HERE / f"{file}.py").read_text())
     named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -109,12 +109,18 @@ def test_what_is_not_exact_says_by_how_much() -> None:
 
 
 def test_a_branch_on_what_is_not_exact_says_nothing() -> None:
-    def kernel(x: Any, y: Any, tl: Any) -> None:
-        if tl.exp(tl.load(x)).item() > 1:
+    def computing(y: Any, tl: Any) -> None:
+        tl.store(y, tl.exp(tl.full((4,), 1.0, "f32")))
+
+    def branching(y: Any, tl: Any) -> None:
+        if tl.load(y).item() > 1:
             tl.store(y, 1.0)
 
+    runtime = Runtime(1)
+    y = runtime.zeros((4,), name="y")
+    runtime.launch(computing, y)
     with pytest.raises(UndeterminedError):
-        run(kernel, np.array([1.0], np.float32))
+        runtime.launch(branching, y)
 
 
 def test_messages_go_round() -> None:
@@ -143,5 +149,5 @@ def test_places_outside_a_tensor_are_an_error(place: int) -> None:
     def kernel(x: Any, y: Any, tl: Any) -> None:
         tl.store(y, tl.load(x + place))
 
-    with pytest.raises(IndexError):
+    with pytest.raises(OutOfBoundsError):
         run(kernel, np.zeros(4, np.float32))

@@ -15,13 +15,36 @@ class UndeterminedError(Exception):
     """A branch, an address or an integer depends on floats that are not exact: nothing can be said of the program."""
 
 
+class WrongProgramError(Exception):
+    """A program does what the language forbids; its subclasses have the names that kernbench gives them."""
+
+
+class PendingDataError(WrongProgramError):
+    """A number is read that is known after phase 2 only."""
+
+
+class OutOfBoundsError(WrongProgramError):
+    """An access reaches outside its tensor."""
+
+
+class UninitializedReadError(WrongProgramError):
+    """An element is read that nobody has written."""
+
+
+class ShapeError(WrongProgramError):
+    """An access does not start at a multiple of its dtype's size."""
+
+
 class Tile:
-    """Numbers of one dtype, with the slack of those that are not exact; `free` are indices, which take any dtype."""
+    """Numbers of one dtype, with the slack of those that are not exact; `free` are indices, which take any dtype.
 
-    __slots__ = ("data", "free", "slack")
+    `pending` ones may not be read by the program: they are floats that an op made, or come of such.
+    """
 
-    def __init__(self, data: Array, slack: Slack = None, free: bool = False) -> None:
-        self.data, self.free = data, free
+    __slots__ = ("data", "free", "pending", "slack")
+
+    def __init__(self, data: Array, slack: Slack = None, free: bool = False, pending: bool = False) -> None:
+        self.data, self.free, self.pending = data, free, pending
         self.slack = None if slack is None else np.broadcast_to(slack, data.shape)
 
     shape = property(lambda self: self.data.shape)
@@ -33,13 +56,20 @@ class Tile:
             raise UndeterminedError
         return self.data
 
+    def known(self) -> Tile:
+        """Give the tile, which must not be pending."""
+        if self.pending:
+            raise PendingDataError
+        return self
+
     def item(self) -> Any:
         """Give the only element as a Python number."""
+        self.known()
         return self.exact().astype(np.float64).item() if num.is_float(self.data.dtype) else self.exact().item()
 
     def numpy(self) -> Array:
         """Give the numbers."""
-        return self.exact()
+        return self.known().exact()
 
     def __int__(self) -> int:
         return int(self.item())
@@ -52,7 +82,7 @@ class Tile:
 
     def view(self, function: Callable[[Array], Array]) -> Tile:
         """Move elements about."""
-        return Tile(function(self.data), None if self.slack is None else function(self.slack), self.free)
+        return Tile(function(self.data), None if self.slack is None else function(self.slack), self.free, self.pending)
 
     def __getitem__(self, index: Any) -> Any:
         index = index if isinstance(index, tuple) else (index,)
@@ -64,17 +94,27 @@ class Tile:
         """Convert to a dtype, or take the bits as it."""
         wanted, source = num.dtype_of(dtype), as_operand(self)
         if bitcast:
-            return Tile(source.exact().view(wanted))
-        return Tile(*num.apply(lambda array: num.cast(array, wanted), [(source.data, source.slack)]))
+            return computed(Tile(source.exact().view(wanted)), self)
+        if wanted == source.data.dtype:
+            return source
+        return computed(Tile(*num.apply(lambda array: num.cast(array, wanted), [(source.data, source.slack)])), self)
 
     def __invert__(self) -> Tile:
-        return Tile(np.invert(self.data), self.slack, self.free)
+        return computed(Tile(np.invert(self.data), self.slack, self.free), self)
 
     def __neg__(self) -> Tile:
-        return self if self.data.dtype == BOOL else Tile(np.negative(self.data), self.slack, self.free)
+        negative = Tile(np.negative(self.data), self.slack, self.free) if self.data.dtype != BOOL else self
+        return computed(negative, self)
 
 
 Operand = Tile | int | float | bool
+
+
+def computed(made: Tile, *given: Any) -> Tile:
+    """Give what an op made of its operands: pending, unless they are ready integers and so is the result."""
+    tiles = [each for each in given if isinstance(each, Tile)]
+    made.pending = any(each.pending or num.is_float(each.data.dtype) for each in tiles) or num.is_float(made.data.dtype)
+    return made
 
 
 def as_operand(tile: Tile) -> Tile:
@@ -82,7 +122,7 @@ def as_operand(tile: Tile) -> Tile:
     if not tile.free or tile.data.dtype != I64:
         return tile
     fits = not tile.data.size or (tile.data.min() >= -(2**31) and tile.data.max() < 2**31)
-    return Tile(tile.data.astype(I32 if fits else I64))
+    return Tile(tile.data.astype(I32 if fits else I64), pending=tile.pending)
 
 
 def as_tile(value: Operand, like: np.dtype[Any]) -> Tile:
@@ -104,6 +144,10 @@ def dtype_beside(value: Operand, like: np.dtype[Any]) -> np.dtype[Any]:
 
 def binary(name: str, x: Operand, y: Operand) -> Tile:
     """Apply an operator to two operands of which at least one is a tile."""
+    return computed(_binary(name, x, y), x, y)
+
+
+def _binary(name: str, x: Operand, y: Operand) -> Tile:
     known = next(value for value in (x, y) if isinstance(value, Tile))
     if all(not isinstance(v, Tile) or v.free for v in (x, y)) and all(
         not isinstance(v, Tile) or v.data.dtype in (I64, BOOL) for v in (x, y)
@@ -147,29 +191,57 @@ class Buffer:
         n = int(np.prod(self.shape))
         self.data = np.zeros(n, dtype) if data is None else np.array(data, dtype).reshape(-1)
         self.written = np.full(n, data is not None)
-        self.slack = np.zeros(n)
+        self.slack, self.pending = np.zeros(n), np.zeros(n, bool)
+
+    def part(self, index: int, parts: int) -> Buffer:
+        """Give one of equal parts, as a tensor of its own in the same memory."""
+        n, made = len(self.data) // parts, Buffer((len(self.data) // parts,), self.dtype, None)
+        for name in ("data", "written", "slack", "pending"):
+            setattr(made, name, getattr(self, name)[index * n : (index + 1) * n])
+        return made
+
+    def to_local(self) -> Local:
+        """Stand for the part that each PE holds of a tensor which is cut along its first dimension."""
+        return Local(self)
 
     def checked(self, places: Array) -> Array:
         """Give the element numbers, all of which lie inside."""
         if places.size and (places.min() < 0 or places.max() >= len(self.data)):
-            raise IndexError(f"elements {places.min()} to {places.max()} of {len(self.data)}")
+            raise OutOfBoundsError(f"elements {places.min()} to {places.max()} of {len(self.data)}")
         return places
 
     def read(self, places: Array) -> Tile:
         """Give elements, all of which must have been written."""
         if not self.written[self.checked(places)].all():
-            raise ValueError("nobody wrote this")
-        return Tile(self.data[places], self.slack[places])
+            raise UninitializedReadError
+        return Tile(self.data[places], self.slack[places], pending=bool(self.pending[places].any()))
+
+    def read_bits(self, places: Array, dtype: np.dtype[Any]) -> Tile:
+        """Give the bits at some places, which count elements of `dtype`, as such elements."""
+        places = (np.asarray(places) * dtype.itemsize)[..., None] + np.arange(dtype.itemsize)
+        under = self.read(places // self.data.itemsize)
+        under.exact()
+        if places.size == 0:
+            return Tile(np.zeros(places.shape[:-1], dtype))
+        return Tile(self.data.view(np.uint8)[places].view(dtype)[..., 0], pending=under.pending)
 
     def write(self, places: Array, tile: Tile) -> None:
         """Replace elements."""
         self.data[self.checked(places)] = tile.data
+        self.pending[places] = tile.pending
         self.slack[places] = 0.0 if tile.slack is None else tile.slack
         self.written[places] = True
 
     def numpy(self) -> Array:
         """Give the tensor."""
         return self.data.reshape(self.shape).copy()
+
+
+class Local:
+    """A tensor of which each program gets the part of its own PE."""
+
+    def __init__(self, whole: Buffer) -> None:
+        self.whole = whole
 
 
 class Pointer:
@@ -182,7 +254,7 @@ class Pointer:
     dtype = property(lambda self: self.tensor.dtype)
 
     def __add__(self, other: Operand) -> Pointer:
-        offset = other.exact().astype(np.int64) if isinstance(other, Tile) else np.asarray(other)
+        offset = other.known().exact().astype(np.int64) if isinstance(other, Tile) else np.asarray(other)
         return Pointer(self.tensor, self.places + offset)
 
     __radd__ = __add__

@@ -43,6 +43,7 @@ class Trials:
         self.nodes: list[Node] = []
         self.tiles: dict[str, bool] = {}  # names of tiles, and whether they are ready
         self.deep = 0
+        self.local: set[str] = set()  # tensors of which this kernel is given the part of its own PE
         for tensor in maker.tensors:
             self.scope[tensor.name] = Pointer(runtime.tensors[tensor.name], np.asarray(0))
         pid = "tl.program_id(0)"
