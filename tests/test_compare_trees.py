@@ -1,0 +1,33 @@
+"""tools/compare_trees.py measures two trees side by side."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).parents[1]
+TOOL = str(REPO / "tools" / "compare_trees.py")
+
+
+def compare(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the tool."""
+    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True)
+
+
+def test_a_tree_is_compared_with_itself() -> None:
+    """Nothing passes a limit of zero, and nothing is a thousand times as slow as itself."""
+    found = compare(str(REPO), "help", "--pairs", "1", "--json", "--most", "0")
+    assert found.returncode == 1
+    told = json.loads(found.stdout)
+    assert told["job"] == "help"
+    assert 0 < told["own_s"] and 0 < told["other_s"] and told["ratio"] == told["own_s"] / told["other_s"]
+    assert compare(str(REPO), "help", "--pairs", "1", "--most", "1000").returncode == 0
+
+
+def test_what_is_no_tree_is_refused(tmp_path: Path) -> None:
+    """In a sentence, before anything is run."""
+    refused = compare(str(tmp_path))
+    assert refused.returncode == 2
+    assert f"{tmp_path} must be a tree of kernbench, with a folder kernbench_core" in refused.stderr
