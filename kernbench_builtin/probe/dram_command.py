@@ -173,14 +173,13 @@ def _print(
     topology: str, node: Node, probe: DramProbe, case: DramCase, points: list[DramPoint], form: ClosedForm | None
 ) -> None:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    from kernbench_core.runs.text_report import make_console, show
+    from kernbench_core.runs.text_report import bare_table, make_console, show
     from kernbench_core.units import format_bandwidth, format_bytes
 
     console = make_console(sys.stdout)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = bare_table()
     titles = ["outstanding" if points[0].offered is None else "offered", "GB/s", "% of peak", "mean", "p50", "p99"]
     rows = any(point.hit_rate is not None for point in points)
     for column in titles + (["row hits"] if rows else []):

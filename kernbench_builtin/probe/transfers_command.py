@@ -172,9 +172,9 @@ def _print(
 
 
 def _table(*titles: str) -> Table:
-    from rich.table import Table
+    from kernbench_core.runs.text_report import bare_table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = bare_table()
     for index, title in enumerate(titles):
         left = not index or title == "binding"
         table.add_column(title, justify="left" if left else "right", no_wrap=not left, overflow="fold")

@@ -154,11 +154,9 @@ def _describe(described: dict[str, Any]) -> None:
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print columns that line up, nothing drawn; the header is bold in a terminal."""
-    from rich.table import Table
+    from kernbench_core.runs.text_report import bare_table, make_console, show
 
-    from kernbench_core.runs.text_report import make_console, show
-
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    drawn = bare_table()
     for index, title in enumerate(header):
         drawn.add_column(title, no_wrap=index == 0)
     for row in rows:

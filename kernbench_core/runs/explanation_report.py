@@ -23,7 +23,7 @@ from kernbench_core.explain.explanation import (
 )
 from kernbench_core.explain.ledger import PARTS
 from kernbench_core.runs.result import PHASES
-from kernbench_core.runs.text_report import show
+from kernbench_core.runs.text_report import bare_table, show
 from kernbench_core.units import format_bandwidth, format_time
 
 _ROWS = 6
@@ -92,7 +92,7 @@ def _table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], widt
     excess = sum(widths) + _GAP * (len(columns) - 1) - width
     if excess > 0:
         widths[gives_way] = max(_LEAST_WIDTH, widths[gives_way] - excess)
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    table = bare_table()
     for (title, justify), room in zip(columns, widths, strict=True):
         table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=room)
     for row in cells:

@@ -59,6 +59,11 @@ def show(renderable: RenderableType, console: Console) -> None:
     console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
+def bare_table() -> Table:
+    """Return a table of which nothing is drawn: columns two blanks apart, under bold titles."""
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+
+
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, what was not modelled, reported rows."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
@@ -172,7 +177,7 @@ def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
     first = next(iter(columns))
     excess = sum(widths.values()) + 2 * (len(widths) - 1) - console.width
     widths[first] = max(1, widths[first] - max(0, excess))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = bare_table()
     for head in columns:
         table.add_column(
             head,
@@ -189,7 +194,7 @@ def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
 
 def _statistics(found: Sequence[Statistic]) -> Table:
     """Lay out what models counted: each number, over how many of them, and what it is, cut short in a narrow window."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = bare_table()
     table.add_column("counted", style="magenta", no_wrap=True)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("of", no_wrap=True)
@@ -229,7 +234,7 @@ def _facts(result: RunResult, width: int, verbose: bool) -> Group:
 
 def _rows(rows: Sequence[Row], console: Console) -> Table:
     """Lay out what the bench reported: texts to the left, numbers to the right, closer together in a narrow window."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = bare_table()
     names = column_names(rows)
     for name in names:
         texts = all(isinstance(row.get(name), str | None) for row in rows)
