@@ -22,7 +22,7 @@ def test_a_tree_is_compared_with_itself() -> None:
     assert found.returncode == 1
     told = json.loads(found.stdout)
     assert told["job"] == "help"
-    assert 0 < told["own_s"] and 0 < told["other_s"] and told["ratio"] == told["own_s"] / told["other_s"]
+    assert told["own_s"] > 0 and told["other_s"] > 0 and told["ratio"] == told["own_s"] / told["other_s"]
     assert compare(str(REPO), "help", "--pairs", "1", "--most", "1000").returncode == 0
 
 

@@ -3,9 +3,9 @@
     git worktree add /tmp/before COMMIT
     python tools/compare_trees.py /tmp/before [--pairs 15] [--most 1.03] [--json] [JOB ...]
 
-Each job is run in pairs, a process for each, and which tree comes first changes from pair to pair. Both trees run on the
-interpreter, and with the libraries, of this one. The number is the median of the pairs' ratios; the exit code is 1 when
-one is above `--most`. Nothing else should run on the machine.
+Each job is run in pairs, a process for each, and which tree comes first changes from pair to pair. Both trees run on
+the interpreter, and with the libraries, of this one. The number is the median of the pairs' ratios; the exit code is 1
+when one is above `--most`. Nothing else should run on the machine.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from kernbench_ccl.plan.queue_sizes import fitted
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host.device_tensor import DeviceTensor
+from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.kernel.queues import UNIT
-from kernbench_core.kernel.tl.pointers import PerPe, Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Channel, Peers
 from kernbench_core.topology.naming import pe_unit

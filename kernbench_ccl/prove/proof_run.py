@@ -21,8 +21,8 @@ from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
 from kernbench_core.kernel.pe_state import Kernels
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.hazard import Hazard
 from kernbench_core.memory.hazards import Hazards

@@ -12,7 +12,7 @@ from kernbench_core.compute.functions import Scope
 from kernbench_core.errors import PageFaultError, UninitializedReadError
 from kernbench_core.kernel.commands import KernelCommand, MemoryUse, Operand, gemm_params, math_inputs
 from kernbench_core.kernel.pe_state import PeState
-from kernbench_core.kernel.tl.pointers import Ref
+from kernbench_core.kernel.pointers import Ref
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock

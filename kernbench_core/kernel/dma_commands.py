@@ -18,7 +18,7 @@ from kernbench_core.kernel.commands import (
     math_inputs,
 )
 from kernbench_core.kernel.pe_state import PeState
-from kernbench_core.kernel.tl.pointers import Transfer
+from kernbench_core.kernel.pointers import Transfer
 from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
 from kernbench_core.memory.elements import check_whole_elements, missing_element, unmapped_element
 from kernbench_core.memory.scratchpad import TcmBlock

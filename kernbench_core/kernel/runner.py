@@ -17,8 +17,8 @@ from kernbench_core.kernel.arguments import call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.pe_state import Kernels, PeState
+from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.kernel.tl.pointers import PerPe, Pointer
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.messages import Command, Launch
 from kernbench_core.reporting import Waiting

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site, line_number, site_of_frame, site_of_traceback
 from kernbench_core.errors import ShapeError
-from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 
 
 def test_a_call_site_is_the_line_that_executes() -> None:
@@ -30,7 +30,7 @@ def test_machinery_is_skipped() -> None:
         assert describe_site(site_of_traceback(error.__traceback__)) == f"{__file__}:{first + 4}"
         frame = error.__traceback__.tb_next.tb_frame if error.__traceback__ and error.__traceback__.tb_next else None
         assert frame is not None
-        assert frame.f_globals["__name__"] == "kernbench_core.kernel.tl.index"
+        assert frame.f_globals["__name__"] == "kernbench_core.kernel.index"
         site = site_of_frame(frame)
         assert site is not None
         assert site[0] is test_machinery_is_skipped.__code__

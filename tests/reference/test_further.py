@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.kernel.tl.pointers import PerPe
+from kernbench_core.kernel.pointers import PerPe
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
 from tests.reference.generator import FURTHER, Maker
 from tests.reference.harness import compare

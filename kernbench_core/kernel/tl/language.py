@@ -16,10 +16,10 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.ops import OPS
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import Bridge
-from kernbench_core.kernel.dispatch import Dispatcher
+from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.tl.composite_call import CompositeLanguage
-from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.math import MathLanguage, method_of
 from kernbench_core.kernel.tl.memory_calls import MemoryLanguage
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage

@@ -14,9 +14,9 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.ops import OPS, Form, MathOp, type_rules
 from kernbench_core.errors import ShapeError, UnsupportedError
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
-from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.shapes import (
     compute_now,
     free_of_memory,

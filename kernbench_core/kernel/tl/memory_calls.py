@@ -10,9 +10,9 @@ import numpy as np
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, PendingDataError, ShapeError
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd, MaskedStoreCmd
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
+from kernbench_core.kernel.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
-from kernbench_core.kernel.tl.pointers import Pointer, Ref, Transfer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.values.dtypes import dtype_of, itemsize

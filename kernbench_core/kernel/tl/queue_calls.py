@@ -8,11 +8,11 @@ from typing import Any
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
+from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.slot_block import SlotBlock
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.index import IndexTensor
-from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.peers import Peer

@@ -14,8 +14,8 @@ from typing import Any
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError, UnsupportedError
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_index, kind_of_number
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes, compute_index, kind_of_number
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute.ops import OPS, Form
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.commands import KernelCommand
+    from kernbench_core.kernel.pointers import Ref
     from kernbench_core.kernel.tl.issuer import Issuer
-    from kernbench_core.kernel.tl.pointers import Ref
     from kernbench_core.memory.scratchpad import TcmBlock
 
 

@@ -16,7 +16,7 @@ from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of, plan
 from kernbench_ccl.plan.groups import Group, make_group
 from kernbench_ccl.plan.selection import machine_network
 from kernbench_core.errors import UsageError
-from kernbench_core.kernel.tl.pointers import PerPe, Pointer
+from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.peers import Channel
 from tests.ccl import naive
 

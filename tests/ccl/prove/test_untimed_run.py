@@ -12,7 +12,7 @@ from kernbench_ccl.prove.untimed_run import Outcome, Untimed, bare_design, wait_
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.pe_state import Kernels
-from kernbench_core.kernel.tl.pointers import Pointer
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
 from kernbench_core.messages import Launch

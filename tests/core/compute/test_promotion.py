@@ -20,7 +20,7 @@ from kernbench_core.compute.ops.second_way import Anew, rounded
 from kernbench_core.compute.promotion import meet, meet_all, table
 from kernbench_core.compute.result_types import result_type
 from kernbench_core.errors import ShapeError
-from kernbench_core.kernel.tl.index import IndexTensor
+from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.values.dtypes import NAMES, dtype_name, numpy_dtype
 from tests.core.kernel_rig import Rig
 

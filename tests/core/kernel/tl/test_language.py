@@ -21,8 +21,8 @@ from kernbench_core.errors import (
     UninitializedReadError,
     UnsupportedError,
 )
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.language import TLContext, constexpr
-from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.triton_names import DIFFERS, OURS, REFUSED, SAME, table
 from tests.conftest import examples
 from tests.core.kernel_rig import Rig

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.pointers import Pointer
+from kernbench_core.kernel.pointers import Pointer
 from tests.core.kernel_rig import Rig
 
 RNG = np.random.default_rng(7)

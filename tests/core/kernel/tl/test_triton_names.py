@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.pointers import Pointer
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import METHODS, Tensor
 from kernbench_core.kernel.tl.triton_names import DIFFERS, SAME
 from kernbench_core.values.dtypes import TRITON

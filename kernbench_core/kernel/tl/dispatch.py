@@ -11,9 +11,9 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
+from kernbench_core.kernel.index import IndexTensor, number_as
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.index import IndexTensor, number_as
-from kernbench_core.kernel.tl.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.parameters import OF_READS

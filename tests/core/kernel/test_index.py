@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import ShapeError
-from kernbench_core.kernel.tl.index import IndexTensor, number_as
+from kernbench_core.kernel.index import IndexTensor, number_as
 
 
 def arange(start: int, end: int) -> IndexTensor:

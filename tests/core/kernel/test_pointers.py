@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kernbench_core.callsite import line_number
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.index import IndexTensor
-from kernbench_core.kernel.tl.pointers import Pointer, direct_transfer, make_ref, pointer_transfer
+from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.pointers import Pointer, direct_transfer, make_ref, pointer_transfer
 from kernbench_core.memory.device_memory import Segment, TensorAllocation
 from kernbench_core.values.region import Region
 

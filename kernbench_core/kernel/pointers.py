@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
-from kernbench_core.kernel.tl.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
-from kernbench_core.kernel.tl.index import IndexTensor, broadcast_shapes
+from kernbench_core.kernel.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.memory.elements import index_at
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
