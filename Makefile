@@ -33,7 +33,6 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/lint-imports --config tools/importlinter_ccl.toml
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -90,11 +90,11 @@ ONE_RUN = """
 import json, resource, sys, time
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.plan.configuration import load_ccl
-from kernbench_ccl.measure.machine import Setup, machine_of
+from kernbench_ccl.measure import Chooser, Question
+from kernbench_ccl.plan import load_ccl
+from kernbench_ccl.measure import Setup, machine_of
 from kernbench_ccl.measure.measurement import measure
-from kernbench_ccl.measure.sweep import Sweep
+from kernbench_ccl.measure import Sweep
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.plugins import load_plugins
 job = json.loads(sys.argv[1])

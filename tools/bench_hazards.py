@@ -23,11 +23,9 @@ from bench_engine import Result, command
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.machine import Setup, machine_of
-from kernbench_ccl.measure.sweep import Sweep
+from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
 from kernbench_ccl.measure.timed_run import TimedRun
-from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_ccl.plan import load_ccl
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins, load_plugins

@@ -31,11 +31,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
-from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.machine import Machine, Setup, machine_of
-from kernbench_ccl.measure.sweep import Sweep
+from kernbench_ccl.measure import Chooser, Machine, Question, Setup, Sweep, machine_of
 from kernbench_ccl.measure.timed_run import TimedRun
-from kernbench_ccl.plan.configuration import AUTO, load_ccl
+from kernbench_ccl.plan import load_ccl
+from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins, load_plugins

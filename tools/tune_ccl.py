@@ -27,10 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure.choice import Chooser, Question
-from kernbench_ccl.measure.machine import Setup, machine_of
-from kernbench_ccl.measure.sweep import Sweep, counts_of, size_of
-from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
+from kernbench_ccl.measure.sweep import counts_of, size_of
+from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.tuning import FILE, SCHEMA
 from kernbench_core.plugins import load_plugins
 

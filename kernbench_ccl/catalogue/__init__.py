@@ -1,13 +1,14 @@
 """The algorithms and collectives that are registered, or lie in a file: found by what a user calls them, and checked.
 
 In: the loaded plug-ins, a name or a path. Out: checked views of modules, and records. Plans, proofs, measurements and
-commands call it. Names are imported on first use: a list of commands needs no algorithm.
+commands call it.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kernbench_ccl.door import door
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue.algorithm import Algorithm as Algorithm
@@ -18,20 +19,15 @@ if TYPE_CHECKING:
     from kernbench_ccl.catalogue.names import meant as meant
     from kernbench_ccl.catalogue.names import spellings as spellings
 
-_EXPORTS = {
-    "Algorithm": "algorithm",
-    "Catalogue": "catalogue",
-    "Collectives": "collectives",
-    "meant": "names",
-    "read_algorithm": "algorithm",
-    "read_file": "catalogue",
-    "spellings": "names",
-}
-
-__all__ = sorted(_EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+__getattr__ = door(
+    __name__,
+    {
+        "Algorithm": "algorithm",
+        "Catalogue": "catalogue",
+        "Collectives": "collectives",
+        "meant": "names",
+        "read_algorithm": "algorithm",
+        "read_file": "catalogue",
+        "spellings": "names",
+    },
+)

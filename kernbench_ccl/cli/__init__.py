@@ -5,17 +5,11 @@ In: arguments. Out: tables, or JSON, and an exit code. The shell of `kernbench` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kernbench_ccl.door import door
 
 if TYPE_CHECKING:
     from kernbench_ccl.cli.group import ccl as ccl
 
-__all__ = ["ccl"]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "ccl":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kernbench_ccl.cli.group import ccl
-
-    return ccl
+__getattr__ = door(__name__, {"ccl": "group"})

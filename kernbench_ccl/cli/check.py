@@ -22,8 +22,7 @@ from kernbench_core.units import spell_numbers
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
-    from kernbench_ccl.prove.check import Checked, Ranks
-    from kernbench_ccl.prove.proof_case import Fault
+    from kernbench_ccl.prove import Checked, Fault, Ranks
 
 _EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
 """The exit code for the kind of the first fault."""
@@ -119,8 +118,7 @@ def check(
     1: wrong; 4: a wait cycle; 5: a kernel without end; 6: the kernel raised.
     """
     from kernbench_ccl.catalogue import Catalogue
-    from kernbench_ccl.prove.check import Wanted
-    from kernbench_ccl.prove.check_pool import check_all
+    from kernbench_ccl.prove import Wanted, check_all
 
     catalogue = Catalogue.of(shell.plugins)
     algorithms, broken = catalogue.open_every() if algo == "all" else (catalogue.open_all(algo), {})

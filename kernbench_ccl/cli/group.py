@@ -15,9 +15,8 @@ from kernbench_core.params import did_you_mean
 
 if TYPE_CHECKING:
     from kernbench_ccl.collectives import CollectiveKind
-    from kernbench_ccl.measure.choice import Question
-    from kernbench_ccl.measure.machine import Machine
-    from kernbench_ccl.plan.configuration import CclConfig
+    from kernbench_ccl.measure import Machine, Question
+    from kernbench_ccl.plan import CclConfig
     from kernbench_core.cli.shell import Shell
 
 _OTHERS = {"list": "listing:list_algorithms", "check": "check:check", "new": "check:new"}
@@ -209,10 +208,9 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     """Check what is asked, print the table as its rows come, and return the exit code."""
     from kernbench_ccl.catalogue import Catalogue
     from kernbench_ccl.cli.tables import AllAlgorithms, OneAlgorithm
-    from kernbench_ccl.measure.choice import Chooser, chosen_name
-    from kernbench_ccl.measure.machine import Setup, machine_of
-    from kernbench_ccl.measure.sweep import Sweep
-    from kernbench_ccl.plan.configuration import load_ccl
+    from kernbench_ccl.measure import Chooser, Setup, Sweep, machine_of
+    from kernbench_ccl.measure.choice import chosen_name
+    from kernbench_ccl.plan import load_ccl
     from kernbench_core.engine.watchdog import Limits
     from kernbench_core.runs.bench_run import tell_warnings
 
@@ -250,7 +248,7 @@ def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
 
 
 def _question(kind: CollectiveKind, options: dict[str, Any]) -> Question:
-    from kernbench_ccl.measure.choice import Question
+    from kernbench_ccl.measure import Question
     from kernbench_ccl.reductions import refuse_redop
     from kernbench_core.errors import UnsupportedError
     from kernbench_core.values.dtypes import dtype_of

@@ -85,7 +85,8 @@ def _listed(shell: Shell, catalogue: Catalogue, wanted: str | None) -> Iterable[
 
 
 def _ranks(algorithm: Algorithm) -> tuple[int, ...]:
-    from kernbench_ccl.prove.check import RANKS, network_of
+    from kernbench_ccl.prove import network_of
+    from kernbench_ccl.prove.algorithm_check import RANKS
     from kernbench_core.topology.networks import NetworkFault
 
     def does(network: str, world: int) -> bool:

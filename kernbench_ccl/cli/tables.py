@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
+from kernbench_ccl.measure import Row
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
-from kernbench_ccl.measure.table import Row, footer, layout, message_bytes
+from kernbench_ccl.measure.table import footer, layout, message_bytes
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.process.terminal import shown
@@ -22,10 +23,9 @@ from kernbench_core.runs.progress import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
-    from kernbench_ccl.measure.choice import Choice, Chooser, Question
-    from kernbench_ccl.measure.machine import Machine
-    from kernbench_ccl.measure.sweep import Sweep
-    from kernbench_ccl.plan.configuration import Settings
+    from kernbench_ccl.measure import Chooser, Machine, Question, Sweep
+    from kernbench_ccl.measure.choice import Choice
+    from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
 
 SCHEMA = "kernbench.ccl/1"

@@ -1,13 +1,14 @@
 """What a collective is: what ranks bring and end with, how nccl-tests rates it, and inputs whose results are exact.
 
-In: a shape of a call. Out: sizes, right data, factors, traffic. Every other room calls it, and a plug-in that adds a
-collective makes a `CollectiveKind`. Names are imported on first use: what needs numpy is none of the others' business.
+In: the shape of a call. Out: sizes, right data, factors, traffic. Every other room calls it, and a plug-in that adds a
+collective makes a `CollectiveKind`.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kernbench_ccl.door import door
 
 if TYPE_CHECKING:
     from kernbench_ccl.collectives.inputs import exact_inputs as exact_inputs
@@ -19,21 +20,16 @@ if TYPE_CHECKING:
     from kernbench_ccl.collectives.results import right_outputs as right_outputs
     from kernbench_ccl.collectives.shipped import COLLECTIVES as COLLECTIVES
 
-_EXPORTS = {
-    "COLLECTIVES": "shipped",
-    "CallShape": "record",
-    "CollectiveKind": "record",
-    "Piece": "record",
-    "combined": "record",
-    "exact_inputs": "inputs",
-    "moved": "record",
-    "right_outputs": "results",
-}
-
-__all__ = sorted(_EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+__getattr__ = door(
+    __name__,
+    {
+        "COLLECTIVES": "shipped",
+        "CallShape": "record",
+        "CollectiveKind": "record",
+        "Piece": "record",
+        "combined": "record",
+        "exact_inputs": "inputs",
+        "moved": "record",
+        "right_outputs": "results",
+    },
+)

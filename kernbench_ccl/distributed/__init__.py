@@ -135,7 +135,7 @@ def _configure(
     own: Here, call: str, config: str | Path | None, sets: tuple[str, ...], pes: tuple[int, ...] | None
 ) -> None:
     """Load ccl.yaml for the first rank that joins; the others must name the same."""
-    from kernbench_ccl.plan.configuration import load_ccl
+    from kernbench_ccl.plan import load_ccl
 
     world = own.world
     source = (None if config is None else str(config), sets, pes)

@@ -24,8 +24,8 @@ from kernbench_ccl.distributed.checks import (
 )
 from kernbench_ccl.distributed.torch_names import REFUSED_OPS
 from kernbench_ccl.distributed.world import Here, ProcessGroup, here
-from kernbench_ccl.plan.backend import plan_collective
-from kernbench_ccl.plan.selection import choose_algorithm, make_collective
+from kernbench_ccl.plan import choose_algorithm, plan_collective
+from kernbench_ccl.plan.selection import make_collective
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.host.device_tensor import DeviceTensor
 from kernbench_core.params import did_you_mean

@@ -16,8 +16,8 @@ from kernbench_ccl.distributed.checks import AnyTensor, elements, own_tensor, pa
 from kernbench_ccl.distributed.ledger import Ledger
 from kernbench_ccl.distributed.transfers import exchange_messages, recv_share, send_share
 from kernbench_ccl.distributed.world import Here, here
+from kernbench_ccl.plan import Group
 from kernbench_ccl.plan.backend import Part
-from kernbench_ccl.plan.groups import Group
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.messages import Launch

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, evolve, field
 
 from kernbench_ccl.distributed.ledger import Call, Ledger
-from kernbench_ccl.plan.groups import CHOSEN_BY, Group, make_group
+from kernbench_ccl.plan import Group, make_group
+from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.host.device_tensor import DeviceTensor
@@ -18,7 +19,7 @@ from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.peers import Channel
 
 if TYPE_CHECKING:
-    from kernbench_ccl.plan.configuration import CclConfig, Settings
+    from kernbench_ccl.plan import CclConfig, Settings
     from kernbench_core.graph import PeSite
     from kernbench_core.kernel.queues import Queues
 

@@ -9,9 +9,9 @@ from attrs import evolve, frozen
 from kernbench_ccl.catalogue import Algorithm, Catalogue, spellings
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.machine import Machine
+from kernbench_ccl.plan import CclConfig, Settings, machine_network
 from kernbench_ccl.plan.candidates import find_able
-from kernbench_ccl.plan.configuration import AUTO, CclConfig, Settings
-from kernbench_ccl.plan.selection import machine_network
+from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.plan.tuning import Tuning, load_tuning
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins

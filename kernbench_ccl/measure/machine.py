@@ -8,7 +8,7 @@ from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, Fabric, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
-from kernbench_ccl.plan.selection import machine_network
+from kernbench_ccl.plan import machine_network
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins

@@ -20,8 +20,8 @@ from kernbench_ccl.contract import Cost
 from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.table import LINK, Busy, Measured
 from kernbench_ccl.measure.timed_run import TimedCase, TimedRun
+from kernbench_ccl.plan import machine_network
 from kernbench_ccl.plan.backend import elapsed_ns
-from kernbench_ccl.plan.selection import machine_network
 from kernbench_ccl.prove.symbolic import PayloadError
 from kernbench_core.errors import SanityError
 from kernbench_core.host.session import GraphEngine

@@ -19,7 +19,8 @@ from kernbench_ccl.measure.machine import Machine, Setup, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
 from kernbench_ccl.measure.table import Measured, Row
 from kernbench_ccl.measure.timed_run import TimedCase
-from kernbench_ccl.plan.configuration import AUTO, load_ccl
+from kernbench_ccl.plan import load_ccl
+from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.engine.watchdog import Limits, Progress
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from kernbench_ccl.plan.configuration import Settings
+    from kernbench_ccl.plan import Settings
 
 OUT_OF_PLACE = "out-of-place"
 IN_PLACE = "in-place"

@@ -13,9 +13,9 @@ from kernbench_ccl.collectives import CallShape
 from kernbench_ccl.measure.data_check import Data, Kept, Verdict, check
 from kernbench_ccl.measure.machine import Machine
 from kernbench_ccl.measure.table import Used
-from kernbench_ccl.plan.backend import Part, Place, Planned, plan_collective
-from kernbench_ccl.plan.configuration import Settings
-from kernbench_ccl.plan.groups import CHOSEN_BY, make_group
+from kernbench_ccl.plan import Settings, make_group, plan_collective
+from kernbench_ccl.plan.backend import Part, Place, Planned
+from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_ccl.prove.expected import right_payload
 from kernbench_ccl.prove.symbolic import Symbols

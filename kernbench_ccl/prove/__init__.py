@@ -1,5 +1,33 @@
-"""Prove an algorithm: run its kernel without time on symbolic payloads, for many numbers of ranks and every network.
+"""Prove an algorithm without timing it: its own kernels, on symbolic data.
 
-In: an algorithm. Out: a proof, or the step and the line where a contribution was lost. `kernbench ccl check` and
-measurements call it.
+In: an algorithm, and for which ranks, networks and counts. Out: proofs, or faults with rank, step and kernel line.
+`kernbench ccl check` calls it, and measurements that have wrong data to explain.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_ccl.door import door
+
+if TYPE_CHECKING:
+    from kernbench_ccl.prove.algorithm_check import Checked as Checked
+    from kernbench_ccl.prove.algorithm_check import Ranks as Ranks
+    from kernbench_ccl.prove.algorithm_check import Wanted as Wanted
+    from kernbench_ccl.prove.algorithm_check import check as check
+    from kernbench_ccl.prove.algorithm_check import network_of as network_of
+    from kernbench_ccl.prove.check_pool import check_all as check_all
+    from kernbench_ccl.prove.proof_case import Fault as Fault
+
+__getattr__ = door(
+    __name__,
+    {
+        "Checked": "algorithm_check",
+        "Fault": "proof_case",
+        "Ranks": "algorithm_check",
+        "Wanted": "algorithm_check",
+        "check": "algorithm_check",
+        "check_all": "check_pool",
+        "network_of": "algorithm_check",
+    },
+)

@@ -15,7 +15,15 @@ from functools import lru_cache
 from attrs import define, evolve, frozen
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue
-from kernbench_ccl.prove.check import Checked, Ranks, Wanted, by_network, cases, network_or_refusal, prove_ranks
+from kernbench_ccl.prove.algorithm_check import (
+    Checked,
+    Ranks,
+    Wanted,
+    by_network,
+    cases,
+    network_or_refusal,
+    prove_ranks,
+)
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.plugins import load_plugins

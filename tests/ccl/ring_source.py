@@ -7,8 +7,7 @@ from pathlib import Path
 from kernbench_ccl.catalogue import Algorithm, read_file
 
 SOURCE = '''
-from kernbench_ccl.contract import kernel_args as kernel_args
-from kernbench_ccl.contract import share
+from kernbench_ccl.contract import kernel_args as kernel_args, share
 
 COLLECTIVE = "all_reduce"
 TOPO_NAME_TO_KIND = {"ring": 0}

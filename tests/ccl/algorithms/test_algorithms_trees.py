@@ -8,7 +8,7 @@ import networkx
 import pytest
 
 from kernbench_ccl.algorithms._tree import Tree, binomial, chain, chain_to, double_binary, double_binary_from
-from kernbench_ccl.measure.sweep import time_collective
+from kernbench_ccl.measure import time_collective
 
 SHAPES: dict[str, Callable[[int, int, int], Tree]] = {
     "chain": chain,

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure.machine import Setup, machine_of
+from kernbench_ccl.measure import Setup, machine_of, time_collective
 from kernbench_ccl.measure.measurement import formula_ns, measure
-from kernbench_ccl.measure.sweep import counts_of, size_of, time_collective
+from kernbench_ccl.measure.sweep import counts_of, size_of
 from kernbench_ccl.measure.timed_run import TimedCase
-from kernbench_ccl.plan.configuration import load_ccl
+from kernbench_ccl.plan import load_ccl
 from kernbench_core.plugins import load_plugins
 
 PLUGINS = load_plugins()

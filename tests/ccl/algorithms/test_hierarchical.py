@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.measure import Setup, machine_of, time_collective
 from kernbench_ccl.measure.data_check import Data
-from kernbench_ccl.measure.machine import Setup, machine_of
-from kernbench_ccl.measure.sweep import time_collective
 from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.cli import main
 from kernbench_core.errors import UsageError

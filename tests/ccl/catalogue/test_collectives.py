@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.catalogue import Catalogue
-from kernbench_ccl.measure.sweep import time_collective
+from kernbench_ccl.measure import time_collective
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
 from kernbench_core.plugins import Plugins, load_plugins
@@ -34,8 +34,7 @@ PAIR_SUM = CollectiveKind(
 ALGORITHM = '''\
 """my_algorithm: each tile goes both ways around the ring."""
 
-from kernbench_ccl.contract import kernel_args as kernel_args
-from kernbench_ccl.contract import share
+from kernbench_ccl.contract import kernel_args as kernel_args, share
 
 COLLECTIVE = "pair_sum"
 TOPO_NAME_TO_KIND = {"ring": 0, "switch": 1}

@@ -10,7 +10,7 @@ import pytest
 from kernbench_ccl.catalogue import read_file
 from kernbench_ccl.cli.scaffold import algorithm_text, next_steps, write_algorithm
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.prove.check import Wanted, check
+from kernbench_ccl.prove import Wanted, check
 from kernbench_core.errors import UsageError
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of, time_collective
+from kernbench_ccl.measure import time_collective
+from kernbench_ccl.measure.sweep import _in_good_order, counts_of, size_of, sizes_of
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.plugins import load_plugins

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.measure.table import Busy, Measured, Row, fitted, footer, layout
+from kernbench_ccl.measure import Row
+from kernbench_ccl.measure.table import Busy, Measured, fitted, footer, layout
 
 
 def measured(us, busbw=10.0, wrong=0, **more):

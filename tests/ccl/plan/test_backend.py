@@ -12,9 +12,8 @@ import kernbench_core as kb
 from kernbench_ccl.catalogue import read_algorithm
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, KernelContext, kernel_args
-from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of, plan_collective
-from kernbench_ccl.plan.groups import Group, make_group
-from kernbench_ccl.plan.selection import machine_network
+from kernbench_ccl.plan import Group, machine_network, make_group, plan_collective
+from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of
 from kernbench_core.errors import UsageError
 from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.peers import Channel

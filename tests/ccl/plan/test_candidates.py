@@ -9,8 +9,8 @@ import pytest
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.contract import Network
+from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.candidates import find_able
-from kernbench_ccl.plan.configuration import load_ccl
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.catalogue import Catalogue
-from kernbench_ccl.plan.configuration import SETTINGS, Settings, load_ccl
+from kernbench_ccl.plan import Settings, load_ccl
+from kernbench_ccl.plan.configuration import SETTINGS
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry

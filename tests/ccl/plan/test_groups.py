@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_ccl.plan.groups import make_group
+from kernbench_ccl.plan import make_group
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import PeSite
 from kernbench_core.peers import Channel

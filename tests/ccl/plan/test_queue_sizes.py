@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernbench_core as kb
-from kernbench_ccl.measure.sweep import time_collective
+from kernbench_ccl.measure import time_collective
 from kernbench_ccl.plan.queue_sizes import FEWEST_SLOTS, SMALLEST_SLOT, fitted
 from kernbench_core.peers import SLOT_ALIGNMENT, Channel
 from tests.conftest import slow_but

@@ -9,9 +9,8 @@ import attrs
 import pytest
 
 from kernbench_ccl.catalogue import Catalogue
-from kernbench_ccl.plan.configuration import CclConfig, load_ccl
-from kernbench_ccl.plan.groups import make_group
-from kernbench_ccl.plan.selection import choose_algorithm, machine_network, make_collective
+from kernbench_ccl.plan import CclConfig, choose_algorithm, load_ccl, machine_network, make_group
+from kernbench_ccl.plan.selection import make_collective
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.measure.machine import Setup, machine_of
+from kernbench_ccl.measure import Setup, machine_of
 from kernbench_ccl.plan.tuning import LARGE, LINK, Entry, Tuning, by_rule, choose, load_tuning
 from kernbench_core.plugins import load_plugins
 

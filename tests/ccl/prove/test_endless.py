@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.catalogue import read_file
-from kernbench_ccl.prove import check_pool, proof_run
-from kernbench_ccl.prove.check import Wanted, check
-from kernbench_ccl.prove.check_pool import check_all
+from kernbench_ccl.prove import Wanted, check, check_all, check_pool, proof_run
 from kernbench_ccl.prove.proof_case import ENDLESS
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_check import run_command
+from tests.ccl.prove.test_algorithm_check import run_command
 from tests.ccl.ring_source import ring
 from tests.conftest import slow_but
 

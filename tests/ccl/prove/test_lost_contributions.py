@@ -11,11 +11,12 @@ import pytest
 from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.contract import Collective
 from kernbench_ccl.plugin import kernbench_algorithms
-from kernbench_ccl.prove.check import Wanted, cases, check, network_of, prove_case
+from kernbench_ccl.prove import Wanted, check, network_of
+from kernbench_ccl.prove.algorithm_check import cases, prove_case
 from kernbench_ccl.prove.kernel_prints import RANK
 from kernbench_ccl.prove.proof_case import WRONG
 from kernbench_core.plugins import Plugins
-from tests.ccl.prove.test_check import on_ring, only, run_command
+from tests.ccl.prove.test_algorithm_check import on_ring, only, run_command
 from tests.ccl.ring_source import line_of, ring
 
 REDUCING = sorted(

@@ -11,7 +11,8 @@ from attrs import evolve
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue, read_file
 from kernbench_ccl.plugin import kernbench_algorithms
-from kernbench_ccl.prove.check import collective_of_case, network_of, prove_case
+from kernbench_ccl.prove import network_of
+from kernbench_ccl.prove.algorithm_check import collective_of_case, prove_case
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
 from kernbench_ccl.prove.proof_case import ProofCase
 from kernbench_core.plugins import Plugins

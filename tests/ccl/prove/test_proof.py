@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.catalogue import Algorithm, read_file
-from kernbench_ccl.prove.check import network_of, prove_case
+from kernbench_ccl.prove import network_of
+from kernbench_ccl.prove.algorithm_check import prove_case
 from kernbench_ccl.prove.proof_case import RAISED, ProofCase
 
 SOURCE = '''
-from kernbench_ccl.contract import kernel_args as kernel_args
-from kernbench_ccl.contract import share
+from kernbench_ccl.contract import kernel_args as kernel_args, share
 
 COLLECTIVE = "all_gather"
 TOPO_NAME_TO_KIND = {"ring": 0, "mesh_2d": 1, "torus_2d": 2, "switch": 3}

@@ -11,8 +11,9 @@ import pytest
 from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.cli.check import Numbers
 from kernbench_ccl.plugin import kernbench_algorithms
-from kernbench_ccl.prove.check import Ranks, Wanted, cases, check, network_of, prove_case
-from kernbench_ccl.prove.proof_case import DEADLOCK, RAISED, WRONG, Fault, ProofCase
+from kernbench_ccl.prove import Fault, Ranks, Wanted, check, network_of
+from kernbench_ccl.prove.algorithm_check import cases, prove_case
+from kernbench_ccl.prove.proof_case import DEADLOCK, RAISED, WRONG, ProofCase
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import Plugins
 from tests.ccl.ring_source import ring
