@@ -1,0 +1,61 @@
+"""What is loaded with what: the contract of a model stands alone, and so does the bare engine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernbench_core
+
+REPO = Path(kernbench_core.__file__).parents[1]
+FLAT = sorted(path.stem for path in (REPO / "kernbench_core").glob("*.py") if path.stem != "__init__")
+LIBRARIES = ("attr", "greenlet", "ml_dtypes", "numpy", "pluggy", "rich", "rich_click", "simpy", "yaml")
+
+
+def loaded_with(program: str) -> tuple[set[str], set[str]]:
+    """Return the rooms, and those of our libraries, that a process of its own has loaded at the end of a program."""
+    told = (
+        f"{program}\nimport sys\n"
+        "print(*{name.split('.')[1] for name in sys.modules if name.startswith('kernbench_core.')})\n"
+        f"print(*(name for name in {LIBRARIES!r} if name in sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=True)
+    *_, modules, libraries = done.stdout.split("\n")[:-1]
+    return set(modules.split()) - set(FLAT), set(libraries.split())
+
+
+@pytest.mark.parametrize(
+    ("module", "rooms", "libraries"),
+    [
+        ("component", set(), {"attr", "simpy"}),
+        ("plugins", {"process"}, {"attr", "pluggy"}),
+        ("values.memory_store", {"values"}, {"attr", "numpy"}),
+        ("engine.hardware", {"engine", "process"}, {"attr", "simpy"}),
+        ("engine.watchdog", {"engine", "process"}, {"attr", "simpy"}),
+        ("testing", {"engine", "process", "testing"}, {"attr", "simpy"}),
+    ],
+)
+def test_no_more_is_loaded_than_is_needed(module: str, rooms: set[str], libraries: set[str]) -> None:
+    """Of a component its contract, of a machine no memory, kernel or host, of a run its options."""
+    assert loaded_with(f"import kernbench_core.{module}") == (rooms, libraries)
+
+
+def test_help_loads_the_command_line_and_the_options_of_a_run() -> None:
+    """Of the room of runs nothing else, and no library that simulates or computes."""
+    program = (
+        "import sys\nfrom kernbench_core.cli import main\nmain(['--help'])\n"
+        "runs = [name for name in sys.modules if name.startswith('kernbench_core.runs.')]\n"
+        "assert runs == ['kernbench_core.runs.options'], runs"
+    )
+    assert loaded_with(program) == ({"cli", "process", "runs"}, {"attr", "pluggy", "rich", "rich_click"})
+
+
+def test_the_flat_files_load_no_room_but_that_of_the_process() -> None:
+    """All of them together; how a limit interrupts is below every one."""
+    rooms, _ = loaded_with("\n".join(f"import kernbench_core.{name}" for name in FLAT))
+    assert rooms == {"process"}
