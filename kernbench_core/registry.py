@@ -108,7 +108,10 @@ class ExporterEntry(Entry):
 
 @attrs.frozen
 class OpEntry(Entry):
-    """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves."""
+    """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves.
+
+    Where `target` is a record (`kernbench_core.compute.ops.MathOp`), kernels call the op `tl.NAME`.
+    """
 
 
 @attrs.frozen

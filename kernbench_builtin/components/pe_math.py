@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit
-from kernbench_builtin.components.math_costs import COSTS
-from kernbench_core.compute.ops import ALIASES, OPS, Form
+from kernbench_builtin.components.math_costs import COSTS, cycles_of
+from kernbench_core.compute.ops import ALIASES, OPS, Form, MathOp
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
@@ -56,14 +56,15 @@ counted in steps, by the records of the ops; the overhead and the lane width are
     def cycles(self, msg: Any) -> int:
         """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra."""
         op = ALIASES.get(msg.op, msg.op)
-        cost = self._costs.get(op) or self._costs["other"]
+        record: MathOp | None = OPS.get(op) or getattr(msg, "math_op", None)
+        cost = self._costs.get(op) or (cycles_of(record.cost) if record is not None else self._costs["other"])
         width = _width(msg)
         lanes = self._lanes * max(1, self._lane_width // width) if self._packed else self._lanes
         elements: int = msg.elements
         passes = -(-elements // lanes) * -(-width // self._lane_width)
         if getattr(msg, "reduce", False):
             tree = _tree_steps(msg.reads[0].value.shape, msg.extra.get("axis"), lanes)
-            passes = passes * (1 + tree) if op in OPS and OPS[op].form is Form.SCAN else passes + tree
+            passes = passes * (1 + tree) if record is not None and record.form is Form.SCAN else passes + tree
         return math.ceil(cost * passes)
 
     def flops(self, msg: Any) -> float:

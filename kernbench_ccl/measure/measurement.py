@@ -26,6 +26,7 @@ from kernbench_ccl.prove.symbolic import PayloadError
 from kernbench_core.errors import SanityError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.host.timing import resource_uses
+from kernbench_core.kernel.tl.plugin_ops import op_functions
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.topology.design import design_of
 from kernbench_core.units import format_time
@@ -117,8 +118,8 @@ def _simulated(
     case: TimedCase, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
 ) -> tuple[GraphEngine, TimedRun]:
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
-    functions = {name: entry.target for name, entry in plugins.ops.items()}
-    engine = GraphEngine(machine.graph, plugins.components, functions=functions, **options)
+    functions = op_functions(plugins.ops)
+    engine = GraphEngine(machine.graph, plugins.components, functions=functions, plugins=plugins, **options)
     if sites and engine.hardware.op_logger is not None:
         engine.hardware.op_logger.sites = {}
     ran = TimedRun(case, machine, Catalogue.of(plugins).open(case.algorithm, case.collective))

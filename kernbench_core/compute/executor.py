@@ -17,8 +17,9 @@ from attrs import define, field
 
 from kernbench_core.compute.batches import Batch, Job
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
-from kernbench_core.compute.functions import function_of
+from kernbench_core.compute.functions import Computed, function_of
 from kernbench_core.compute.op_verification import OpCheck, Where
+from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
 from kernbench_core.errors import ExecutionError, NoDataError
@@ -186,7 +187,8 @@ class DataExecutor:
         if name not in self._imported:
             module, _, attribute = name.partition(":")
             try:
-                self._imported[name] = getattr(import_module(module), attribute)
+                made = getattr(import_module(module), attribute)
+                self._imported[name] = Computed(made) if isinstance(made, MathOp) else made
             except (ImportError, AttributeError) as error:
                 raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {error}.") from error
         return name, self._imported[name]

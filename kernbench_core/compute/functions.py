@@ -75,6 +75,17 @@ def compute(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
     return dtypes.cast(_wide_math(op, params, inputs), _out_dtype(op, params, inputs))
 
 
+@frozen
+class Computed:
+    """The computing function of a plug-in's math op."""
+
+    op: MathOp
+
+    def __call__(self, params: Params, inputs: Sequence[Array]) -> Array:
+        """Compute the op."""
+        return compute(self.op, params, inputs)
+
+
 def gemm(params: Params, inputs: Sequence[Array]) -> Array:
     """Multiply (m, k) by (k, n); with `params["accumulate"]` the third input is added. Rounded to `dtype_out`."""
     acc = accumulate(params, inputs[0], inputs[1])

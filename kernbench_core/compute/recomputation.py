@@ -2,7 +2,7 @@
 
 It shares no arithmetic with `functions`, with what `ops` have as `function`, and with `batches`, which made the first
 result in f32 and in groups. What it gives comes with a slack: by how much sums and steps in f32 may differ from it. A
-function of a plug-in is the only way to its op: it is called by itself.
+function of a plug-in is the only way to its op, unless that is a record with another: it is called by itself.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> A
             return _stepped(math_anew(params["math_op"], params, own), steps, inputs)
         if name in (functions.GEMM, functions.COMPOSITE_GEMM):
             return _gemm(params, inputs)
+        if isinstance(function, functions.Computed) and function.op.again is not None:
+            return math_anew(function.op, params, [Anew(x) for x in inputs])
     return Anew(comparable(np.asarray(function(params, inputs))))
 
 

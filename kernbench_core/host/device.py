@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from attrs import field, frozen
 
 from kernbench_core.compute.on_demand import OnDemand
+from kernbench_core.compute.ops.of_plugins import OpsOfPlugins
 from kernbench_core.kernel.neighbours import Neighbours
 from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.queues import Queues
@@ -46,6 +47,7 @@ class Device:
         now: Callable[[], float],
         log: OpLog,
         functions: Mapping[str, str],
+        ops: OpsOfPlugins | None = None,
         *,
         data: bool = True,
         race_by: str = "pe",
@@ -68,6 +70,7 @@ class Device:
             on_demand=on_demand,
             nearest=Neighbours(sites, nodes).nearest,
             recorder=recorder,
+            ops=ops,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
         return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)

@@ -22,6 +22,7 @@ from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.pe_state import PeState
     from kernbench_core.memory.device_memory import TensorAllocation
     from kernbench_core.memory.hazards import HeldUse
@@ -304,6 +305,26 @@ class MathCmd(ComputeCommand):
             **self.extra,
         }
         return OpDescription("math", self.op, params, reads, self._writes, op_id=self.op_id)
+
+
+class PluginMathCmd(MathCmd):
+    """Compute a plug-in's math op; a model finds in `math_op` what it does not know of the name."""
+
+    __slots__ = ("math_op",)
+
+    def __init__(
+        self,
+        op_id: OpId,
+        op: MathOp,
+        site: CallSite,
+        blocks: tuple[TcmBlock, ...],
+        reads: tuple[Operand, ...],
+        value: Value,
+        extra: Mapping[str, object],
+        reduce: bool,
+    ) -> None:
+        super().__init__(op_id, op.name, site, blocks, reads, value, extra, reduce)
+        self.math_op = op
 
 
 def gemm_params(a: Value, b: Value, out: Value) -> dict[str, object]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import CallSite
+from kernbench_core.compute.ops.of_plugins import OpsOfPlugins
 from kernbench_core.graph import PeSite
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.scratchpad import TcmTable
@@ -51,7 +52,7 @@ class Kernels:
 
     Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
     `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
-    hold.
+    hold, `ops` are what plug-ins add to the language.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Kernels:
         on_demand: OnDemand | None = None,
         nearest: Callable[[int, str], int | None] | None = None,
         recorder: TcmRecorder | None = None,
+        ops: OpsOfPlugins | None = None,
     ) -> None:
         self.memory = memory
         self.store = store
@@ -70,6 +72,7 @@ class Kernels:
         self.on_demand = on_demand
         self.nearest = nearest
         self.recorder = recorder
+        self.ops = ops or OpsOfPlugins({})
         self.states: dict[int, PeState] = {}
 
     def state(self, site: PeSite) -> PeState:

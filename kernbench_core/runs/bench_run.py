@@ -166,6 +166,7 @@ def _engine(
 ) -> GraphEngine:
     """Build the machine of a run, and the session on it."""
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.kernel.tl.plugin_ops import op_functions
     from kernbench_core.topology.compilation import compile_topology
     from kernbench_core.topology.mesh import is_mesh
 
@@ -186,7 +187,7 @@ def _engine(
             device=options.device,
             limits=options.limits,
             on_progress=on_progress,
-            functions={name: entry.target for name, entry in request.plugins.ops.items()},
+            functions=op_functions(request.plugins.ops),
             observer=recorder,
             tcm_map=options.tcm_map,
             race_by=options.race_by,

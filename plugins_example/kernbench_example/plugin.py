@@ -42,8 +42,11 @@ def kernbench_networks() -> list[NetworkEntry]:
 
 
 def kernbench_ops() -> list[OpEntry]:
-    """Return the ops that phase 2 computes with this distribution's functions."""
-    return [OpEntry("example_silu", "kernbench_example.sfu:silu")]
+    """Return the ops: a function for one that a unit is asked for, a record for one that kernels call by its name."""
+    return [
+        OpEntry("example_silu", "kernbench_example.sfu:silu"),
+        OpEntry("softplus", "kernbench_example.softplus:SOFTPLUS"),
+    ]
 
 
 def kernbench_collectives() -> list[CollectiveEntry]:
@@ -75,4 +78,7 @@ def kernbench_algorithms() -> list[AlgorithmEntry]:
 
 def kernbench_benches() -> list[BenchEntry]:
     """Return the benches."""
-    return [BenchEntry("example-silu", "kernbench_example.sfu:bench")]
+    return [
+        BenchEntry("example-silu", "kernbench_example.sfu:bench"),
+        BenchEntry("example-softplus", "kernbench_example.softplus:bench"),
+    ]

@@ -10,7 +10,7 @@ import numpy as np
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
-from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand
+from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd
 from kernbench_core.kernel.index import IndexTensor, number_as
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.family import Family
@@ -22,6 +22,7 @@ from kernbench_core.values.value import Array, ArrayValue, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.bridge import Bridge
     from kernbench_core.kernel.pe_state import PeState
 
@@ -136,7 +137,7 @@ class Dispatcher(Family):
 
     # Operands ---------------------------------------------------------------------------------------
 
-    def operand(self, thing: Any, dtype: str, op: str) -> Operand:
+    def operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
         kind = type(thing)
         if kind is Tensor:
@@ -158,7 +159,7 @@ class Dispatcher(Family):
             found = self._immediates[key] = ArrayValue(number_as(number, dtype))
         return found
 
-    def check_operand(self, thing: Any, op: str) -> None:
+    def check_operand(self, thing: Any, op: str | MathOp) -> None:
         """Raise a sentence when `thing` cannot be an operand of `op`."""
         if isinstance(thing, Tensor | IndexTensor | int | float | np.number | np.bool_):
             return
@@ -179,7 +180,7 @@ class Dispatcher(Family):
 
     def math(
         self,
-        op: str,
+        op: str | MathOp,
         things: Sequence[Any],
         shape: tuple[int, ...],
         dtype: str,
@@ -201,7 +202,11 @@ class Dispatcher(Family):
             if not isinstance(thing, Handle | IndexTensor):
                 params[f"immediate{position}"] = OF_READS
         value = self._result(op, reads, op_id, shape, dtype, params)
-        self.issue(MathCmd(op_id, op, site, _blocks(things, block), reads, value, params, reduce))
+        blocks = _blocks(things, block)
+        if isinstance(op, str):
+            self.issue(MathCmd(op_id, op, site, blocks, reads, value, params, reduce))
+        else:
+            self.issue(PluginMathCmd(op_id, op, site, blocks, reads, value, params, reduce))
         return Tensor(self, value, block, f"tl.{op}", site)
 
     def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str) -> Tensor:
@@ -214,7 +219,7 @@ class Dispatcher(Family):
         self.issue(GemmCmd(op_id, site, _blocks(things, block), reads, value))
         return Tensor(self, value, block, "tl.dot", site)
 
-    def _allocate(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
+    def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
         nbytes = numpy_dtype(dtype).itemsize
         for extent in shape:
             nbytes *= extent
@@ -222,7 +227,7 @@ class Dispatcher(Family):
 
     def _result(
         self,
-        op: str,
+        op: str | MathOp,
         reads: Sequence[Operand],
         op_id: tuple[int, int],
         shape: tuple[int, ...],

@@ -13,6 +13,7 @@ from kernbench_core.kernel.tl.issuer import Issuer
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
+    from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.commands import KernelCommand
     from kernbench_core.kernel.pe_state import PeState
     from kernbench_core.kernel.tl.tensor import Tensor
@@ -34,7 +35,7 @@ class Family(Issuer, Protocol):
         """The commands that nobody has waited for."""
 
     def math(
-        self, op: str, things: Sequence[Any], shape: tuple[int, ...], dtype: str, *,
+        self, op: str | MathOp, things: Sequence[Any], shape: tuple[int, ...], dtype: str, *,
         operand_dtype: str | None = None, extra: Mapping[str, object] | None = None, reduce: bool = False,
     ) -> Tensor:  # fmt: skip
         """Run one math command and give its result."""
@@ -44,7 +45,7 @@ class Family(Issuer, Protocol):
 
     def _immediate(self, number: Any, dtype: str) -> ArrayValue: ...
 
-    def _allocate(self, op: str, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock: ...
+    def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock: ...
 
     # In families
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.commands import KernelCommand, Operand
     from kernbench_core.values.value import Array, Value
 
@@ -33,10 +34,10 @@ class Issuer(Protocol):
     def data_of(self, value: Value, why: str) -> Array:
         """Give the data of a known value."""
 
-    def operand(self, thing: Any, dtype: str, op: str) -> Operand:
+    def operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number."""
 
-    def check_operand(self, thing: Any, op: str) -> None:
+    def check_operand(self, thing: Any, op: str | MathOp) -> None:
         """Raise a sentence when `thing` cannot be an operand."""
 
     # What a tensor has as operators and methods, in the families

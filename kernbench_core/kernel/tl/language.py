@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import builtins
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,10 @@ class TLContext(
         self._program = program
         self._grid = launch.grid
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        op = None if name.startswith("_") else self._state.kernels.ops.get(name)
+        if op is not None:
+            return partial(self._math_op, op)
         if name in REFUSED:
             here = f"tl.{name} at {describe_site(call_site())}"
             raise UnsupportedError(f"{here} is a name of Triton's that kernbench refuses: {REFUSED[name]}.")

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.result_types import operand_type, result_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_index, kind_of_number
@@ -28,7 +29,7 @@ def free_of_memory(*things: Any) -> bool:
     return not any(isinstance(thing, Handle) for thing in things)
 
 
-def compute_now(op: str, things: Sequence[Any], **params: object) -> Any:
+def compute_now(op: str | MathOp, things: Sequence[Any], **params: object) -> Any:
     """Compute an op on index tensors and numbers."""
     return compute_index(op, things, f"tl.{op}", **params)
 
@@ -38,7 +39,7 @@ def kind_of(thing: Any) -> Any:
     return thing.dtype if isinstance(thing, Tensor | IndexTensor) else kind_of_number(thing)
 
 
-def type_of_result(op: str, kinds: tuple[Any, ...]) -> str:
+def type_of_result(op: str | MathOp, kinds: tuple[Any, ...]) -> str:
     """Give the dtype of an op's result; ShapeError with the kernel line where the op does not exist for the dtypes."""
     try:
         return _result_type(op, kinds)
@@ -46,7 +47,7 @@ def type_of_result(op: str, kinds: tuple[Any, ...]) -> str:
         raise ShapeError(f"tl.{op} at {describe_site(call_site())}: {error}") from None
 
 
-def met(op: str, kinds: tuple[Any, ...]) -> str:
+def met(op: str | MathOp, kinds: tuple[Any, ...]) -> str:
     """Give the dtype that operands of an op meet in; ShapeError with the kernel line where there is none."""
     try:
         return _operand_type(op, kinds)

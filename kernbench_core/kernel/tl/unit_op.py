@@ -1,4 +1,4 @@
-"""Ops of plug-ins: a kernel asks any unit of its PE, also one that configuration added, to compute one."""
+"""Ops of plug-ins: math ops by their names, and ops of any unit of the PE, also of one that configuration added."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.compute.ops import Form, MathOp, Operands
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.commands import MathCmd
 from kernbench_core.kernel.tl.family import Family
+from kernbench_core.kernel.tl.shapes import compute_now, free_of_memory, kind_of, shape_of
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import dtype_of
 from kernbench_core.values.value import ResultValue
@@ -30,7 +32,31 @@ class UnitCmd(MathCmd):
 
 
 class UnitOpLanguage(Family):
-    """Add `tl.unit_op` to the language."""
+    """Ops of plug-ins on the vector unit, and on any other."""
+
+    def _math_op(self, op: MathOp, *operands: Any, **params: object) -> Any:
+        """Run a plug-in's math op, which kernels call by its name; `params` go to its rules and its function.
+
+        A timed, logged command of the PE's vector unit; free on index tensors and numbers. ShapeError where the op does
+        not exist for the operands.
+        """
+        here = f"tl.{op} at {describe_site(call_site())}"
+        for thing in operands:
+            self.check_operand(thing, op)
+        if op.arity not in (0, len(operands)):
+            raise ShapeError(f"{here} must be given {op.arity} operand{'s' * (op.arity != 1)}, not {len(operands)}.")
+        shapes, kinds = [shape_of(thing) for thing in operands], tuple(kind_of(thing) for thing in operands)
+        if op.form is not Form.ELEMENTWISE and isinstance(params.get("axis"), int) and operands:
+            params["axis"] = self._axis(params["axis"], shapes[0], op.name)  # type: ignore[arg-type]
+        if free_of_memory(*operands):
+            return compute_now(op, operands, **params)
+        try:
+            shape, dtype = op.shapes(op, shapes, params), op.types(op, kinds, params)
+            numbers = None if op.operands is Operands.GIVEN else op.meet(kinds[op.operands is Operands.CHOSEN :])
+        except ShapeError as error:
+            raise ShapeError(f"{here}: {error}") from None
+        reduce = op.form in (Form.REDUCTION, Form.SCAN, Form.NORMALISING)
+        return self.math(op, operands, shape, dtype, operand_dtype=numbers, extra=params, reduce=reduce)
 
     def unit_op(
         self,

@@ -1,0 +1,19 @@
+"""Which functions compute the ops of plug-ins, and that none of their math ops is called like what `tl` has."""
+
+from __future__ import annotations
+
+from kernbench_core.compute.ops import ALIASES, OPS, MathOp
+from kernbench_core.kernel.tl.language import TLContext
+from kernbench_core.registry import OpEntry, Registry
+
+
+def op_functions(ops: Registry[OpEntry]) -> dict[str, str]:
+    """Return the "module:attr" of each op; PluginError for a math op whose name kernels have already.
+
+    A plain function may be registered under the name of a built-in op: phase 2 computes that op by it.
+    """
+    for name in ops:
+        taken = hasattr(TLContext, name) or name in OPS or name in ALIASES
+        if taken and isinstance(ops.load(name), MathOp):
+            raise ops.fault(name, f"must not be called as kernbench's own {name!r}, which kernels would still get")
+    return {name: entry.target for name, entry in ops.items()}

@@ -1,0 +1,234 @@
+"""Math ops of plug-ins, from outside: kernels call them by name, with types, shapes and costs of their own."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernbench_core.cli import main as kernbench
+from kernbench_core.plugins import load_plugins
+
+REPO = Path(__file__).parents[1]
+ACME = '''
+import numpy as np
+
+from kernbench_core.compute.ops import Again, Cost, Form, MathOp
+from kernbench_core.compute.ops.record import both, plain
+from kernbench_core.compute.ops.shape_rules import along, elementwise, reduced
+from kernbench_core.compute.ops.type_rules import always, floats, integers, same
+from kernbench_core.registry import OpEntry
+
+
+def log_of_sum(params, x):
+    return np.log(np.sum(np.exp(x), axis=params.get("axis"), keepdims=params.get("keepdims", False)))
+
+
+POPCOUNT = MathOp(
+    "popcount", lambda params, x: np.bitwise_count(x), types=always("int32"), shapes=elementwise, cost=Cost(1)
+)
+LOGSUMEXP = MathOp("logsumexp", log_of_sum, types=floats, shapes=reduced, form=Form.REDUCTION, cost=Cost(2, 2))
+SORT = MathOp(
+    "sort", lambda params, x: np.sort(x, axis=params.get("axis", -1)), types=same, shapes=along, form=Form.NORMALISING,
+    cost=Cost(30),
+)
+HYPOT = MathOp(
+    "hypot", plain(np.hypot), types=floats, shapes=elementwise, arity=2, cost=Cost(3, 1), again=Again(plain(np.hypot))
+)
+WRONG_AGAIN = MathOp(
+    "wrong_again", plain(np.hypot), types=floats, shapes=elementwise, arity=2,
+    again=Again(plain(lambda a, b: 2 * np.hypot(a, b))),
+)
+EXP = MathOp("exp", lambda params, x: np.exp(x), types=floats, shapes=elementwise)
+
+
+def exp_of_acme(params, inputs):
+    return np.exp(inputs[0])
+
+
+def kernbench_ops():
+    return [OpEntry(name, f"acme:{record}") for name, record in ENTRIES]
+'''
+GOOD = (
+    'ENTRIES = [("popcount", "POPCOUNT"), ("logsumexp", "LOGSUMEXP"), ("sort", "SORT"), ("hypot", "HYPOT"), '
+    '("wrong_again", "WRONG_AGAIN"), ("exp", "exp_of_acme"), ("other_name", "SORT")]\n'
+)
+BENCH = '''
+import numpy as np
+
+
+def kernel(x_ptr, i_ptr, counts_ptr, sums_ptr, sorted_ptr, long_ptr, tl):
+    x, i = tl.load(x_ptr, shape=(4, 64)), tl.load(i_ptr, shape=(64,))
+    counts = tl.popcount(i)
+    if counts[3] == 2:                                  # computed at once, as all of known integers
+        tl.store(counts_ptr, counts)
+    tl.store(sums_ptr, tl.logsumexp(x, axis=-1))
+    tl.store(sorted_ptr, tl.sort(x, axis=1))
+    tl.store(long_ptr, tl.hypot(x, 2.0))
+    assert int(tl.popcount(7)) == 3                     # of a number: free
+    assert tl.popcount(tl.arange(0, 4)).numpy().tolist() == [0, 1, 1, 2]
+
+
+def bench(rt):
+    x = np.random.default_rng(3).uniform(-2, 2, (4, 64)).astype(np.float16)
+    i = np.arange(64, dtype=np.int32)
+    out = {"counts": ((64,), "int32"), "sums": ((4,), "f16"), "sorted": ((4, 64), "f16"), "long": ((4, 64), "f16")}
+    made = {name: rt.empty(*what, name=name) for name, what in out.items()}
+    rt.launch(kernel, rt.tensor(x, name="x"), rt.tensor(i, name="i"), *made.values(), grid=(1,))
+    wide = x.astype(np.float64)
+    right = {
+        "counts": np.array([bin(n).count("1") for n in i], np.int32),
+        "sums": np.log(np.exp(wide).sum(1)),
+        "sorted": np.sort(x, 1),
+        "long": np.sqrt(wide**2 + 4),
+    }
+    for name, tensor in made.items():
+        rt.copy_to_host(tensor)
+        rt.check(tensor, right[name])
+'''
+REPLAY = """
+import json, sys
+from kernbench_core.compute.saved_run import load_run
+saved = load_run(sys.argv[1])
+executor = saved.executor()
+executor.run()
+foreign = [m for m in ("simpy", "greenlet", "pluggy", "kernbench_core.component", "kernbench_example.plugin")
+           if m in sys.modules]
+ops = [(r.op_name, r.t_end - r.t_start) for r in saved.op_log if r.op_name == "softplus"]
+print(json.dumps([foreign, ops, executor.computed, saved.functions["softplus"]]))
+"""
+
+
+def install(folder: Path, name: str, module: str, *paths: Path) -> dict[str, str]:
+    """Write an entry point down in a folder; return the environment in which kernbench finds it."""
+    info = folder / f"{name.replace('-', '_')}-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(f"[kernbench]\n{name.rpartition('-')[2]} = {module}\n")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (REPO, folder, *paths)))}
+
+
+def run_outside(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from kernbench_core.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "run", *arguments, "--topology", "tiny"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run kernbench in this process with a plug-in of several ops; give exit code, stdout and stderr."""
+    (tmp_path / "acme.py").write_text(ACME + GOOD)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["acme = acme", "builtin = kernbench_builtin.plugin"], installed=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = kernbench(["run", *arguments, "--topology", "tiny"], plugins)
+        return (code, *capsys.readouterr())
+
+    yield run
+    sys.modules.pop("acme", None)
+
+
+def kernel_that(calls: str) -> str:
+    return (
+        "import numpy as np\n\n\ndef kernel(x_ptr, i_ptr, tl):\n    x, i = tl.load(x_ptr, shape=(4,)), tl.load(i_ptr, "
+        f"shape=(4,))\n    {calls}\n\n\ndef bench(rt):\n    rt.launch(kernel, rt.tensor(np.ones(4, np.float32)), "
+        "rt.tensor(np.ones(4, np.int32)), grid=(1,))\n"
+    )
+
+
+def test_the_op_of_the_example_is_called_timed_computed_and_replayed(tmp_path: Path) -> None:
+    """It is right by itself and by its second way, takes what its record says, and its log needs no simulator."""
+    env = install(tmp_path, "kernbench-example", "kernbench_example.plugin", REPO / "plugins_example")
+    out = tmp_path / "out"
+    done = run_outside(env, "example-softplus", "--verify-data", "--verify-ops", "--json", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verified"] is True
+    replayed = subprocess.run(
+        [sys.executable, "-c", REPLAY, str(out / "oplog")], env=env, capture_output=True, text=True, check=False
+    )
+    assert replayed.returncode == 0, replayed.stderr
+    foreign, ops, computed, function = json.loads(replayed.stdout)
+    cycles = math.ceil((5 + 2 * 4) * 1024 / 128)  # five steps, and two look-ups of four cycles, of lanes of 128
+    took = math.ceil((10 + cycles / 0.96) * 2**16) / 2**16
+    assert (foreign, ops, computed) == ([], [["softplus", took]] * 4, 4)
+    assert function == "kernbench_example.softplus:SOFTPLUS"
+
+
+def test_reductions_integers_and_ops_along_an_axis_obey_their_rules(acme: Run, tmp_path: Path) -> None:
+    """Known integers are ready, numbers are free, a name that Triton has and kernbench refuses may be supplied."""
+    (tmp_path / "bench.py").write_text(BENCH)
+    code, out, err = acme(str(tmp_path / "bench.py"), "--verify-data", "--verify-ops", "--json")
+    assert code == 0, err
+    assert json.loads(out)["verified"] is True
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ("tl.hypot(i, i)", "tl.hypot at LINE: hypot must have a float operand, not int32; cast it first."),
+        ("tl.hypot(x)", "tl.hypot at LINE must be given 2 operands, not 1."),
+        ("tl.hypot(x, x_ptr)", "tl.hypot at LINE must be given tensors and numbers, not a pointer; load it first."),
+        (
+            "tl.logsumexp(x, axis=1)",
+            "tl.logsumexp at LINE must have an axis of shape (4,), not 1; use one from -1 to 0.",
+        ),
+        (
+            "tl.other_name(x)",
+            "op 'other_name' must be the record of an op of that name, and 'acme:SORT' is that of 'sort'; register it "
+            "under its own name.",
+        ),
+        ("tl.topk(x)", "tl.topk at LINE is a name of Triton's that kernbench refuses: the units cannot sort; sort on "
+         "the host."),
+    ],
+)  # fmt: skip
+def test_what_an_op_refuses_is_a_sentence(acme: Run, tmp_path: Path, calls: str, said: str) -> None:
+    """With the line of the kernel, before anything is computed."""
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel_that(calls))
+    code, _, err = acme(str(file), "-q")
+    assert code == 6
+    assert f"error: {said.replace('LINE', f'{file}:6')}\n" in err
+
+
+def test_a_second_way_that_differs_is_told(acme: Run, tmp_path: Path) -> None:
+    """--verify-ops compares with the record's own second way, not with the function again."""
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel_that("tl.store(x_ptr, tl.wrong_again(x, x))"))
+    code, out, _ = acme(str(file), "--verify-ops")
+    assert code == 1
+    assert "must give what it gives by itself, but 4 of 4 elements" in out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", ["exp", "load", "fdiv"])
+@pytest.mark.sample(3)
+def test_a_name_that_kernels_have_already_is_refused(tmp_path: Path, name: str) -> None:
+    """A record may not stand for a built-in op, nor for any other call of the language; nothing runs."""
+    record = f'EXP = MathOp("{name}", lambda params, x: x, types=same, shapes=elementwise)\n'
+    (tmp_path / "acme.py").write_text(ACME + record + f'ENTRIES = [("{name}", "EXP")]\n')
+    done = run_outside(install(tmp_path, "acme", "acme"), "vector-add", "-q")
+    assert (done.returncode, done.stderr) == (
+        6,
+        f"error: op {name!r} of acme 0.1.0 must not be called as kernbench's own {name!r}, which kernels would still "
+        "get; repair or reinstall acme.\n",
+    )
+
+
+def test_a_function_may_compute_a_built_in_op(acme: Run, tmp_path: Path) -> None:
+    """As the entry for exp above does: the op's time stays, its data is the plug-in's."""
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel_that("tl.store(x_ptr, tl.exp(x))"))
+    code, _, err = acme(str(file), "--out", str(tmp_path / "out"))
+    assert code == 0, err
+    saved: dict[str, Any] = json.loads((tmp_path / "out" / "oplog" / "run.json").read_text())
+    assert saved["functions"]["exp"] == "acme:exp_of_acme"
