@@ -127,9 +127,13 @@ def _unpack(path: Path, folder: Path) -> None:
             while whole.read(_BLOCK):
                 pass  # the checksum stands at the end
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UsageError(f"bundle {str(path)!r} must be whole, but reading it failed with {str(error)!r}.") from None
+        raise UsageError(
+            f"bundle {str(path)!r} must be whole, but reading it failed with {str(error)!r}; copy it again."
+        ) from None
     except FileExistsError as error:
-        raise UsageError(f"bundle {str(path)!r} must hold each file once, not {Path(error.filename).name!r}.") from None
+        raise UsageError(
+            f"bundle {str(path)!r} must hold each file once, not {Path(error.filename).name!r}; do not use it."
+        ) from None
     if not (folder / MANIFEST).is_file():
         raise UsageError(f"bundle {str(path)!r} must hold {MANIFEST}; make it with kernbench run --bundle.")
 

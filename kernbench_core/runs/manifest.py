@@ -110,13 +110,16 @@ def read_manifest(path: Path) -> Manifest:
         found = found["manifest"]
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
-        raise UsageError(f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {schema!r}.")
+        raise UsageError(
+            f"manifest {str(path)!r} must have schema {SCHEMA!r}, not {schema!r}; give the manifest.json of a run's "
+            "--out."
+        )
     missing = [name for name in _FORMS if name not in found and name not in _LATER]
     if missing:
-        raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; it is not whole.")
+        raise UsageError(f"manifest {str(path)!r} must hold {', '.join(missing)}; restore it as the run wrote it.")
     faults = list(_faults(found))
     if faults:
-        raise UsageError(f"manifest {str(path)!r} must be as a run wrote it, but {'; '.join(faults)}.")
+        raise UsageError(f"manifest {str(path)!r} must be as a run wrote it, but {'; '.join(faults)}; restore it.")
     fields = {field.name: found[field.name] for field in attrs.fields(Manifest) if field.name in found}
     options = {name: found.get(name, default) for name, default in _OPTIONS.items()}
     options |= {name: found["limits"].get(name) for name in _LIMITS}

@@ -64,7 +64,9 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     if out is not None:
         check_room(out, bench, values)
     if bundle is not None and bench.sources is None and not bench.registered:
-        raise UsageError(f"a bundle needs a registered bench or a .py file, not the function {bench.name!r}.")
+        raise UsageError(
+            f"a bundle needs a registered bench or a .py file, not the function {bench.name!r}; write that to a file."
+        )
     return Request(
         options=call,
         bench=bench,
@@ -89,5 +91,7 @@ def _check_outputs(call: RunCall, out: OutFolder | None) -> None:
             continue
         place = os.path.realpath(path)
         if place in taken or (out is not None and out.holds(Path(place))):
-            raise UsageError(f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses.")
+            raise UsageError(
+                f"--{what} must be a file of its own, not {str(path)!r}, which this run also uses; give another name."
+            )
         taken[place] = path

@@ -162,7 +162,10 @@ def _recorded_bench(
     except (ImportError, AttributeError):
         found = None
     if not callable(found):
-        raise UsageError(f"manifest {str(path)!r} names the bench function {named!r}, which must be importable.")
+        raise UsageError(
+            f"manifest {str(path)!r} names the bench function {named!r}, which must be importable; install its module, "
+            "or run where it lies."
+        )
     function: Callable[..., Any] = found
     return function
 

@@ -82,7 +82,10 @@ def _written(path: Path, shown: str) -> frozenset[str]:
     for name, sha256 in names.items():
         file = path / name
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
-            raise UsageError(f"--out must be a folder as a run wrote it, but the manifest in {shown} names {name!r}.")
+            raise UsageError(
+                f"--out must be a folder as a run wrote it, but the manifest in {shown} names {name!r}; give another "
+                "one."
+            )
         if file.is_file() and _sha256(file) != sha256:
             raise UsageError(
                 f"--out must not replace {str(file)!r}, which was changed after a run wrote it; move it away, or give "

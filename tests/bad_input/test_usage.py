@@ -190,15 +190,20 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
         return str(outcome.err).removeprefix("error: ")
 
     start = "manifest 'o/m.json' must be as a run wrote it, but "
-    assert rerun(seed="gone", device="gone") == "manifest 'o/m.json' must hold device, seed; it is not whole.\n"
-    assert rerun(schema="x/2") == "manifest 'o/m.json' must have schema 'kernbench.manifest/1', not 'x/2'.\n"
-    assert rerun(seed="x", plugins=5) == f"{start}seed is 'x', not an integer; plugins is 5, not a list.\n"
-    assert rerun(bench={}) == f"{start}bench is {{}}, not a name, a function, or a file with its sha256.\n"
+    assert rerun(seed="gone", device="gone") == (
+        "manifest 'o/m.json' must hold device, seed; restore it as the run wrote it.\n"
+    )
+    assert rerun(schema="x/2") == (
+        "manifest 'o/m.json' must have schema 'kernbench.manifest/1', not 'x/2'; give the manifest.json of a run's "
+        "--out.\n"
+    )
+    assert rerun(seed="x", plugins=5) == f"{start}seed is 'x', not an integer; plugins is 5, not a list; restore it.\n"
+    assert rerun(bench={}) == f"{start}bench is {{}}, not a name, a function, or a file with its sha256; restore it.\n"
     assert rerun(limits={"max_evnts": 1}) == (
-        f"{start}limits.max_evnts is 1, not the number of one of max_events, max_sim_ns, timeout_s.\n"
+        f"{start}limits.max_evnts is 1, not the number of one of max_events, max_sim_ns, timeout_s; restore it.\n"
     )
     assert rerun(params={"a": {"file": "b"}}) == (
-        f"{start}params.a is {{'file': 'b'}}, not a plain value or a file with its sha256.\n"
+        f"{start}params.a is {{'file': 'b'}}, not a plain value or a file with its sha256; restore it.\n"
     )
     assert rerun(configuration={}) == (
         f"manifest 'o/m.json' must hold the configuration of SHA-256 {right}…, not 44136fa355b3…; to run a changed "

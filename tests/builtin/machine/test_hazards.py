@@ -235,7 +235,7 @@ def test_race_by_is_an_option_and_part_of_the_manifest(tmp_path: Path, capsys: p
         kb.rerun(out / "manifest.json")
     assert str(refused.value) == (
         f"manifest {str(out / 'manifest.json')!r} must be as a run wrote it, but race_by is 'warp', not 'pe' or "
-        "'program'."
+        "'program'; restore it."
     )
     with pytest.raises(kb.UsageError) as refused:
         kb.run(path, "tiny", race_by="warp")

@@ -80,7 +80,9 @@ def test_a_function_cannot_be_bundled(toy: ModuleType, tmp_path: Path) -> None:
     """There is no file to take along."""
     with pytest.raises(UsageError) as caught:
         run(lambda rt: None, "one", bundle=tmp_path / "b.tgz", plugins=toy.plugins)
-    assert str(caught.value) == "a bundle needs a registered bench or a .py file, not the function '<lambda>'."
+    assert str(caught.value) == (
+        "a bundle needs a registered bench or a .py file, not the function '<lambda>'; write that to a file."
+    )
     with pytest.raises(UsageError) as caught:
         run("toy", "one", bundle=tmp_path / "b.zip", plugins=toy.plugins)
     assert str(caught.value) == "bundle must end in .tar.gz or .tgz, not 'b.zip'."
@@ -149,9 +151,10 @@ def test_a_bundle_that_is_damaged_is_a_sentence(toy: ModuleType, tmp_path: Path)
         with pytest.raises(UsageError) as caught:
             rerun(whole, plugins=toy.plugins)
         assert str(caught.value).startswith(f"{start}be whole, but reading it failed with ")
+        assert str(caught.value).endswith("; copy it again.")
     for entries, told in (
         ([("a", {})], "hold manifest.json; make it with kernbench run --bundle."),
-        ([("a", {}), ("a", {})], "hold each file once, not 'a'."),
+        ([("a", {}), ("a", {})], "hold each file once, not 'a'; do not use it."),
     ):
         archive(whole, *entries)
         with pytest.raises(UsageError) as caught:

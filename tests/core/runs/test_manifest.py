@@ -30,6 +30,7 @@ from kernbench_core.runs.manifest import (
 from kernbench_core.runs.options import RunOptions
 from kernbench_core.runs.result import json_text
 
+GIVE = "; give the manifest.json of a run's --out."
 MANIFEST = Manifest(
     bench={"name": "gemm"},
     params={"M": 64},
@@ -65,8 +66,8 @@ def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
         (None, "manifest {path!r} must be a readable file: No such file or directory."),
         ("{", "manifest {path!r} must be JSON; give the manifest.json of a run's --out."),
         ("[" * 99999, "manifest {path!r} must be JSON; give the manifest.json of a run's --out."),
-        ("[]", "manifest {path!r} must have schema 'kernbench.manifest/1', not None."),
-        ('{"schema": "x"}', "manifest {path!r} must have schema 'kernbench.manifest/1', not 'x'."),
+        ("[]", "manifest {path!r} must have schema 'kernbench.manifest/1', not None" + GIVE),
+        ('{"schema": "x"}', "manifest {path!r} must have schema 'kernbench.manifest/1', not 'x'" + GIVE),
     ],
 )
 def test_a_file_that_is_no_manifest_is_a_sentence(tmp_path: Path, text: str | None, sentence: str) -> None:
@@ -86,7 +87,8 @@ def test_a_manifest_that_is_not_whole_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(json.dumps(found))
     with pytest.raises(UsageError) as caught:
         read_manifest(tmp_path / "m.json")
-    assert str(caught.value) == f"manifest {str(tmp_path / 'm.json')!r} must hold seed, limits; it is not whole."
+    path = str(tmp_path / "m.json")
+    assert str(caught.value) == f"manifest {path!r} must hold seed, limits; restore it as the run wrote it."
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_a_value_that_no_run_has_is_a_sentence(tmp_path: Path, field: str, value
     path.write_text(json.dumps({**MANIFEST.to_json(), field: value}))
     with pytest.raises(UsageError) as caught:
         read_manifest(path)
-    assert str(caught.value) == f"manifest {str(path)!r} must be as a run wrote it, but {told}."
+    assert str(caught.value) == f"manifest {str(path)!r} must be as a run wrote it, but {told}; restore it."
 
 
 def test_arrays_are_named_by_the_hash_of_their_file(tmp_path: Path) -> None:

@@ -64,7 +64,9 @@ def test_a_file_is_not_written_over_another_of_the_run(
         return
     with pytest.raises(UsageError) as caught:
         request(toy, tmp_path, "toy", **given)
-    assert str(caught.value) == f"--{what} must be a file of its own, not {path!r}, which this run also uses."
+    assert str(caught.value) == (
+        f"--{what} must be a file of its own, not {path!r}, which this run also uses; give another name."
+    )
 
 
 def test_a_bundle_holds_no_function(toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,4 +77,6 @@ def test_a_bundle_holds_no_function(toy: ModuleType, tmp_path: Path, monkeypatch
 
     with pytest.raises(UsageError) as caught:
         request(toy, tmp_path, mine, bundle="b.tgz")
-    assert str(caught.value) == "a bundle needs a registered bench or a .py file, not the function 'mine'."
+    assert str(caught.value) == (
+        "a bundle needs a registered bench or a .py file, not the function 'mine'; write that to a file."
+    )

@@ -122,6 +122,18 @@ def test_a_function_runs_only_when_trusted(
     assert rerun(manifest, trust=True, plugins=toy.plugins).same
 
 
+@pytest.mark.parametrize("name", ["no_such_module:bench", "json:no_such_bench", "json:__doc__"])
+def test_a_function_that_is_not_there_is_a_sentence(toy: ModuleType, tmp_path: Path, name: str) -> None:
+    """Neither its module, nor it in the module, or it is none."""
+    manifest = strange(toy, tmp_path, bench={"function": name}, params={})
+    with pytest.raises(UsageError) as caught:
+        rerun(manifest, trust=True, plugins=toy.plugins)
+    assert str(caught.value) == (
+        f"manifest {str(manifest)!r} names the bench function {name!r}, which must be importable; install its module, "
+        "or run where it lies."
+    )
+
+
 def test_a_module_of_the_bench_must_be_unchanged(toy: ModuleType, tmp_path: Path) -> None:
     """Another text of it is another run."""
     (tmp_path / "mine.py").write_text("import helper\ndef bench(rt):\n    rt.logged.append(helper.x)\n")

@@ -116,7 +116,9 @@ def test_a_manifest_that_names_files_elsewhere_is_refused(toy: ModuleType, folde
     manifest = json.loads((folder / "o" / "manifest.json").read_text())
     manifest["files"][name] = "0"
     (folder / "o" / "manifest.json").write_text(json.dumps(manifest))
-    assert refusal(toy, "o") == f"--out must be a folder as a run wrote it, but the manifest in 'o' names {name!r}."
+    assert refusal(toy, "o") == (
+        f"--out must be a folder as a run wrote it, but the manifest in 'o' names {name!r}; give another one."
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -159,7 +161,7 @@ def test_a_file_of_the_run_is_not_written_over(toy: ModuleType, folder: Path, wh
     (folder / "a.txt").write_text("system:\n  sips: 1\n")
     (folder / "b.tar.gz").symlink_to("a.txt")
     assert refusal(toy, "o", topology="a.txt", **{what: path}) == (
-        f"--{what} must be a file of its own, not {path!r}, which this run also uses."
+        f"--{what} must be a file of its own, not {path!r}, which this run also uses; give another name."
     )
 
 
@@ -177,7 +179,7 @@ def test_a_file_does_not_lie_where_the_folder_of_the_run_is_written(
     (folder / "link.txt").symlink_to("new.txt")
     (folder / "link").symlink_to("o")
     assert refusal(toy, out, trace=trace) == (
-        f"--trace must be a file of its own, not {trace!r}, which this run also uses."
+        f"--trace must be a file of its own, not {trace!r}, which this run also uses; give another name."
     )
 
 
