@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
-from kernbench_ccl.measure import Chooser, Machine, Question, Setup, Sweep, machine_of
+from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, TimedMachine, machine_of
 from kernbench_ccl.measure.timed_run import TimedRun
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.configuration import AUTO
@@ -144,7 +144,7 @@ def _plugins() -> Plugins:
 
 
 @cache
-def _machine(topology: str, sets: tuple[str, ...]) -> Machine:
+def _machine(topology: str, sets: tuple[str, ...]) -> TimedMachine:
     return machine_of(Setup(topology, sets=sets), _plugins())
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from kernbench_ccl.algorithms import _ring
-from kernbench_ccl.algorithms._ring import Ring, Work
+from kernbench_ccl.algorithms._ring import Ring, RingWork
 from kernbench_ccl.algorithms._tiles import Segment, Stream, copy, cut
 from kernbench_ccl.contract import Cost
 
@@ -58,7 +58,7 @@ def _ring_of(ranks: Sequence[int], place: int, backwards: bool) -> Ring:
     return Ring(place, size, nxt, prv)
 
 
-def all_reduce(work: Work, rings: Sequence[Ring], source: Any, target: Any, start: int, end: int) -> Stream:
+def all_reduce(work: RingWork, rings: Sequence[Ring], source: Any, target: Any, start: int, end: int) -> Stream:
     """Reduce a run of elements over rings within rings, the first one first, and give everyone the result.
 
     A reduce-scatter over each ring leaves a shorter run for the next; over the last it is an all-reduce; then an
@@ -79,7 +79,7 @@ def all_reduce(work: Work, rings: Sequence[Ring], source: Any, target: Any, star
     yield from _ring.all_gather(work, first, target, target, segments, placed=True)
 
 
-def all_gather(work: Work, way: Way, source: Any, target: Any, start: int, end: int, count: int) -> Stream:
+def all_gather(work: RingWork, way: Way, source: Any, target: Any, start: int, end: int, count: int) -> Stream:
     """Give everyone the elements from `start` to `end` of every rank's part of `count`."""
     length, row = end - start, [way.parts_of(place)[way.second.index] for place in range(way.first.size)]
     segments = [Segment(start, rank * count + start, length) for rank in row]
@@ -93,7 +93,7 @@ def all_gather(work: Work, way: Way, source: Any, target: Any, start: int, end: 
 
 
 def reduce_scatter(
-    work: Work, way: Way, source: Any, target: Any, scratch: Any, start: int, end: int, count: int
+    work: RingWork, way: Way, source: Any, target: Any, scratch: Any, start: int, end: int, count: int
 ) -> Stream:
     """Reduce the elements from `start` to `end` of every rank's part of `count`, and store those of this rank.
 

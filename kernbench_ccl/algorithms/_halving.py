@@ -19,9 +19,9 @@ from kernbench_ccl.algorithms._tiles import (
     LOADS_AHEAD,
     Message,
     Outbox,
-    Piece,
     Segment,
     Tile,
+    TilePiece,
     ahead,
     exchange,
     rounds,
@@ -43,7 +43,7 @@ class Cube:
         """Return the rank of the member at a distance."""
         return self.rank_of(self.member ^ distance)
 
-    def pieces(self, segments: Sequence[Segment], distances: Sequence[int], part: Sequence[Tile]) -> list[Piece]:
+    def pieces(self, segments: Sequence[Segment], distances: Sequence[int], part: Sequence[Tile]) -> list[TilePiece]:
         """Return the tiles of the segments at these distances, empty ones too."""
         return [segments[self.member ^ distance].piece(tile) for distance in distances for tile in part]
 
@@ -114,7 +114,7 @@ def double(
     dtype = tl.collective.dtype
     held: list[Any] = []
 
-    def keep(piece: Piece, x: Any, following: int) -> None:
+    def keep(piece: TilePiece, x: Any, following: int) -> None:
         if following < cube.size:
             outbox.add(tl.send(x, cube.partner(following), wait=False))
         if also is not None:

@@ -24,10 +24,10 @@ from kernbench_ccl.algorithms._tiles import (
     RECEIVES_AHEAD,
     STEP,
     Outbox,
-    Piece,
     Segment,
     Stream,
     Tile,
+    TilePiece,
     ahead,
     copy,
     rounds,
@@ -73,7 +73,7 @@ def both_ways(world: int, rank: int) -> list[Ring]:
 
 
 @frozen
-class Work:
+class RingWork:
     """What the streams of one PE share: the language, and the part of the scratchpad that each may take."""
 
     tl: Any
@@ -86,7 +86,7 @@ class Work:
         return max(1, held // (2 * self.streams))
 
 
-def all_reduce(work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
+def all_reduce(work: RingWork, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
     """Reduce all segments over a ring and give every place all of them."""
     if ring.size == 1:
         copy(work.tl, source, target, segments[0], finish=True)
@@ -98,7 +98,7 @@ def all_reduce(work: Work, ring: Ring, source: Any, target: Any, segments: Seque
 
 
 def reduce_scatter(
-    work: Work, ring: Ring, source: Any, target: Any, partial: Any, segments: Sequence[Segment], finish: bool = True
+    work: RingWork, ring: Ring, source: Any, target: Any, partial: Any, segments: Sequence[Segment], finish: bool = True
 ) -> Stream:
     """Reduce all segments over a ring; place i stores segment i at its target.
 
@@ -114,7 +114,7 @@ def reduce_scatter(
 
 
 def all_gather(
-    work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment], placed: bool = False
+    work: RingWork, ring: Ring, source: Any, target: Any, segments: Sequence[Segment], placed: bool = False
 ) -> Stream:
     """Give every place all segments; place i reads segment i at its source. `placed`: it is at its target already."""
     if not placed and (ring.size == 1 or not work.tl.collective.pipeline):
@@ -135,21 +135,21 @@ def _steps(ring: Ring, first: int, count: int) -> list[int]:
     return [(ring.place - first - step) % ring.size for step in range(count)]
 
 
-def _pieces(segments: Sequence[Segment], order: Sequence[int], part: Sequence[Tile]) -> Iterator[Piece]:
+def _pieces(segments: Sequence[Segment], order: Sequence[int], part: Sequence[Tile]) -> Iterator[TilePiece]:
     """Yield the pieces of segments in this order in these tiles: as many for every rank, so some may be empty."""
     return (segments[index].piece(tile) for index in order for tile in part)
 
 
-def _loads(tl: Any, source: Any, pieces: Iterator[Piece]) -> Iterator[Any]:
+def _loads(tl: Any, source: Any, pieces: Iterator[TilePiece]) -> Iterator[Any]:
     return ahead(LOADS_AHEAD, (tl.load(source + p.source, shape=(p.length,), wait=False) for p in pieces if p.length))
 
 
-def _arrivals(tl: Any, ring: Ring, pieces: Iterator[Piece]) -> Iterator[Any]:
+def _arrivals(tl: Any, ring: Ring, pieces: Iterator[TilePiece]) -> Iterator[Any]:
     dtype = tl.collective.dtype
     return ahead(RECEIVES_AHEAD, (tl.recv((p.length,), dtype, ring.prv, wait=False) for p in pieces if p.length))
 
 
-def _streamed_all_reduce(work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
+def _streamed_all_reduce(work: RingWork, ring: Ring, source: Any, target: Any, segments: Sequence[Segment]) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
     for part in rounds(segments, call.tile, work.held):
@@ -181,7 +181,7 @@ def _streamed_all_reduce(work: Work, ring: Ring, source: Any, target: Any, segme
 
 
 def _streamed_reduce_scatter(
-    work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment], finish: bool
+    work: RingWork, ring: Ring, source: Any, target: Any, segments: Sequence[Segment], finish: bool
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
@@ -205,7 +205,7 @@ def _streamed_reduce_scatter(
 
 
 def _streamed_all_gather(
-    work: Work, ring: Ring, source: Any, target: Any, segments: Sequence[Segment], placed: bool
+    work: RingWork, ring: Ring, source: Any, target: Any, segments: Sequence[Segment], placed: bool
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     outbox = Outbox(tl, work.held + 1)
@@ -234,7 +234,7 @@ def _streamed_all_gather(
 
 
 def _stepped_reduce_scatter(
-    work: Work, ring: Ring, source: Any, target: Any, partial: Any, segments: Sequence[Segment], finish: bool
+    work: RingWork, ring: Ring, source: Any, target: Any, partial: Any, segments: Sequence[Segment], finish: bool
 ) -> Stream:
     tl, call, last = work.tl, work.tl.collective, ring.size - 1
     every = tiles(segments, call.tile)
@@ -255,7 +255,7 @@ def _stepped_reduce_scatter(
         yield from _end_of_step(outbox)
 
 
-def _stepped_all_gather(work: Work, ring: Ring, target: Any, segments: Sequence[Segment]) -> Stream:
+def _stepped_all_gather(work: RingWork, ring: Ring, target: Any, segments: Sequence[Segment]) -> Stream:
     last = ring.size - 1
     every = tiles(segments, work.tl.collective.tile)
     for sent, got in zip(_steps(ring, 0, last), _steps(ring, 1, last), strict=True):
@@ -275,14 +275,14 @@ def _end_of_step(outbox: Outbox) -> Stream:
 
 
 def _exchange(
-    work: Work,
+    work: RingWork,
     ring: Ring,
     outbox: Outbox,
     memory: Any,
     leaving: Sequence[tuple[int, int]],
     got: Segment,
     every: Sequence[Tile],
-) -> Iterator[tuple[Piece | None, Any]]:
+) -> Iterator[tuple[TilePiece | None, Any]]:
     """Send tiles from memory and yield those of another segment as they come, sends being some tiles ahead."""
     tl = work.tl
     loads = ahead(LOADS_AHEAD, (tl.load(memory + start, shape=(n,), wait=False) for start, n in leaving if n))

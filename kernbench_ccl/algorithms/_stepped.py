@@ -16,13 +16,13 @@ from kernbench_ccl.algorithms import _links
 from kernbench_ccl.algorithms._tree import Tree
 from kernbench_ccl.contract import Cost
 
-Place = Callable[[int], Tree]
+TreeAt = Callable[[int], Tree]
 """The place in a tree of a rank."""
 UP, DOWN = "up", "down"
 
 
 @frozen
-class Message:
+class TimedMessage:
     """One whole message, and the numbers of those that it waits for; `turn` decides between those ready together."""
 
     source: int
@@ -31,12 +31,12 @@ class Message:
     turn: int = 0
 
 
-def tree_time(cost: Cost, trees: Sequence[Place], ways: Sequence[str]) -> float | None:
+def tree_time(cost: Cost, trees: Sequence[TreeAt], ways: Sequence[str]) -> float | None:
     """Return the time in ns of equal parts of a vector that go up trees, or down, or `UP` and then `DOWN`.
 
     None where messages share links, or would with another root.
     """
-    messages: list[Message] = []
+    messages: list[TimedMessage] = []
     for place in trees:
         messages += _along(place, cost.world, ways, len(messages))
     if not _links.around(cost) or not _links.linked(cost, ((m.source, m.target) for m in messages)):
@@ -44,7 +44,7 @@ def tree_time(cost: Cost, trees: Sequence[Place], ways: Sequence[str]) -> float 
     return time_of(cost, messages, cost.nbytes / len(trees))
 
 
-def time_of(cost: Cost, messages: Sequence[Message], nbytes: float) -> float:
+def time_of(cost: Cost, messages: Sequence[TimedMessage], nbytes: float) -> float:
     """Return when the last of these messages of `nbytes` is there, in ns."""
     wire, shared = nbytes / cost.bandwidth, cost.network.switched
     missing = [len(message.after) for message in messages]
@@ -70,7 +70,7 @@ def time_of(cost: Cost, messages: Sequence[Message], nbytes: float) -> float:
     return last
 
 
-def _along(place: Place, world: int, ways: Sequence[str], first: int) -> Iterator[Message]:
+def _along(place: TreeAt, world: int, ways: Sequence[str], first: int) -> Iterator[TimedMessage]:
     """Yield the messages of one tree, numbered from `first`: every rank's upwards, then every rank's downwards."""
     below = [rank for rank in range(world) if place(rank).parent is not None]
     number = {(way, rank): first + i for i, (way, rank) in enumerate((way, rank) for way in ways for rank in below)}
@@ -78,9 +78,9 @@ def _along(place: Place, world: int, ways: Sequence[str], first: int) -> Iterato
         parent = place(rank).parent
         assert parent is not None
         if way == UP:
-            yield Message(rank, parent, tuple(number[UP, child] for child in place(rank).children))
+            yield TimedMessage(rank, parent, tuple(number[UP, child] for child in place(rank).children))
             continue
         before = [number[DOWN, parent]] if place(parent).parent is not None else []
         if not before and UP in ways:
             before = [number[UP, child] for child in place(parent).children]
-        yield Message(parent, rank, tuple(before), place(parent).children.index(rank))
+        yield TimedMessage(parent, rank, tuple(before), place(parent).children.index(rank))

@@ -41,18 +41,18 @@ class Segment:
     source_stride: int = 0
     target_stride: int = 0
 
-    def piece(self, tile: Tile) -> Piece:
+    def piece(self, tile: Tile) -> TilePiece:
         """Return the part of it that lies in a tile; it may be empty."""
         row, low, high = tile
         start, end = min(low, self.length), min(high, self.length)
         length = end - start if row < self.rows else 0
-        return Piece(
+        return TilePiece(
             self.source + row * self.source_stride + start, self.target + row * self.target_stride + start, length
         )
 
 
 @frozen
-class Piece:
+class TilePiece:
     """One tile of a segment: its place in what is read and in what is written, and its elements (0: nothing)."""
 
     source: int

@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import frozen
 
-from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Outbox, Piece, Segment, ahead, tiles
+from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Outbox, Segment, TilePiece, ahead, tiles
 
 
 @frozen
@@ -99,12 +99,12 @@ def _top(low: int, high: int) -> int:
 # What goes along it ------------------------------------------------------------------------------------
 
 
-def _pieces(tl: Any, start: int, end: int) -> list[Piece]:
+def _pieces(tl: Any, start: int, end: int) -> list[TilePiece]:
     segment = Segment(start, start, end - start)
     return [segment.piece(tile) for tile in tiles([segment], tl.collective.tile)]
 
 
-def _loads(tl: Any, memory: Any, pieces: Sequence[Piece]) -> Iterator[Any]:
+def _loads(tl: Any, memory: Any, pieces: Sequence[TilePiece]) -> Iterator[Any]:
     return ahead(LOADS_AHEAD, (tl.load(memory + p.source, shape=(p.length,), wait=False) for p in pieces))
 
 
@@ -175,12 +175,12 @@ def all_reduce(
     outbox.flush()
 
 
-def _received(tl: Any, source: int, pieces: Sequence[Piece]) -> Iterator[Any]:
+def _received(tl: Any, source: int, pieces: Sequence[TilePiece]) -> Iterator[Any]:
     dtype = tl.collective.dtype
     return ahead(1, (tl.recv((p.length,), dtype, source, wait=False) for p in pieces))
 
 
-def _reduced(tl: Any, tree: Tree, source: Any, pieces: Sequence[Piece]) -> Iterator[Any]:
+def _reduced(tl: Any, tree: Tree, source: Any, pieces: Sequence[TilePiece]) -> Iterator[Any]:
     """Yield own tiles with those from below reduced in."""
     call, own = tl.collective, _loads(tl, source, pieces)
     for piece in pieces:
@@ -190,7 +190,7 @@ def _reduced(tl: Any, tree: Tree, source: Any, pieces: Sequence[Piece]) -> Itera
         yield x
 
 
-def _send_whole(tl: Any, peers: Sequence[int], memory: Any, pieces: Sequence[Piece], outbox: Outbox) -> None:
+def _send_whole(tl: Any, peers: Sequence[int], memory: Any, pieces: Sequence[TilePiece], outbox: Outbox) -> None:
     """Send a message from memory to one peer after the other."""
     for peer in peers:
         for x in _loads(tl, memory, pieces):

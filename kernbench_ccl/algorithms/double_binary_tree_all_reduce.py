@@ -55,5 +55,5 @@ def formula(cost: Cost) -> float | None:
     return min(stepped, 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth)
 
 
-def _place(cost: Cost, which: int) -> _stepped.Place:
+def _place(cost: Cost, which: int) -> _stepped.TreeAt:
     return lambda rank: _tree.double_binary(cost.world, rank, which)

@@ -54,5 +54,5 @@ def formula(cost: Cost) -> float | None:
     return min(stepped, math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth)
 
 
-def _place(cost: Cost, which: int) -> _stepped.Place:
+def _place(cost: Cost, which: int) -> _stepped.TreeAt:
     return lambda rank: _tree.double_binary_from(cost.world, 0, rank, which)

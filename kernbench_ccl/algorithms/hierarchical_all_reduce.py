@@ -38,7 +38,7 @@ def hierarchical_all_reduce(
     """Reduce `count` elements of every PE, which lie at row `pe` of the rank's, and give every PE the result."""
     levels = rings_of(tl.collective.cubes, rank, world, pe, n_pe)
     own = pe * count
-    run(tl, rank, pe, n_pe, [_grid.all_reduce(_ring.Work(tl), levels, in_ptr + own, out_ptr + own, 0, count)])
+    run(tl, rank, pe, n_pe, [_grid.all_reduce(_ring.RingWork(tl), levels, in_ptr + own, out_ptr + own, 0, count)])
 
 
 kernel = hierarchical_all_reduce

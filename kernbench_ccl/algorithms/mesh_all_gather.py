@@ -16,7 +16,7 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _grid
 from kernbench_ccl.algorithms._kinds import MESH_2D
-from kernbench_ccl.algorithms._ring import Work
+from kernbench_ccl.algorithms._ring import RingWork
 from kernbench_ccl.algorithms._tiles import run
 from kernbench_ccl.contract import Cost, share
 from kernbench_ccl.contract import kernel_args as kernel_args
@@ -41,7 +41,7 @@ def mesh_all_gather(
     """Give every rank the `count` elements of each, in rank order."""
     start, end = share(count, n_pe, pe)
     way = _grid.way_of(tl.collective.network.grid(world), rank, pe, n_pe, both_ways=False)
-    run(tl, rank, pe, n_pe, [_grid.all_gather(Work(tl), way, in_ptr, out_ptr, start, end, count)])
+    run(tl, rank, pe, n_pe, [_grid.all_gather(RingWork(tl), way, in_ptr, out_ptr, start, end, count)])
 
 
 kernel = mesh_all_gather

@@ -35,7 +35,7 @@ def ring_all_gather(
     start, end = share(count, n_pe, pe)
     segments = [Segment(start, other * count + start, end - start) for other in range(world)]
     ring = _ring.ring_of(range(world), rank)
-    work = _ring.Work(tl)
+    work = _ring.RingWork(tl)
     run(tl, rank, pe, n_pe, [_ring.all_gather(work, ring, in_ptr, out_ptr, segments)])
 
 

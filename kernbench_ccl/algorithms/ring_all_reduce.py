@@ -36,7 +36,7 @@ def ring_all_reduce(
     """Reduce `count` elements of every rank and give every rank the result."""
     start, end = share(count, n_pe, pe)
     ring = _ring.ring_of(range(world), rank)
-    work = _ring.Work(tl)
+    work = _ring.RingWork(tl)
     run(tl, rank, pe, n_pe, [_ring.all_reduce(work, ring, in_ptr, out_ptr, cut(start, end, world))])
 
 

@@ -34,7 +34,7 @@ def ring_bidirectional_all_gather(
     """Give every rank the `count` elements of each, in rank order."""
     start, end = share(count, n_pe, pe)
     rings = _ring.both_ways(world, rank)
-    work = _ring.Work(tl, len(rings))
+    work = _ring.RingWork(tl, len(rings))
     streams = []
     for half, ring in enumerate(rings):
         low, high = share(end - start, len(rings), half)

@@ -35,7 +35,7 @@ def ring_bidirectional_reduce_scatter(
     """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
     start, end = share(count, n_pe, pe)
     rings = _ring.both_ways(world, rank)
-    work = _ring.Work(tl, len(rings))
+    work = _ring.RingWork(tl, len(rings))
     streams = []
     for half, ring in enumerate(rings):
         low, high = share(end - start, len(rings), half)

@@ -36,7 +36,7 @@ def ring_reduce_scatter(
     start, end = share(count, n_pe, pe)
     segments = [Segment(other * count + start, start, end - start) for other in range(world)]
     ring = _ring.ring_of(range(world), rank)
-    work = _ring.Work(tl)
+    work = _ring.RingWork(tl)
     run(tl, rank, pe, n_pe, [_ring.reduce_scatter(work, ring, in_ptr, out_ptr, scratch_ptr, segments)])
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _grid
 from kernbench_ccl.algorithms._kinds import TORUS_2D
-from kernbench_ccl.algorithms._ring import Work
+from kernbench_ccl.algorithms._ring import RingWork
 from kernbench_ccl.algorithms._tiles import run
 from kernbench_ccl.contract import Cost, share
 from kernbench_ccl.contract import kernel_args as kernel_args
@@ -40,7 +40,7 @@ def torus_all_reduce(
     """Reduce `count` elements of every rank and give every rank the result."""
     start, end = share(count, n_pe, pe)
     way = _grid.way_of(tl.collective.network.grid(world), rank, pe, n_pe, both_ways=True)
-    stream = _grid.all_reduce(Work(tl), [way.first, way.second], in_ptr, out_ptr, start, end)
+    stream = _grid.all_reduce(RingWork(tl), [way.first, way.second], in_ptr, out_ptr, start, end)
     run(tl, rank, pe, n_pe, [stream])
 
 

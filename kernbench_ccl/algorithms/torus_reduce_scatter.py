@@ -15,7 +15,7 @@ from typing import Any
 
 from kernbench_ccl.algorithms import _grid
 from kernbench_ccl.algorithms._kinds import TORUS_2D
-from kernbench_ccl.algorithms._ring import Work
+from kernbench_ccl.algorithms._ring import RingWork
 from kernbench_ccl.algorithms._tiles import run
 from kernbench_ccl.contract import Cost, share
 from kernbench_ccl.contract import kernel_args as kernel_args
@@ -40,7 +40,7 @@ def torus_reduce_scatter(
     """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
     start, end = share(count, n_pe, pe)
     way = _grid.way_of(tl.collective.network.grid(world), rank, pe, n_pe, both_ways=True)
-    run(tl, rank, pe, n_pe, [_grid.reduce_scatter(Work(tl), way, in_ptr, out_ptr, scratch_ptr, start, end, count)])
+    run(tl, rank, pe, n_pe, [_grid.reduce_scatter(RingWork(tl), way, in_ptr, out_ptr, scratch_ptr, start, end, count)])
 
 
 kernel = torus_reduce_scatter

@@ -98,7 +98,7 @@ class Layer:
 
 
 @frozen(eq=False)
-class Problem:
+class GradientProblem:
     """The whole problem, `tokens` for each rank: the layers, and the gradient that the backward pass starts from.
 
     `buckets` has the numbers of the layers of each bucket, in the order of the backward pass. `communicate` and
@@ -140,7 +140,7 @@ def bench(
     backwards = tuple(reversed(range(layers)))
     buckets = tuple(backwards[start : start + bucket] for start in range(0, layers, bucket))
     parts = part_pes(cubes, pes, communication_pes)
-    problem = Problem(tokens, hidden, dtype, made, last, buckets, *parts, atol)
+    problem = GradientProblem(tokens, hidden, dtype, made, last, buckets, *parts, atol)
     spans = np.array(dist.spawn(rank_program, world, (problem,)))
     alone, reduce, both = (spans[:, :, 1].max(axis=0) - spans[:, :, 0].max(axis=0)).tolist()
     rt.report(what="backward alone", pes=len(problem.compute), time_ns=alone)
@@ -167,7 +167,7 @@ def draw(rt: Runtime, tokens: int, hidden: int, layers: int, dtype: str) -> tupl
     return tuple(map(Layer, inputs, weights, gradients(inputs, weights, last, dtype))), last
 
 
-def rank_program(rank: int, rt: Runtime, problem: Problem) -> list[tuple[float, float]]:
+def rank_program(rank: int, rt: Runtime, problem: GradientProblem) -> list[tuple[float, float]]:
     """Run one rank's share of the batch three times; return when each began and ended, in ns.
 
     First the backward pass alone, then the sums of its gradients alone, then both again, one inside the other. Had the
@@ -196,7 +196,7 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> list[tuple[float, 
 class Share:
     """A rank's tensors; those `between` have the gradients of the layers in turn, the last one is kept."""
 
-    problem: Problem
+    problem: GradientProblem
     inputs: tuple[DeviceTensor, ...]
     weights: tuple[DeviceTensor, ...]
     last: DeviceTensor
@@ -204,7 +204,7 @@ class Share:
     buckets: tuple[DeviceTensor, ...]
 
     @classmethod
-    def place(cls, rank: int, rt: Runtime, problem: Problem) -> Share:
+    def place(cls, rank: int, rt: Runtime, problem: GradientProblem) -> Share:
         """Place what the forward pass left of a rank's share of the batch, and all weights; copies are not timed."""
         hidden, dtype = problem.hidden, problem.dtype
         shape = (problem.tokens, hidden)

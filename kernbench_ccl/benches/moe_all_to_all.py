@@ -71,7 +71,7 @@ def combine_kernel(back_ptr, place_ptr, weight_ptr, y_ptr, T, H, K, tl):
 
 
 @frozen(eq=False)
-class Problem:
+class MoeProblem:
     """The whole problem, before it is dealt: tokens of all ranks, the gate, and each expert's matrix.
 
     Expert e is on rank e // (experts / ranks).
@@ -143,17 +143,17 @@ def bench(
         rt.report(rank=rank, rows=int(rows.sum()), largest_expert=int(rows.max()), **stages)
 
 
-def draw(rt: Runtime, tokens: int, hidden: int, experts: int, top_k: int, skew: float, dtype: str) -> Problem:
+def draw(rt: Runtime, tokens: int, hidden: int, experts: int, top_k: int, skew: float, dtype: str) -> MoeProblem:
     """Draw the problem. Each token's first feature is 1, and the gate's first row prefers low experts by `skew`."""
     x = normal(rt, (tokens, hidden), dtype)
     gate = normal(rt, (hidden, experts), dtype, hidden**-0.5)
     matrices = normal(rt, (experts, hidden, hidden), dtype, hidden**-0.5)
     x[:, 0] = 1
     gate[0] = -skew * np.arange(experts) / experts
-    return Problem(hidden, top_k, dtype, x, gate, matrices)
+    return MoeProblem(hidden, top_k, dtype, x, gate, matrices)
 
 
-def rank_program(rank: int, rt: Runtime, problem: Problem) -> tuple[Array, list[float]]:
+def rank_program(rank: int, rt: Runtime, problem: MoeProblem) -> tuple[Array, list[float]]:
     """Run one rank's tokens and experts; return the rows that each expert got, and the time of each stage, in ns."""
     dist.init_process_group()
     world, hidden, dtype = dist.get_world_size(), problem.hidden, problem.dtype
@@ -218,7 +218,7 @@ def run_experts(rt: Runtime, x: DeviceTensor, experts: DeviceTensor, y: DeviceTe
         rt.wait(handle)
 
 
-def _check(rt: Runtime, problem: Problem, x: Array, gates: DeviceTensor, y: DeviceTensor) -> None:
+def _check(rt: Runtime, problem: MoeProblem, x: Array, gates: DeviceTensor, y: DeviceTensor) -> None:
     """Have the gates compared with numpy's, and y with what numpy makes of the whole problem and the gates' choice.
 
     The choice is the device's, so that two experts whose gates are equal but for a rounding are no error.
@@ -228,7 +228,7 @@ def _check(rt: Runtime, problem: Problem, x: Array, gates: DeviceTensor, y: Devi
     rt.check(y, expected, atol=rounding(expected, problem.dtype, 2))
 
 
-def mixture(problem: Problem, x: Array, gates: Array) -> Array:
+def mixture(problem: MoeProblem, x: Array, gates: Array) -> Array:
     """Compute with numpy, for each token, the weighted sum of what the experts that `gates` prefers make of it."""
     chosen = np.argsort(-gates, axis=1, kind="stable")[:, : problem.top_k]
     weight = np.take_along_axis(gates, chosen, axis=1)

@@ -25,7 +25,7 @@ from kernbench_core.values.dtypes import numpy_dtype
 
 
 @frozen(eq=False)
-class Problem:
+class MlpProblem:
     """The whole problem, before it is cut: activations (tokens, hidden) and a pair of weights for each layer.
 
     `expected` is numpy's result and `atol` how far off roundings may be. Without data the arrays are None.
@@ -63,13 +63,13 @@ def bench(
     )
     expected = None if x is None else feed_forward(x, pairs, activation, dtype)
     atol = None if expected is None else rounding(expected, dtype, layers * (world + 1))
-    problem = Problem(tokens, hidden, ffn, layers, activation, dtype, x, pairs, expected, atol)
+    problem = MlpProblem(tokens, hidden, ffn, layers, activation, dtype, x, pairs, expected, atol)
     times = np.max(dist.spawn(rank_program, world, (problem,)), axis=0)
     for layer, (up, down, reduce) in enumerate(times):
         rt.report(layer=layer, up_ns=up, down_ns=down, all_reduce_ns=reduce)
 
 
-def rank_program(rank: int, rt: Runtime, problem: Problem) -> list[list[float]]:
+def rank_program(rank: int, rt: Runtime, problem: MlpProblem) -> list[list[float]]:
     """Run one rank's share of all layers; return, for each, how long it took to go up, down, and to add up, in ns.
 
     Only one tensor has the activations of a layer, then this rank's part of the product, then the sum of all parts,
@@ -96,7 +96,7 @@ def rank_program(rank: int, rt: Runtime, problem: Problem) -> list[list[float]]:
     return times
 
 
-def _place(rt: Runtime, problem: Problem, layer: int, own: slice) -> tuple[DeviceTensor, DeviceTensor]:
+def _place(rt: Runtime, problem: MlpProblem, layer: int, own: slice) -> tuple[DeviceTensor, DeviceTensor]:
     """Place this rank's columns of W1 and rows of W2."""
     first, second = problem.pairs[layer]
     share = own.stop - own.start

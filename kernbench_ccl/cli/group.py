@@ -15,7 +15,7 @@ from kernbench_core.params import did_you_mean
 
 if TYPE_CHECKING:
     from kernbench_ccl.collectives import CollectiveKind
-    from kernbench_ccl.measure import Machine, Question
+    from kernbench_ccl.measure import Question, TimedMachine
     from kernbench_ccl.plan import CclConfig
     from kernbench_core.cli.shell import Shell
 
@@ -293,7 +293,7 @@ def _sets(options: dict[str, Any]) -> tuple[str, ...]:
     return (*(f"{key}={options[name]}" for name, key in named if options[name] is not None), *options["sets"])
 
 
-def _check_ranks(question: Question, machine: Machine) -> None:
+def _check_ranks(question: Question, machine: TimedMachine) -> None:
     from kernbench_core.topology.design import design_of
 
     if question.root >= machine.world:
@@ -312,7 +312,7 @@ def _check_ranks(question: Question, machine: Machine) -> None:
         raise UsageError(f"option --pes must be at most {most}, the PEs of a SIP, not {question.pes}; give fewer.")
 
 
-def _warn(shell: Shell, idealised: bool, machine: Machine) -> None:
+def _warn(shell: Shell, idealised: bool, machine: TimedMachine) -> None:
     from kernbench_ccl.measure.idealised import remaining
 
     if not idealised:

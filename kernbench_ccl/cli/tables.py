@@ -23,7 +23,7 @@ from kernbench_core.runs.progress import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:
-    from kernbench_ccl.measure import Chooser, Machine, Question, Sweep
+    from kernbench_ccl.measure import Chooser, Question, Sweep, TimedMachine
     from kernbench_ccl.measure.choice import Choice
     from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
@@ -46,7 +46,7 @@ class Table:
     ) -> None:
         self.shell, self.options, self.question, self.name = shell, options, question, name
         self.sweep, self.chooser = sweep, chooser
-        self.machine: Machine = sweep.machine
+        self.machine: TimedMachine = sweep.machine
         self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
         self.rows: list[Row] = []
         self.as_json = options["as_json"]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernbench_ccl.collectives.record import CallShape, CollectiveKind, Piece
-from kernbench_ccl.reductions import reduced
-
-Array = NDArray[Any]
+from kernbench_ccl.reductions import Array, reduced
 
 
 def right_outputs(kind: CollectiveKind, call: CallShape, inputs: Sequence[Array]) -> list[Array | None]:

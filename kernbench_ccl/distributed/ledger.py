@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 
 
 @frozen
-class Call:
+class LedgerEntry:
     """One rank's call: `rank` made it as number `number` at `line`.
 
     `name` is the function; `details` are the words that must be the same on every rank, by what they say.
@@ -24,7 +24,7 @@ class Call:
         words = ", ".join(self.details.values())
         return f"{self.name} #{self.number}" + (f" ({words})" if words else "")
 
-    def fits(self, other: Call) -> bool:
+    def fits(self, other: LedgerEntry) -> bool:
         """Tell whether two ranks' calls can be the same collective."""
         return self.name == other.name and self.details == other.details
 
@@ -38,11 +38,11 @@ class Ledger:
 
     name: str
     ranks: tuple[int, ...]
-    _first: dict[int, Call] = field(factory=dict)
+    _first: dict[int, LedgerEntry] = field(factory=dict)
     _made: dict[int, int] = field(factory=dict)
     _counts: dict[int, int] = field(factory=dict)
 
-    def spell(self, call: Call) -> str:
+    def spell(self, call: LedgerEntry) -> str:
         """Write a call with whose it is, as "barrier #2 of world"."""
         return f"{call} of {self.name}" if self.name else str(call)
 
@@ -50,7 +50,7 @@ class Ledger:
         """Return the number that the next call of a rank has, from 0."""
         return self._made.get(rank, 0)
 
-    def enter(self, call: Call) -> Call | None:
+    def enter(self, call: LedgerEntry) -> LedgerEntry | None:
         """Write down a call; return the earlier call of another rank that it does not fit, if there is one."""
         self._made[call.rank] = call.number + 1
         first = self._first.setdefault(call.number, call)

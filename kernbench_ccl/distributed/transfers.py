@@ -28,7 +28,7 @@ def recv_share(x_ptr: Any, count: int, place: int, places: int, source: tuple[in
 
 
 def exchange_messages(
-    leaving: Sequence[Traffic], coming: Sequence[Traffic], place: int, places: int, depth: int, tl: Any
+    leaving: Sequence[PeerMessages], coming: Sequence[PeerMessages], place: int, places: int, depth: int, tl: Any
 ) -> None:
     """Send and receive this PE's share of messages, as `send_share` and `recv_share` do, of all peers at once.
 
@@ -49,7 +49,7 @@ def exchange_messages(
                 stream.start()
 
 
-Traffic = tuple[tuple[int, int], Sequence[tuple[Any, int, int]]]
+PeerMessages = tuple[tuple[int, int], Sequence[tuple[Any, int, int]]]
 """A peer as (rank, place), and the messages to it, or from it: pointer, elements, elements of a tile."""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, evolve, field
 
-from kernbench_ccl.distributed.ledger import Call, Ledger
+from kernbench_ccl.distributed.ledger import Ledger, LedgerEntry
 from kernbench_ccl.plan import Group, make_group
 from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_core.callsite import call_site, describe_site
@@ -187,7 +187,7 @@ class Here:
 
         The run goes on without it until nothing can happen any more, and the report says what did not fit.
         """
-        call = Call(self.rank, name, ledger.next_number(self.rank), details, describe_site(call_site()))
+        call = LedgerEntry(self.rank, name, ledger.next_number(self.rank), details, describe_site(call_site()))
         other = ledger.enter(call)
         if other is not None:
             made = "call was not launched, as it" if ledger.name else "group was not made, as the call"

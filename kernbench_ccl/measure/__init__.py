@@ -13,8 +13,8 @@ from kernbench_ccl.door import door
 if TYPE_CHECKING:
     from kernbench_ccl.measure.choice import Chooser as Chooser
     from kernbench_ccl.measure.choice import Question as Question
-    from kernbench_ccl.measure.machine import Machine as Machine
     from kernbench_ccl.measure.machine import Setup as Setup
+    from kernbench_ccl.measure.machine import TimedMachine as TimedMachine
     from kernbench_ccl.measure.machine import machine_of as machine_of
     from kernbench_ccl.measure.sweep import Sweep as Sweep
     from kernbench_ccl.measure.sweep import time_collective as time_collective
@@ -24,7 +24,7 @@ __getattr__ = door(
     __name__,
     {
         "Chooser": "choice",
-        "Machine": "machine",
+        "TimedMachine": "machine",
         "Question": "choice",
         "Row": "table",
         "Setup": "machine",

@@ -55,7 +55,7 @@ class Bound:
 
 
 @frozen
-class Fabric:
+class RankLinks:
     """The links between `world` ranks, and what follows from them."""
 
     world: int
@@ -127,7 +127,7 @@ class Fabric:
         return found
 
 
-def fabric_of(graph: Graph) -> Fabric:
+def fabric_of(graph: Graph) -> RankLinks:
     """Read the links between the packages of a compiled machine; rank i is SIP i."""
     from kernbench_core.graph import EdgeKind
     from kernbench_core.topology.design import design_of
@@ -141,10 +141,10 @@ def fabric_of(graph: Graph) -> Fabric:
         for edge in graph.edges.values()
         if edge.kind is EdgeKind.SCALE_UP
     )
-    return Fabric(design_of(graph).sips, links)
+    return RankLinks(design_of(graph).sips, links)
 
 
-def lower_bound(kind: CollectiveKind, fabric: Fabric, nbytes: int, root: int = 0) -> Bound:
+def lower_bound(kind: CollectiveKind, fabric: RankLinks, nbytes: int, root: int = 0) -> Bound:
     """Return the largest of the bounds of a collective of `nbytes` (as nccl-tests counts them) over all ranks."""
     world = fabric.world
     if world < 2 or not nbytes:
@@ -154,7 +154,7 @@ def lower_bound(kind: CollectiveKind, fabric: Fabric, nbytes: int, root: int = 0
     return max(_bounds(traffic, fabric), key=lambda bound: bound.ns)
 
 
-def _bounds(needs: Traffic, fabric: Fabric) -> Iterator[Bound]:
+def _bounds(needs: Traffic, fabric: RankLinks) -> Iterator[Bound]:
     ranks = range(fabric.world)
     yield Bound(max((fabric.latency(a, b) for a, b in needs.pairs), default=0.0), "distance")
     for rank in ranks:
@@ -180,7 +180,7 @@ NEAR = 64
 """Up to so many ranks the cuts around each of them are looked at."""
 
 
-def cuts(fabric: Fabric) -> Iterator[frozenset[int]]:
+def cuts(fabric: RankLinks) -> Iterator[frozenset[int]]:
     """Yield sets of ranks to cut off, each once: of few ranks every one.
 
     Of many ranks these are runs of neighbours in rank order, what lies in one column of a flat network, the ranks with
@@ -210,7 +210,7 @@ def _regular(world: int) -> Iterator[frozenset[int]]:
     yield from (frozenset(r for r in range(world) if r >> bit & 1) for bit in range((world - 1).bit_length()))
 
 
-def _near(fabric: Fabric) -> Iterator[frozenset[int]]:
+def _near(fabric: RankLinks) -> Iterator[frozenset[int]]:
     """Yield the ranks that are no more than so many links from a rank, for every rank and number of links."""
     ranks = range(fabric.world)
     for rank in ranks:

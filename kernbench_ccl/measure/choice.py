@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue, spellings
 from kernbench_ccl.collectives import CollectiveKind
-from kernbench_ccl.measure.machine import Machine
+from kernbench_ccl.measure.machine import TimedMachine
 from kernbench_ccl.plan import CclConfig, Settings, machine_network
 from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
@@ -61,7 +61,7 @@ class Choice:
 class Chooser:
     """Find algorithms for a collective on a machine: by name, the best, or all that do it."""
 
-    def __init__(self, question: Question, machine: Machine, config: CclConfig, plugins: Plugins) -> None:
+    def __init__(self, question: Question, machine: TimedMachine, config: CclConfig, plugins: Plugins) -> None:
         self._question, self._machine, self._config = question, machine, config
         self._catalogue = Catalogue.of(plugins)
         self._tuning: Tuning | None = None

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
 from kernbench_ccl.collectives.results import outputs
-from kernbench_ccl.reductions import reduced
+from kernbench_ccl.reductions import Array, reduced
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.substitution import replace_data
 from kernbench_core.values.dtypes import cast, epsilon, info, is_float, numpy_dtype, to_compute
 from kernbench_core.values.value import Value
 
-Array = NDArray[Any]
 _SHOWN = 4
 _BLOCK = 1 << 20
 
@@ -116,7 +115,7 @@ def _by_blocks(vectors: Sequence[Array], dtype: Any, function: Callable[[Sequenc
 
 
 @frozen
-class Verdict:
+class DataVerdict:
     """How many elements are wrong over all ranks (the more of integers and reals), and where, in sentences."""
 
     wrong: int
@@ -139,7 +138,7 @@ def check(
     outputs: Mapping[int, Value],
     integers: Sequence[Array | None],
     kept: Sequence[Kept] = (),
-) -> Verdict:
+) -> DataVerdict:
     """Compare what each rank's output holds with what is right, on the integers of the run and on reals.
 
     `executor(inputs=…)` makes an executor of the run; `inputs` and `outputs` are, by rank, what the tensors held before
@@ -157,7 +156,7 @@ def check(
     other.run()
     loose = compare(data, other, outputs, data.right(reals), data.tolerance(reals), "reals")
     loose = _both(loose, _changed(data, other, kept, reals, "reals"))
-    return Verdict(max(exact.wrong, loose.wrong), exact.failures or loose.failures)
+    return DataVerdict(max(exact.wrong, loose.wrong), exact.failures or loose.failures)
 
 
 def compare(
@@ -167,7 +166,7 @@ def compare(
     right: Sequence[Array | None],
     tolerance: Sequence[Array | None] | None,
     what: str,
-) -> Verdict:
+) -> DataVerdict:
     """Count the elements of all ranks that differ, and say for each rank where and what is there."""
     wrong, silent = 0, 0
     failures: list[str] = []
@@ -186,12 +185,12 @@ def compare(
     if silent:
         whose = "rank" if data.each == 1 else "PE"
         failures.append(f"and {silent} more {whose}{'s' if silent > 1 else ''}.")
-    return Verdict(wrong, tuple(failures))
+    return DataVerdict(wrong, tuple(failures))
 
 
 def _changed(
     data: Data, executor: DataExecutor, kept: Sequence[Kept], brought: Sequence[Array | None], what: str
-) -> Verdict:
+) -> DataVerdict:
     """Count the elements of inputs that do not hold what was brought, and say which."""
     wrong, told = 0, list[str]()
     for part in kept:
@@ -209,14 +208,14 @@ def _changed(
                 f"{_number(must_be[first])}, not {_number(got[first])}."
             )
     if not told:
-        return Verdict(0)
+        return DataVerdict(0)
     more = [f"and {len(told) - _SHOWN} more stretches of inputs."] if len(told) > _SHOWN else []
     advice = "an input must be left as it is; kernbench ccl check says which line stores there."
-    return Verdict(wrong, (*told[:_SHOWN], *more, advice))
+    return DataVerdict(wrong, (*told[:_SHOWN], *more, advice))
 
 
-def _both(one: Verdict, other: Verdict) -> Verdict:
-    return Verdict(one.wrong + other.wrong, (*one.failures, *other.failures))
+def _both(one: DataVerdict, other: DataVerdict) -> DataVerdict:
+    return DataVerdict(one.wrong + other.wrong, (*one.failures, *other.failures))
 
 
 def _differs(got: Array, right: Array, allowed: Array | None) -> NDArray[np.bool_]:

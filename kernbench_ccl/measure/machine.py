@@ -6,7 +6,7 @@ from attrs import field, frozen
 
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.contract import Network
-from kernbench_ccl.measure.bounds import Bound, Fabric, fabric_of, lower_bound
+from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.plan import machine_network
 from kernbench_core.errors import ConfigError
@@ -35,11 +35,11 @@ class Setup:
 
 
 @frozen
-class Machine:
+class TimedMachine:
     """A compiled machine, with what is asked of it for every case."""
 
     graph: Graph = field(repr=False)
-    fabric: Fabric = field(repr=False)
+    fabric: RankLinks = field(repr=False)
     network: Network
 
     @property
@@ -63,7 +63,7 @@ class Machine:
         return lower_bound(kind, self.fabric, nbytes, root)
 
 
-def machine_of(setup: Setup, plugins: Plugins) -> Machine:
+def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
     """Compile the machine; raise ConfigError with everything that is wrong."""
     overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
     config = configure(plugins, setup.topology, overlays, setup.sets)
@@ -73,4 +73,4 @@ def machine_of(setup: Setup, plugins: Plugins) -> Machine:
             "--topology."
         )
     graph = compile_topology(config, plugins.components, plugins.networks)
-    return Machine(graph, fabric_of(graph), machine_network(design_of(graph)))
+    return TimedMachine(graph, fabric_of(graph), machine_network(design_of(graph)))

@@ -17,7 +17,7 @@ from attrs import evolve
 
 from kernbench_ccl.catalogue import Algorithm, Catalogue
 from kernbench_ccl.contract import Cost
-from kernbench_ccl.measure.machine import Machine, Setup, machine_of
+from kernbench_ccl.measure.machine import Setup, TimedMachine, machine_of
 from kernbench_ccl.measure.table import LINK, Busy, Measured
 from kernbench_ccl.measure.timed_run import TimedCase, TimedRun
 from kernbench_ccl.plan import machine_network
@@ -45,7 +45,7 @@ _ALLOCATIONS = 100_000
 """New containers after which a worker process looks for cycles between simulations: 5 % less time than with 700."""
 
 
-def formula_ns(case: TimedCase, machine: Machine, algorithm: Algorithm) -> float | None:
+def formula_ns(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> float | None:
     """Return the algorithm's own closed form in ns; None where it has none.
 
     It has none for links that differ, for another network laid over the ranks than theirs, and for fewer PEs than ways.
@@ -61,7 +61,7 @@ def formula_ns(case: TimedCase, machine: Machine, algorithm: Algorithm) -> float
 
 
 @lru_cache(maxsize=2)
-def _prepared(setup: Setup) -> tuple[Plugins, Machine]:
+def _prepared(setup: Setup) -> tuple[Plugins, TimedMachine]:
     """Load the plug-ins and compile the machine once in a worker process, and have no collection look at them again."""
     plugins = load_plugins()
     machine = machine_of(setup, plugins)
@@ -79,7 +79,7 @@ def measure_remotely(setup: Setup, case: TimedCase, limits: Limits | None = None
 
 def measure(
     case: TimedCase,
-    machine: Machine,
+    machine: TimedMachine,
     plugins: Plugins,
     *,
     checked: bool = True,
@@ -115,7 +115,7 @@ def measure(
 
 
 def _simulated(
-    case: TimedCase, machine: Machine, plugins: Plugins, *, sites: bool = False, **options: Any
+    case: TimedCase, machine: TimedMachine, plugins: Plugins, *, sites: bool = False, **options: Any
 ) -> tuple[GraphEngine, TimedRun]:
     """Simulate a case; with `sites` the op logger keeps the kernel line of every op."""
     functions = op_functions(plugins.ops)
@@ -127,7 +127,7 @@ def _simulated(
     return engine, ran
 
 
-def _explained(case: TimedCase, machine: Machine, plugins: Plugins) -> Iterable[str]:
+def _explained(case: TimedCase, machine: TimedMachine, plugins: Plugins) -> Iterable[str]:
     """Yield the step whose output was wrong first, from a second run that keeps kernel lines."""
     engine, ran = _simulated(case, machine, plugins, sites=True)
     try:
@@ -139,7 +139,7 @@ def _explained(case: TimedCase, machine: Machine, plugins: Plugins) -> Iterable[
         yield found.sentence
 
 
-def _check_bound(case: TimedCase, machine: Machine, algorithm: Algorithm, ns: float) -> None:
+def _check_bound(case: TimedCase, machine: TimedMachine, algorithm: Algorithm, ns: float) -> None:
     bound = machine.bound(algorithm.kind, case.nbytes, case.root)
     if ns < bound.ns * (1 - 1e-12):
         raise SanityError(

@@ -15,7 +15,7 @@ from attrs import frozen
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
-from kernbench_ccl.measure.machine import Machine, Setup, machine_of
+from kernbench_ccl.measure.machine import Setup, TimedMachine, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
 from kernbench_ccl.measure.table import Measured, Row
 from kernbench_ccl.measure.timed_run import TimedCase
@@ -29,7 +29,7 @@ from kernbench_core.runs.bench_run import tell_warnings
 from kernbench_core.units import format_bytes
 from kernbench_core.values.dtypes import dtype_of, itemsize
 
-Report = Callable[[str, Progress], None]
+ReportProgress = Callable[[str, Progress], None]
 End = Measured | KernbenchError
 _LOOK_S = 0.25
 _SMALL = 1 << 20
@@ -84,10 +84,10 @@ class Sweep:
 
     question: Question
     setup: Setup
-    machine: Machine
+    machine: TimedMachine
     plugins: Plugins
     workers: int = 2
-    report: Report | None = None
+    report: ReportProgress | None = None
     limits: Limits | None = None
     """When each simulation is to be stopped."""
 
@@ -211,7 +211,7 @@ class Sweep:
 class _Progress:
     """Add up what has ended, and tell."""
 
-    def __init__(self, report: Report | None, whole: int, runs: int) -> None:
+    def __init__(self, report: ReportProgress | None, whole: int, runs: int) -> None:
         self._report, self._whole, self._runs = report, whole, runs
         self._done = self._ended = self._events = 0
         self._sim_ns = 0.0

@@ -10,8 +10,8 @@ from attrs import frozen
 
 from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.collectives import CallShape
-from kernbench_ccl.measure.data_check import Data, Kept, Verdict, check
-from kernbench_ccl.measure.machine import Machine
+from kernbench_ccl.measure.data_check import Data, DataVerdict, Kept, check
+from kernbench_ccl.measure.machine import TimedMachine
 from kernbench_ccl.measure.table import Used
 from kernbench_ccl.plan import Settings, make_group, plan_collective
 from kernbench_ccl.plan.backend import Part, Place, Planned
@@ -63,7 +63,7 @@ class TimedCase:
 class TimedRun:
     """One case as a host program: `bench` is what the engine runs."""
 
-    def __init__(self, case: TimedCase, machine: Machine, algorithm: Algorithm) -> None:
+    def __init__(self, case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> None:
         self.case, self.machine, self.algorithm = case, machine, algorithm
         self.handle: LaunchHandle | None = None
         self.used: Used | None = None
@@ -225,14 +225,14 @@ class TimedRun:
             case.redop,
         )
 
-    def check(self, engine: GraphEngine) -> Verdict:
+    def check(self, engine: GraphEngine) -> DataVerdict:
         """Check the data by phase 2, on integers and on reals; what was not written as a whole is wrong."""
         if self._unwritten:
             told = [f"rank {rank}: its output of {count} elements was not written as a whole."
                     for rank, count in self._unwritten.items()]  # fmt: skip
             more = [f"and {len(told) - _SHOWN_RANKS} more ranks."] if len(told) > _SHOWN_RANKS else []
             advice = "kernbench ccl check says which elements nobody stores."
-            return Verdict(sum(self._unwritten.values()), (*told[:_SHOWN_RANKS], *more, advice))
+            return DataVerdict(sum(self._unwritten.values()), (*told[:_SHOWN_RANKS], *more, advice))
         executor = partial(DataExecutor, engine.op_log, engine.store, engine.functions)
         return check(self._data, executor, self._vectors(self._before), self._vectors(self._after), self._integers,
                      self._changed)  # fmt: skip

@@ -40,7 +40,7 @@ _BANDWIDTH: Final = {
 
 
 @frozen
-class Entry:
+class TuningEntry:
     """What was measured for a collective, a network and a number of ranks: (bytes up to which, algorithm)."""
 
     collective: str
@@ -57,7 +57,7 @@ class Entry:
 class Tuning:
     """A measured table; empty where nothing was measured."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TuningEntry, ...] = ()
 
     def choose(self, collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
         """Return one of `able`, the registered names of algorithms that do these ranks on this network.
@@ -70,13 +70,13 @@ class Tuning:
                 return entry.at(nbytes)
         return by_rule(collective, network, world, nbytes, able)
 
-    def nearest(self, collective: str, network: str, world: int) -> list[Entry]:
+    def nearest(self, collective: str, network: str, world: int) -> list[TuningEntry]:
         """Return what was measured for a collective and a network, the nearest number of ranks first.
 
         Near is a small ratio; powers of two, which some algorithms are made for, are near each other.
         """
 
-        def distance(entry: Entry) -> tuple[float, int]:
+        def distance(entry: TuningEntry) -> tuple[float, int]:
             other = _power_of_two(entry.world) != _power_of_two(world)
             return abs(math.log(entry.world / world)) + OTHER_KIND * other, entry.world
 
@@ -118,7 +118,7 @@ def load_tuning(path: Path = FILE) -> Tuning:
         return Tuning()
     return Tuning(
         tuple(
-            Entry(e["collective"], e["network"], e["world"], tuple((int(n), str(name)) for n, name in e["best"]))
+            TuningEntry(e["collective"], e["network"], e["world"], tuple((int(n), str(name)) for n, name in e["best"]))
             for e in data["entries"]
         )
     )

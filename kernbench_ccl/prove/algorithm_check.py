@@ -40,7 +40,7 @@ ORDERS = (1, 7, 11)
 _HELD = (4, 32)
 """Tiles that may be in a scratchpad at once: so few that an algorithm must work in rounds, and so many as usual."""
 
-Report = Callable[[str], None]
+ReportNetwork = Callable[[str], None]
 """Is told the network of each case before it is proved."""
 
 _FEW = 4
@@ -163,7 +163,7 @@ def network_or_refusal(algorithm: Algorithm, name: str, world: int) -> Network |
 
 
 def prove_ranks(
-    algorithm: Algorithm, names: Iterable[str], world: int, wanted: Wanted, report: Report | None = None
+    algorithm: Algorithm, names: Iterable[str], world: int, wanted: Wanted, report: ReportNetwork | None = None
 ) -> tuple[Ranks, ...]:
     """Prove an algorithm for one number of ranks on some networks; `report(name)` is told of each case before it.
 
@@ -186,7 +186,7 @@ def _on_network(
     world: int,
     wanted: Wanted,
     known: dict[ProofCase, tuple[str, Proof, int]],
-    report: Report | None,
+    report: ReportNetwork | None,
 ) -> Ranks:
     """Prove an algorithm on one network; `known` has the cases that are proved for every network."""
     began = time.perf_counter()

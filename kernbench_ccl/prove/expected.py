@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind
-from kernbench_ccl.prove.payloads import Origin, Payload, Segment, Terms, aligned, joined, shifted
+from kernbench_ccl.prove.payloads import Origin, Payload, Stretch, Terms, aligned, joined, shifted
 from kernbench_core.units import number_runs
 
 BEFORE = "what the output held before"
@@ -23,8 +23,8 @@ class Difference:
 
     start: int
     end: int
-    right: Segment
-    found: Segment
+    right: Stretch
+    found: Stretch
 
 
 def right_payload(kind: CollectiveKind, call: CallShape, rank: int, places: int = 1) -> Payload | None:
@@ -35,7 +35,7 @@ def right_payload(kind: CollectiveKind, call: CallShape, rank: int, places: int 
     ends = kind.ends(call, rank)
     if ends is None:
         return None
-    segments: list[Segment] = []
+    segments: list[Stretch] = []
     end = 0
     for piece in (piece for _ in range(places) for piece in ends):
         start, end = end, end + piece.count
@@ -43,7 +43,7 @@ def right_payload(kind: CollectiveKind, call: CallShape, rank: int, places: int 
             terms: Terms = {
                 (r, place * kind.in_count(call, r) + piece.first): 1 for r in piece.ranks for place in range(places)
             }
-            segments.append(Segment(start, end, terms, int(piece.reduced and call.redop == "avg")))
+            segments.append(Stretch(start, end, terms, int(piece.reduced and call.redop == "avg")))
     return tuple(segments)
 
 
@@ -55,8 +55,8 @@ def differences(found: Payload, right: Payload) -> list[Difference]:
             continue
         last = out[-1] if out else None
         if last is not None and is_there.continues(last.found) and must_be.continues(last.right):
-            found_all = Segment(last.start, is_there.end, last.found.terms, last.found.scaled)
-            right_all = Segment(last.start, must_be.end, last.right.terms, last.right.scaled)
+            found_all = Stretch(last.start, is_there.end, last.found.terms, last.found.scaled)
+            right_all = Stretch(last.start, must_be.end, last.right.terms, last.right.scaled)
             out[-1] = Difference(last.start, is_there.end, right_all, found_all)
         else:
             out.append(Difference(is_there.start, is_there.end, must_be, is_there))
@@ -108,7 +108,7 @@ def spell_fault(difference: Difference) -> str:
     return _and(told)
 
 
-def spell_held(segment: Segment) -> str:
+def spell_held(segment: Stretch) -> str:
     """Say what a segment holds: `elements 4-7 of ranks 0-1`."""
     size = segment.end - segment.start
     groups: dict[tuple[Origin, int], list[Origin]] = {}
@@ -141,7 +141,7 @@ class Admissible:
     """Tell whether a payload can be a part of some right output, on its way there."""
 
     def __init__(self, right: Mapping[int, Payload | None]) -> None:
-        self._homes: dict[Origin, list[tuple[int, Segment]]] = {}
+        self._homes: dict[Origin, list[tuple[int, Stretch]]] = {}
         seen: set[tuple[tuple[tuple[Origin, int], ...], int]] = set()
         for payload in right.values():
             for segment in payload or ():
@@ -151,7 +151,7 @@ class Admissible:
                     for origin, first in segment.terms:
                         self._homes.setdefault(origin, []).append((first, segment))
 
-    def holds(self, segment: Segment) -> bool:
+    def holds(self, segment: Stretch) -> bool:
         """Whether every element of a segment has only what belongs together, none of it too often."""
         for origin, first in segment.terms:
             if isinstance(origin, str):
@@ -164,6 +164,6 @@ class Admissible:
         return True
 
 
-def _within(segment: Segment, home: Segment, offset: int) -> bool:
+def _within(segment: Stretch, home: Stretch, offset: int) -> bool:
     terms = shifted(home.terms, offset)
     return all(count <= terms.get(term, 0) for term, count in segment.terms.items()) and segment.scaled <= home.scaled

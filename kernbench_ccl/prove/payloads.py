@@ -37,7 +37,7 @@ class PayloadError(KernelError):
 
 
 @frozen
-class Segment:
+class Stretch:
     """Elements `start` to `end` (not included) of a value, made alike; `scaled` is how often they were averaged."""
 
     start: int
@@ -45,18 +45,18 @@ class Segment:
     terms: Terms
     scaled: int = 0
 
-    def cut(self, start: int, end: int, to: int) -> Segment:
+    def cut(self, start: int, end: int, to: int) -> Stretch:
         """Return the elements from `start` to `end` as the elements from `to` on of another value."""
-        return Segment(to, to + end - start, shifted(self.terms, start - self.start), self.scaled)
+        return Stretch(to, to + end - start, shifted(self.terms, start - self.start), self.scaled)
 
-    def continues(self, before: Segment) -> bool:
+    def continues(self, before: Stretch) -> bool:
         """Whether this is more of `before`."""
         if self.start != before.end or self.scaled != before.scaled or len(self.terms) != len(before.terms):
             return False
         return self.terms == shifted(before.terms, before.end - before.start)
 
 
-Payload = tuple[Segment, ...]
+Payload = tuple[Stretch, ...]
 """Segments in order, without gaps, over all elements of a value in row-major order."""
 
 SHIFT = 40
@@ -70,12 +70,12 @@ def shifted(terms: Terms, by: int) -> Terms:
     return {(o, first if isinstance(o, str) else first + by): n for (o, first), n in terms.items()}
 
 
-def contribution(origin: Origin, first: int, start: int, end: int) -> Segment:
+def contribution(origin: Origin, first: int, start: int, end: int) -> Stretch:
     """Return elements of a vector as it was contributed."""
-    return Segment(start, end, {(origin, NOWHERE if isinstance(origin, str) else first): 1})
+    return Stretch(start, end, {(origin, NOWHERE if isinstance(origin, str) else first): 1})
 
 
-def between(payload: Payload, start: int, end: int, to: int = 0) -> Iterator[Segment]:
+def between(payload: Payload, start: int, end: int, to: int = 0) -> Iterator[Stretch]:
     """Yield the elements from `start` to `end` of a payload as the elements from `to` on of another value."""
     for segment in payload:
         if segment.end <= start:
@@ -86,19 +86,19 @@ def between(payload: Payload, start: int, end: int, to: int = 0) -> Iterator[Seg
         yield segment.cut(low, high, to + low - start)
 
 
-def joined(segments: Iterable[Segment]) -> Payload:
+def joined(segments: Iterable[Stretch]) -> Payload:
     """Return ascending segments with those that continue each other in one."""
-    out: list[Segment] = []
+    out: list[Stretch] = []
     for segment in segments:
         if out and segment.continues(out[-1]):
             last = out[-1]
-            out[-1] = Segment(last.start, segment.end, last.terms, last.scaled)
+            out[-1] = Stretch(last.start, segment.end, last.terms, last.scaled)
         else:
             out.append(segment)
     return tuple(out)
 
 
-def aligned(first: Payload, second: Payload) -> Iterator[tuple[Segment, Segment]]:
+def aligned(first: Payload, second: Payload) -> Iterator[tuple[Stretch, Stretch]]:
     """Yield two payloads of one length in stretches over which both are made alike."""
     i = j = start = 0
     while i < len(first) and j < len(second):
@@ -118,19 +118,19 @@ def length(payload: Payload) -> int:
     return payload[-1].end if payload else 0
 
 
-def contributed(segment: Segment) -> bool:
+def contributed(segment: Stretch) -> bool:
     """Whether a segment holds anything that somebody contributed."""
     return any(not isinstance(origin, str) for origin, _ in segment.terms)
 
 
-def together(a: Segment, b: Segment) -> Segment:
+def together(a: Stretch, b: Stretch) -> Stretch:
     """Join the terms of two segments of one place; what was averaged may meet only what was."""
     if a.scaled != b.scaled and a.terms and b.terms:
         raise PayloadError("an average must not be reduced with what was not averaged; average once, at the end.")
     terms = dict(a.terms)
     for term, count in b.terms.items():
         terms[term] = terms.get(term, 0) + count
-    return Segment(a.start, a.end, terms, a.scaled if a.terms else b.scaled)
+    return Stretch(a.start, a.end, terms, a.scaled if a.terms else b.scaled)
 
 
 def spread(payload: Payload, shape: tuple[int, ...], to: tuple[int, ...]) -> Payload:
@@ -138,7 +138,7 @@ def spread(payload: Payload, shape: tuple[int, ...], to: tuple[int, ...]) -> Pay
     if shape == to:
         return payload
     if length(payload) == 1 and not contributed(payload[0]):
-        return (Segment(0, prod(to), payload[0].terms, payload[0].scaled),)
+        return (Stretch(0, prod(to), payload[0].terms, payload[0].scaled),)
     places = np.arange(length(payload)).reshape(shape)
     return gathered([payload], np.broadcast_to(places, to).reshape(-1))
 
@@ -150,19 +150,19 @@ def gathered(operands: Sequence[Payload], places: np.ndarray[Any, Any]) -> Paylo
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
     starts = [0, *breaks.tolist()]
     ends = [*breaks.tolist(), places.size]
-    out: list[Segment] = []
+    out: list[Stretch] = []
     for start, end in zip(starts, ends, strict=True):
         operand, place = divmod(int(places[start]), 1 << SHIFT)
         out.extend(between(operands[operand], place, place + end - start, start))
     return joined(out)
 
 
-def painted(segments: list[Segment]) -> Payload:
+def painted(segments: list[Stretch]) -> Payload:
     """Return segments put one after the other, later ones over earlier ones."""
     ascending = sorted(segments, key=lambda each: each.start)
     if all(a.end <= b.start for a, b in pairwise(ascending)):
         return joined(ascending)
-    ground: list[Segment] = []
+    ground: list[Stretch] = []
     for segment in segments:
         under = tuple(ground)
         ground[:] = [

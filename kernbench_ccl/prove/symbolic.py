@@ -16,7 +16,7 @@ from kernbench_ccl.prove.payloads import (
     SHIFT,
     Origin,
     Payload,
-    Segment,
+    Stretch,
     Terms,
     aligned,
     between,
@@ -120,13 +120,13 @@ class Symbols:
 
     # Moves ------------------------------------------------------------------------------------------
 
-    def _moved(self, part: Part, dtype: str, size: int) -> Iterator[Segment]:
+    def _moved(self, part: Part, dtype: str, size: int) -> Iterator[Stretch]:
         """Yield the segments that one part brings, where it brings them."""
         held = part.source.dtype
         payload = self.of(part.source)
         if isinstance(part.source, FillValue):
             terms = payload[0].terms
-            yield from (Segment(at // size, (at + nbytes) // size, terms) for at, nbytes in runs(part.dst))
+            yield from (Stretch(at // size, (at + nbytes) // size, terms) for at, nbytes in runs(part.dst))
             return
         if held != dtype and any(contributed(segment) for segment in payload):
             raise PayloadError(f"payload must keep its dtype, and {held} is read as {dtype}; cast it instead.")
@@ -143,7 +143,7 @@ class Symbols:
         if isinstance(value, ArrayValue):
             flat = value.array().reshape(-1)
             if bool((flat == flat[0]).all()):
-                return (Segment(0, count, self._number(flat[0].item())),)
+                return (Stretch(0, count, self._number(flat[0].item())),)
         return (contribution("a number of the kernel's own", 0, 0, count),)
 
     def _number(self, number: Any) -> Terms:
@@ -240,7 +240,7 @@ class Symbols:
         close = max(tolerance(values[1 - which].dtype), 1e-6)
         if abs(factor * self._contributors - 1.0) > close:
             return None
-        return tuple(Segment(s.start, s.end, s.terms, s.scaled + 1) for s in operands[1 - which])
+        return tuple(Stretch(s.start, s.end, s.terms, s.scaled + 1) for s in operands[1 - which])
 
     def _rearranged(
         self, name: str, call: str, where: str, op: Op, values: Sequence[Value], operands: Sequence[Payload]

@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from kernbench_ccl.prove.expected import Admissible, Difference, differences, spell_fault, spell_held, spell_right
 from kernbench_ccl.prove.lost_contributions import Loss
-from kernbench_ccl.prove.payloads import Payload, Segment, length, shifted
+from kernbench_ccl.prove.payloads import Payload, Stretch, length, shifted
 from kernbench_ccl.prove.symbolic import Op, Symbols
 from kernbench_core.values.value import LoadedValue, OpId, Value
 
@@ -23,7 +23,7 @@ __tracebackhide__ = True  # errors name the kernel's line, not one of these
 Site = Callable[[OpId], str]
 """Says at which kernel line an op was issued."""
 
-Place = Callable[[int], tuple[int, int]]
+PlaceOf = Callable[[int], tuple[int, int]]
 """Gives rank and place there of a PE, by its index in the machine."""
 
 
@@ -162,12 +162,12 @@ class History:
         """Return what an op did, None where it did nothing to payload."""
         return None if op_id is None else self._by_op.get(op_id)
 
-    def first(self, wrong: Difference, admissible: Admissible) -> tuple[Event, Segment] | None:
+    def first(self, wrong: Difference, admissible: Admissible) -> tuple[Event, Stretch] | None:
         """Return the first op, by step, that made what is wrong of these elements, and the wrong part of its result.
 
         None when all that was made was right, and only something is missing.
         """
-        best: tuple[Event, Segment] | None = None
+        best: tuple[Event, Stretch] | None = None
         for event in self.events:
             if best is not None and event.step >= best[0].step:
                 continue
@@ -178,7 +178,7 @@ class History:
         return best
 
 
-def _part_of(segment: Segment, found: Segment) -> bool:
+def _part_of(segment: Stretch, found: Stretch) -> bool:
     """Whether what a segment holds is within what was found wrong, for some of the elements."""
     for origin, first in segment.terms:
         for (other, at), _ in found.terms.items():
@@ -195,7 +195,7 @@ def first_wrong_step(
     symbols: Symbols,
     outputs: Mapping[int, Value],
     right: Mapping[int, Payload | None],
-    place_of: Place,
+    place_of: PlaceOf,
     where: Site,
     redop: str | None = None,
 ) -> WrongStep | None:
@@ -223,7 +223,7 @@ def blame(
     wrong: Difference,
     rank: int,
     admissible: Admissible,
-    place_of: Place,
+    place_of: PlaceOf,
     where: Site,
     redop: str | None,
     writer: OpId | None = None,
@@ -260,7 +260,7 @@ def blame(
     return WrongStep(at_rank, at_pe, stored.step, first, last, where(stored.op_id), f"{told}.")
 
 
-def _writer(history: History, wrong: Difference, rank: int, place_of: Place) -> Event | None:
+def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -> Event | None:
     """Return the last store of the rank that stored just what was found wrong."""
     for event in reversed(history.events):
         if event.call == "tl.store" and place_of(event.op_id[0])[0] == rank:
@@ -270,7 +270,7 @@ def _writer(history: History, wrong: Difference, rank: int, place_of: Place) -> 
     return None
 
 
-def _doer(event: Event, place_of: Place, single: bool) -> str:
+def _doer(event: Event, place_of: PlaceOf, single: bool) -> str:
     rank, pe = place_of(event.op_id[0])
     return f"rank {rank}" if single else f"PE {pe} of rank {rank}"
 

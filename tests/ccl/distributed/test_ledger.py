@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.distributed.ledger import Call, Ledger
+from kernbench_ccl.distributed.ledger import Ledger, LedgerEntry
 
 
-def call(rank: int, number: int, name: str = "all_reduce", size: str = "8 x f32") -> Call:
+def call(rank: int, number: int, name: str = "all_reduce", size: str = "8 x f32") -> LedgerEntry:
     """Make a call of a rank."""
-    return Call(rank, name, number, {"size": size}, f"b.py:{rank}")
+    return LedgerEntry(rank, name, number, {"size": size}, f"b.py:{rank}")
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.sampled_from(["", "name", "size"]))
@@ -40,14 +40,14 @@ def test_calls_in_any_order_fit_by_their_numbers(order: list[int], wrong: str) -
 def test_a_call_in_words() -> None:
     """The name, the number and what must be the same on all ranks."""
     assert str(call(1, 4)) == "all_reduce #4 (8 x f32)"
-    assert str(Call(0, "barrier", 0, {}, "b.py:1")) == "barrier #0"
+    assert str(LedgerEntry(0, "barrier", 0, {}, "b.py:1")) == "barrier #0"
 
 
 def test_calls_that_some_have_not_made_in_words() -> None:
     """With the group; calls that make groups are in none."""
     world, groups = Ledger("world", (0, 1, 2)), Ledger("", (0, 1))
     world.enter(call(1, 0))
-    groups.enter(Call(0, "new_group", 0, {"ranks": "ranks [0, 1]"}, "b.py:1"))
+    groups.enter(LedgerEntry(0, "new_group", 0, {"ranks": "ranks [0, 1]"}, "b.py:1"))
     assert world.told() == [
         f"ranks 0, 2 have not made all_reduce #0 (8 x f32) of world, which rank 1 made at {call(1, 0).line}"
     ]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
-from kernbench_ccl.measure.bounds import SWITCH, Fabric, Link, cuts, fabric_of, lower_bound
+from kernbench_ccl.measure.bounds import SWITCH, Link, RankLinks, cuts, fabric_of, lower_bound
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
@@ -29,7 +29,7 @@ def fabric(topology, world, bandwidth=B, latency=A):
     for link in NETWORKS[topology].links(find_extent(topology, NETWORKS[topology], world)):
         ends = [SWITCH if sip is None else sip for sip in (link.sip, link.other_sip)]
         found += [Link(a, b, bandwidth, latency) for a, b in (ends, ends[::-1])]
-    return Fabric(world, tuple(found))
+    return RankLinks(world, tuple(found))
 
 
 def graph_of(fabric):
@@ -102,7 +102,7 @@ def test_a_cut_is_what_a_maximum_flow_finds(topology, world, speeds, data):
     uneven = tuple(
         Link(link.source, link.target, speeds[i % len(speeds)], A) for i, link in enumerate(plain.links)
     )
-    found = Fabric(world, uneven)
+    found = RankLinks(world, uneven)
     inside = data.draw(st.sets(st.integers(0, world - 1), min_size=1, max_size=world - 1))
     graph = graph_of(found)
     for rank in range(world):
@@ -149,7 +149,7 @@ def test_cuts_are_proper_sets_of_ranks_each_once(topology, world):
 
 def of_graph(graph):
     """Return the links of an undirected graph of networkx whose edges are all alike."""
-    return Fabric(len(graph), tuple(Link(a, b, B, A) for edge in graph.edges for a, b in (edge, edge[::-1])))
+    return RankLinks(len(graph), tuple(Link(a, b, B, A) for edge in graph.edges for a, b in (edge, edge[::-1])))
 
 
 #: Networks of no shape that core has, with numbers of ranks for which every cut is looked at here.
@@ -197,7 +197,7 @@ def test_every_cut_of_few_ranks_is_looked_at(world, data):
 
 def test_one_rank_or_nothing_has_no_bound():
     """What crosses no link takes no time by these arguments."""
-    assert ns("all_reduce", Fabric(1, ())) == 0.0
+    assert ns("all_reduce", RankLinks(1, ())) == 0.0
     assert ns("all_reduce", fabric("ring", 4), 0) == 0.0
 
 

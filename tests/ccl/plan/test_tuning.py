@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.measure import Setup, machine_of
-from kernbench_ccl.plan.tuning import LARGE, LINK, Entry, Tuning, by_rule, choose, load_tuning
+from kernbench_ccl.plan.tuning import LARGE, LINK, Tuning, TuningEntry, by_rule, choose, load_tuning
 from kernbench_core.plugins import load_plugins
 
 RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_binary_tree_all_reduce", "ccl.direct_all_reduce"
@@ -16,7 +16,7 @@ RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_binary_tree_all_reduce",
 
 def test_the_measured_best_of_a_size_is_chosen():
     """Up to its bytes each, the last one also above."""
-    table = Tuning((Entry("all_reduce", "ring", 8, ((4096, TREE), (1 << 20, RING))),))
+    table = Tuning((TuningEntry("all_reduce", "ring", 8, ((4096, TREE), (1 << 20, RING))),))
     chosen = [table.choose("all_reduce", "ring", 8, n, (RING, TREE)) for n in (1, 4096, 4097, 1 << 30)]
     assert chosen == [TREE, TREE, RING, RING]
 
@@ -25,9 +25,9 @@ def test_another_number_of_ranks_takes_the_nearest_measurement():
     """Nearest by ratio; another network or collective is no neighbour."""
     table = Tuning(
         (
-            Entry("all_reduce", "ring", 2, ((1 << 30, TREE),)),
-            Entry("all_reduce", "ring", 8, ((1 << 30, RING),)),
-            Entry("all_reduce", "switch", 6, ((1 << 30, DIRECT),)),
+            TuningEntry("all_reduce", "ring", 2, ((1 << 30, TREE),)),
+            TuningEntry("all_reduce", "ring", 8, ((1 << 30, RING),)),
+            TuningEntry("all_reduce", "switch", 6, ((1 << 30, DIRECT),)),
         )
     )
     able = (DIRECT, RING, TREE)
@@ -38,14 +38,14 @@ def test_another_number_of_ranks_takes_the_nearest_measurement():
 
 def test_powers_of_two_are_near_each_other():
     """7 ranks are not 8, and 16 are not 12; a far power of two is further than what is no power."""
-    table = Tuning(tuple(Entry("all_reduce", "ring", world, ((1, RING),)) for world in (2, 3, 4, 6, 8)))
+    table = Tuning(tuple(TuningEntry("all_reduce", "ring", world, ((1, RING),)) for world in (2, 3, 4, 6, 8)))
     nearest = {n: table.nearest("all_reduce", "ring", n)[0].world for n in (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 100, 128)}
     assert nearest == {2: 2, 3: 3, 4: 4, 5: 6, 6: 6, 7: 6, 8: 8, 9: 6, 12: 6, 16: 8, 100: 6, 128: 8}
 
 
 def test_what_auto_goes_by_is_said():
     """Other ranks and other links than were measured, and the rule."""
-    table = Tuning((Entry("all_reduce", "ring", 8, ((1, RING),)),))
+    table = Tuning((TuningEntry("all_reduce", "ring", 8, ((1, RING),)),))
     found = [table.basis("all_reduce", "ring", world, link) for world in (8, 6) for link in (LINK, (10.0, 500.0))]
     assert found == [
         "by measurement",
@@ -65,7 +65,7 @@ def test_the_links_are_those_of_the_machine_that_was_measured():
 
 def test_what_refuses_is_not_chosen():
     """A measured algorithm that does not do these ranks gives way."""
-    table = Tuning((Entry("all_reduce", "ring", 8, ((1 << 30, TREE),)),))
+    table = Tuning((TuningEntry("all_reduce", "ring", 8, ((1 << 30, TREE),)),))
     assert table.choose("all_reduce", "ring", 7, 1, (RING,)) == RING
     assert table.choose("all_reduce", "ring", 7, 1, ()) is None
 
@@ -96,6 +96,6 @@ def test_the_table_is_read_and_one_of_another_version_is_left(tmp_path):
     assert load_tuning(path) == Tuning()
     entry = {"collective": "all_reduce", "network": "ring", "world": 4, "best": [[1024, TREE], [2048, RING]]}
     path.write_text(json.dumps({"schema": "kernbench.tuning/1", "entries": [entry]}))
-    assert load_tuning(path).entries == (Entry("all_reduce", "ring", 4, ((1024, TREE), (2048, RING))),)
+    assert load_tuning(path).entries == (TuningEntry("all_reduce", "ring", 4, ((1024, TREE), (2048, RING))),)
     path.write_text(json.dumps({"schema": "kernbench.tuning/2", "entries": []}))
     assert load_tuning(path) == Tuning()

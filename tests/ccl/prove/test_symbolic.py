@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES, CallShape
 from kernbench_ccl.prove.expected import differences, right_payload, spell_fault, spell_held, spell_right
-from kernbench_ccl.prove.payloads import Payload, PayloadError, Segment, contribution, joined
+from kernbench_ccl.prove.payloads import Payload, PayloadError, Stretch, contribution, joined
 from kernbench_ccl.prove.symbolic import Symbols
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values.region import Region
@@ -229,9 +229,9 @@ def test_differences_are_told_in_words() -> None:
     right = right_payload(COLLECTIVES["all_reduce"], CallShape(4, 8, "sum"), 0)
     assert right is not None
     held = (
-        Segment(0, 2, {(r, 0): 1 for r in range(4)}),
-        Segment(2, 6, {(0, 2): 1, (1, 2): 2, (2, 3): 1}),
-        Segment(6, 8, {(r, 6): 1 for r in range(4)}),
+        Stretch(0, 2, {(r, 0): 1 for r in range(4)}),
+        Stretch(2, 6, {(0, 2): 1, (1, 2): 2, (2, 3): 1}),
+        Stretch(6, 8, {(r, 6): 1 for r in range(4)}),
     )
     (wrong,) = differences(held, right)
     assert (wrong.start, wrong.end) == (2, 6)
