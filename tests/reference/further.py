@@ -72,8 +72,9 @@ class Further(Kernel):
             return None
         first = self.rng.randrange(room - size + 1) * to.itemsize
         placed = next(tensor.placement for tensor in self.maker.tensors if tensor.name == name)
-        if first % buffer.dtype.itemsize or ("Shard" in placed and to.itemsize > buffer.dtype.itemsize):
-            return None  # a placement may cut a wider element apart
+        whole = to.itemsize <= buffer.dtype.itemsize or placed.startswith(("Replicate", "Interleave"))
+        if first % buffer.dtype.itemsize or not whole:
+            return None  # other placements, and none, may cut a wider element apart
         at = f"{name} + {first // buffer.dtype.itemsize}"
         return self.tile(f'tl.load({at}, shape=({size},), dtype="{to.name}")', ready=self.settled(name))
 

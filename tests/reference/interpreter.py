@@ -15,6 +15,7 @@ from tests.reference.tiles import Operand, Pointer, ShapeError, Tile, as_operand
 if TYPE_CHECKING:
     from tests.reference.posts import Post
 
+F32_MAX = float(np.finfo(F32).max)
 MATH_OPS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "maximum": "maximum", "minimum": "minimum"}
 STEPS = {**MATH_OPS, "bias": "add", "scale": "mul", "dequant": "mul"}
 
@@ -283,6 +284,8 @@ class Tl(Messages):
                     most = np.abs(exact) if slack is None else np.cumprod(size + slack, axis=axis)
                     whole = (exact == np.rint(exact)) & (most < 2**24) & (most == np.abs(exact))
                     off = np.where(whole, 0.0, np.nan_to_num(most - np.abs(exact) + most * 2.0**-18, posinf=0.0))
+                    beyond = np.maximum.accumulate(np.cumprod(np.where(size == 0, 1, size), axis), axis) > F32_MAX
+                    off = np.where(beyond & (np.abs(exact) <= F32_MAX), np.inf, off)  # inf * 0 in f32, or not yet
             result = Tile(total, off).to(kind)
         else:
             result = Tile(function(terms, axis=axis, dtype=kind), None if slack is None else np.cumsum(slack, axis))

@@ -123,6 +123,18 @@ def test_a_branch_on_what_is_not_exact_says_nothing() -> None:
         runtime.launch(branching, y)
 
 
+def test_a_product_that_left_f32_on_the_way_says_nothing() -> None:
+    """It is NaN where infinity meets 0, and 0 where the 0 came first."""
+
+    def kernel(x: Any, y: Any, tl: Any) -> None:
+        tl.store(y, tl.cumprod(tl.load(x, shape=(4,)), 0))
+
+    made = run(kernel, np.array([2.0, 1e30, 1e30, 0.0], np.float32))
+    assert made.data[:3].tolist() == [2.0, float(np.float32(2e30)), np.inf]
+    assert np.isfinite(made.slack[:3]).all()
+    assert made.slack[3] == np.inf
+
+
 def test_messages_go_round() -> None:
     def kernel(x: Any, y: Any, tl: Any) -> None:
         me, world = tl.program_id(0), tl.num_programs(0)
