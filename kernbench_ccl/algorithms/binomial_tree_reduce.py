@@ -22,17 +22,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def binomial_tree_reduce(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Reduce `count` elements of every rank and give the root the result."""
     start, end = share(count, n_pe, pe)
     tree = _tree.binomial(world, tl.collective.root, rank)

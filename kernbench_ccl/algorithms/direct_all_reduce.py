@@ -24,17 +24,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_all_reduce(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Reduce `count` elements of every rank and give every rank the result."""
     start, end = share(count, n_pe, pe)
     segments = cut(start, end, world)

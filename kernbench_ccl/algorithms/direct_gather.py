@@ -22,17 +22,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_gather(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Give the root the `count` elements of each rank, in rank order."""
     start, end = share(count, n_pe, pe)
     root, own = tl.collective.root, Segment(start, rank * count + start, end - start)

@@ -21,17 +21,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_scatter(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Give every rank its `count` elements of the root's vector."""
     start, end = share(count, n_pe, pe)
     root, own = tl.collective.root, Segment(rank * count + start, start, end - start)

@@ -20,17 +20,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def direct_send_recv(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Give every rank the `count` elements of the rank before it."""
     start, end = share(count, n_pe, pe)
     block = Segment(start, start, end - start)

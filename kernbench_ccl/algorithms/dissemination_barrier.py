@@ -24,17 +24,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def dissemination_barrier(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Wait until every PE of every rank is here."""
     dtype = tl.collective.dtype
     meet(tl, rank, pe, n_pe)

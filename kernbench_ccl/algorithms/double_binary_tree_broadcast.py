@@ -26,17 +26,9 @@ WAYS = 2
 
 
 def double_binary_tree_broadcast(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Give every rank the `count` elements of the root."""
     start, end = share(count, n_pe, pe)
     tree = _tree.double_binary_from(world, tl.collective.root, rank, pe % 2)

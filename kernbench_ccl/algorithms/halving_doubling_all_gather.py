@@ -21,17 +21,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def halving_doubling_all_gather(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Give every rank the `count` elements of each, in rank order."""
     start, end = share(count, n_pe, pe)
     segments = [Segment(start, other * count + start, end - start) for other in range(world)]

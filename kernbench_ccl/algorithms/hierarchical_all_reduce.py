@@ -24,17 +24,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def hierarchical_all_reduce(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Reduce `count` elements of every PE, which lie at row `pe` of the rank's, and give every PE the result."""
     levels = rings_of(tl.collective.cubes, rank, world, pe, n_pe)
     own = pe * count

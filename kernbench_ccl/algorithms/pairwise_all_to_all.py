@@ -21,17 +21,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def pairwise_all_to_all(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Send block j of every rank to rank j; blocks have `count` elements, or what `tl.collective.counts` says."""
     counts = tl.collective.counts
     leaving, coming, longest = _direct.blocks_of(counts, count, rank, world, pe, n_pe)

@@ -21,17 +21,9 @@ TOPO_NAME_TO_KIND = ANYWHERE
 
 
 def ring_reduce_scatter(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
     start, end = share(count, n_pe, pe)
     segments = [Segment(other * count + start, start, end - start) for other in range(world)]

@@ -26,17 +26,9 @@ WAYS = 4
 
 
 def torus_reduce_scatter(
-    in_ptr: Any,
-    out_ptr: Any,
-    scratch_ptr: Any,
-    count: int,
-    rank: int,
-    world: int,
-    pe: int,
-    n_pe: int,
-    topo_kind: int,
+    in_ptr: Any, out_ptr: Any, scratch_ptr: Any, count: int, rank: int, world: int, pe: int, n_pe: int, topo_kind: int,
     tl: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Reduce what all ranks have for each rank, `count` elements, and give it to that rank."""
     start, end = share(count, n_pe, pe)
     way = _grid.way_of(tl.collective.network.grid(world), rank, pe, n_pe, both_ways=True)
