@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.cli import main as kernbench
+from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
 
 REPO = Path(__file__).parents[1]
@@ -39,6 +40,10 @@ SORT = MathOp(
     "sort", lambda params, x: np.sort(x, axis=params.get("axis", -1)), types=same, shapes=along, form=Form.NORMALISING,
     cost=Cost(30),
 )
+RUNNING_MAX = MathOp(
+    "running_max", lambda params, x: np.maximum.accumulate(x, axis=params["axis"]), types=same, shapes=along,
+    form=Form.SCAN,
+)
 HYPOT = MathOp(
     "hypot", plain(np.hypot), types=floats, shapes=elementwise, arity=2, cost=Cost(3, 1), again=Again(plain(np.hypot))
 )
@@ -56,15 +61,16 @@ def exp_of_acme(params, inputs):
 def kernbench_ops():
     return [OpEntry(name, f"acme:{record}") for name, record in ENTRIES]
 '''
-GOOD = (
-    'ENTRIES = [("popcount", "POPCOUNT"), ("logsumexp", "LOGSUMEXP"), ("sort", "SORT"), ("hypot", "HYPOT"), '
-    '("wrong_again", "WRONG_AGAIN"), ("exp", "exp_of_acme"), ("other_name", "SORT")]\n'
-)
+GOOD = """ENTRIES = [
+    ("popcount", "POPCOUNT"), ("logsumexp", "LOGSUMEXP"), ("sort", "SORT"), ("hypot", "HYPOT"),
+    ("running_max", "RUNNING_MAX"), ("wrong_again", "WRONG_AGAIN"), ("exp", "exp_of_acme"), ("other_name", "SORT"),
+]
+"""
 BENCH = '''
 import numpy as np
 
 
-def kernel(x_ptr, i_ptr, counts_ptr, sums_ptr, sorted_ptr, long_ptr, tl):
+def kernel(x_ptr, i_ptr, counts_ptr, sums_ptr, sorted_ptr, long_ptr, most_ptr, tl):
     x, i = tl.load(x_ptr, shape=(4, 64)), tl.load(i_ptr, shape=(64,))
     counts = tl.popcount(i)
     if counts[3] == 2:                                  # computed at once, as all of known integers
@@ -72,6 +78,7 @@ def kernel(x_ptr, i_ptr, counts_ptr, sums_ptr, sorted_ptr, long_ptr, tl):
     tl.store(sums_ptr, tl.logsumexp(x, axis=-1))
     tl.store(sorted_ptr, tl.sort(x, axis=1))
     tl.store(long_ptr, tl.hypot(x, 2.0))
+    tl.store(most_ptr, tl.running_max(x, axis=-1))
     assert int(tl.popcount(7)) == 3                     # of a number: free
     assert tl.popcount(tl.arange(0, 4)).numpy().tolist() == [0, 1, 1, 2]
 
@@ -80,6 +87,7 @@ def bench(rt):
     x = np.random.default_rng(3).uniform(-2, 2, (4, 64)).astype(np.float16)
     i = np.arange(64, dtype=np.int32)
     out = {"counts": ((64,), "int32"), "sums": ((4,), "f16"), "sorted": ((4, 64), "f16"), "long": ((4, 64), "f16")}
+    out["most"] = (4, 64), "f16"
     made = {name: rt.empty(*what, name=name) for name, what in out.items()}
     rt.launch(kernel, rt.tensor(x, name="x"), rt.tensor(i, name="i"), *made.values(), grid=(1,))
     wide = x.astype(np.float64)
@@ -88,6 +96,7 @@ def bench(rt):
         "sums": np.log(np.exp(wide).sum(1)),
         "sorted": np.sort(x, 1),
         "long": np.sqrt(wide**2 + 4),
+        "most": np.maximum.accumulate(x, 1),
     }
     for name, tensor in made.items():
         rt.copy_to_host(tensor)
@@ -171,6 +180,22 @@ def test_reductions_integers_and_ops_along_an_axis_obey_their_rules(acme: Run, t
     code, out, err = acme(str(tmp_path / "bench.py"), "--verify-data", "--verify-ops", "--json")
     assert code == 0, err
     assert json.loads(out)["verified"] is True
+
+
+def test_reductions_and_scans_go_through_the_tree_of_the_lanes(acme: Run, tmp_path: Path) -> None:
+    """As built-in ops do: once after the passes, with every pass; an axis counted from the end is the same axis."""
+    (tmp_path / "bench.py").write_text(BENCH)
+    code, _, err = acme(str(tmp_path / "bench.py"), "--out", str(tmp_path / "out"))
+    assert code == 0, err
+    took = {r.op_name: r.t_end - r.t_start for r in load_run(tmp_path / "out" / "oplog").op_log if r.op_kind == "math"}
+    passes, tree = 256 // 128, 6  # 64 lanes hold parts of one result
+    cycles = {
+        "logsumexp": (2 + 2 * 4) * (passes + tree), "running_max": passes * (1 + tree), "sort": 30 * (passes + tree),
+        "hypot": (3 + 4) * passes,
+    }  # fmt: skip
+    assert {name: took[name] for name in cycles} == {
+        name: math.ceil((10 + count / 0.96) * 2**16) / 2**16 for name, count in cycles.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -56,16 +56,20 @@ counted in steps, by the records of the ops; the overhead and the lane width are
     def cycles(self, msg: Any) -> int:
         """Return the cycles of an op; `msg` has op, elements and dtype, and a command also reads, reduce and extra."""
         op = ALIASES.get(msg.op, msg.op)
-        record: MathOp | None = OPS.get(op) or getattr(msg, "math_op", None)
-        cost = self._costs.get(op) or (cycles_of(record.cost) if record is not None else self._costs["other"])
+        cost = self._costs.get(op) or self._cost_of_plugin(msg)
         width = _width(msg)
         lanes = self._lanes * max(1, self._lane_width // width) if self._packed else self._lanes
         elements: int = msg.elements
         passes = -(-elements // lanes) * -(-width // self._lane_width)
         if getattr(msg, "reduce", False):
             tree = _tree_steps(msg.reads[0].value.shape, msg.extra.get("axis"), lanes)
-            passes = passes * (1 + tree) if record is not None and record.form is Form.SCAN else passes + tree
+            passes = passes * (1 + tree) if _scans(op, msg) else passes + tree
         return math.ceil(cost * passes)
+
+    def _cost_of_plugin(self, msg: Any) -> float:
+        """Return what the record of a plug-in's math op says, if it has one."""
+        record: MathOp | None = getattr(msg, "math_op", None)
+        return self._costs["other"] if record is None else cycles_of(record.cost)
 
     def flops(self, msg: Any) -> float:
         """Return one for each element, whatever the op."""
@@ -77,6 +81,12 @@ counted in steps, by the records of the ops; the overhead and the lane width are
         packed = max(1, self._lane_width // width) if self._packed else 1
         per_cycle = self._lanes * packed / -(-width // self._lane_width) / min(self._costs.values())
         return per_cycle * self._clock * self.servers
+
+
+def _scans(op: str, msg: Any) -> bool:
+    """Tell whether an op, built in or of a plug-in's record, keeps every partial result."""
+    record: MathOp | None = OPS.get(op) or getattr(msg, "math_op", None)
+    return record is not None and record.form is Form.SCAN
 
 
 def _width(msg: Any) -> int:
