@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -12,6 +13,8 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from kernbench_ccl.catalogue import read_file
+from kernbench_ccl.prove import Wanted, check
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import configure
@@ -128,6 +131,34 @@ def test_a_collective_is_right_and_halving_doubling_takes_its_closed_form(
     assert row["formula_ns"] == pytest.approx(6 * 500 + 2 * 7 / 8 * 65536 / 100)
     assert row["out_of_place"]["time_ns"] == pytest.approx(row["formula_ns"], rel=0.01)
     assert row["bound_ns"] == pytest.approx(3 * 500)
+
+
+def test_an_algorithm_is_proved_on_it_when_it_is_named(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the packages do not fit, the sentence of the shape says why not."""
+    args = ("ccl.ring_all_reduce", "--topology", NAME, "--ranks", "3,4", "--pes", "1", "--count", "5", "-j", "1")
+    (found,) = printed(plugins, capsys, "ccl", "check", *args, "--json")["topologies"]
+    assert found["topology"] == NAME
+    refused, proved = found["ranks"]
+    assert refused["refusal"] == "sips must be a power of two for a hypercube, not 3; give 2 or 4 packages."
+    assert (proved["ranks"], proved["proved"], proved["cases"] > 0) == (4, True, True)
+    assert main(["ccl", "check", "mesh", "--topology", NAME, "--ranks", "4", "-q"], plugins) == 2
+    assert capsys.readouterr().err == (
+        "error: option --topology must be one of mesh_2d, not 'example.hypercube'; choose one of these.\n"
+    )
+
+
+def test_what_another_process_found_wrong_on_it_can_be_sent(plugins: Plugins, tmp_path: Path) -> None:
+    """A fault names its network; the shape stays where its plug-in is loaded."""
+    (tmp_path / "lazy.py").write_text(
+        "from kernbench_ccl.contract import kernel_args\n"
+        "COLLECTIVE, TOPO_NAME_TO_KIND = 'all_reduce', {'*': 0}\n"
+        "def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):\n    pass\n"
+    )
+    wanted = Wanted([4], [NAME], 1, [5], registry=plugins.networks)
+    (found,) = check(read_file(tmp_path / "lazy.py"), wanted)
+    sent = pickle.loads(pickle.dumps(found))
+    assert [fault.case.network.name for fault in sent.faults] == [NAME]
+    assert sent.faults == found.faults
 
 
 def test_the_page_shows_the_file() -> None:

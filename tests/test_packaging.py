@@ -243,6 +243,10 @@ def test_the_network_of_the_example_joins_packages(clean_environment: Path) -> N
     asked = "ccl all_reduce --topology tiny --ranks 8 --network example.hypercube -b 4K -e 16K -j 2 --json"
     table = kernbench(clean_environment, *asked.split())
     assert table["wrong"] == table["hazards"] == 0
+    proof = kernbench(
+        clean_environment, "ccl", "check", "direct", "--topology", "example.hypercube", "--ranks", "8", "--json"
+    )
+    assert proof["proved"] and {each["topology"] for each in proof["topologies"]} == {"example.hypercube"}
     assert [row["bound_ns"] for row in table["rows"]] == [1500.0] * 3, "three links of 500 ns to the far corner"
     assert all(row["out_of_place"]["time_ns"] > row["bound_ns"] for row in table["rows"])
 

@@ -71,10 +71,14 @@ class Algorithm:
         """What it does: the first line of the module's docstring."""
         return (self.module.__doc__ or "").strip().partition("\n")[0]
 
+    def knows(self, network: str) -> bool:
+        """Tell whether it runs on networks of a name, whatever it refuses of them."""
+        return network in self.topologies or self.elsewhere is not None
+
     def refusal(self, network: Network, world: int | None = None, contributors: str = "sip") -> str | None:
         """Return a sentence why it does not do `world` ranks (default: all) of a network, or None if it does."""
         ranks = network.world if world is None else world
-        if self._kind(network) is None:
+        if not self.knows(network.name):
             known = ", ".join(self.topologies)
             return f"{self.name} must run on one of the networks {known}, not {network.name!r}; choose another."
         if contributors not in self.contributors:
@@ -149,13 +153,10 @@ class Algorithm:
 
     def kind_of(self, network: Network) -> int:
         """Return the integer that its kernel knows a network by; UsageError where it does not know it."""
-        kind = self._kind(network)
+        kind = self.topologies.get(network.name, self.elsewhere)
         if kind is None:
             raise UsageError(self.refusal(network) or "")
         return kind
-
-    def _kind(self, network: Network) -> int | None:
-        return self.topologies.get(network.name, self.elsewhere)
 
 
 def _kinds_of(kinds: Mapping[str, int]) -> dict[str, int]:

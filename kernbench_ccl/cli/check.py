@@ -96,7 +96,7 @@ class _Display(ProgressDisplay):
 @click.command("check")
 @click.argument("algo", metavar="ALGO")
 @click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
-@click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all it supports.")
+@click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all of core's.")
 @click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
 @click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
 @click.option(
@@ -126,8 +126,9 @@ def check(
     if pes is not None and len(pes) != 1:
         raise UsageError(f"option --pes must be one number, not {len(pes)} of them; check one after the other.")
     n_pe = None if pes is None else pes[0]
-    wanted = Wanted(options["ranks"], networks or None, n_pe, options["counts"], options["timeout"])
-    _check_networks(algorithms, networks)
+    registry = shell.plugins.networks
+    wanted = Wanted(options["ranks"], networks or None, n_pe, options["counts"], options["timeout"], registry)
+    _check_networks(algorithms, networks, registry)
     found: list[Checked] = []
     began = time.perf_counter()
     with _Display("beginning", enabled=not quiet) as display:
@@ -148,9 +149,10 @@ def check(
     return first or (_EXIT["raised"] if broken else 0)
 
 
-def _check_networks(algorithms: Sequence[Algorithm], networks: Iterable[str]) -> None:
+def _check_networks(algorithms: Sequence[Algorithm], networks: Iterable[str], registered: Iterable[str]) -> None:
     """Raise UsageError for a network that none of the algorithms supports."""
-    known = list(dict.fromkeys(name for algorithm in algorithms for name in algorithm.topologies))
+    others = [name for name in registered if any(algorithm.knows(name) for algorithm in algorithms)]
+    known = list(dict.fromkeys([*(name for algorithm in algorithms for name in algorithm.topologies), *others]))
     for name in networks:
         if name not in known:
             raise UsageError(f"option --topology must be one of {', '.join(known)}, not {name!r}; choose one of these.")

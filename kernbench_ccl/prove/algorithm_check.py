@@ -21,6 +21,8 @@ from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import Alarm, WallTimeExceeded
+from kernbench_core.registry import NetworkRegistry
+from kernbench_core.topology.network_reader import build_alone
 from kernbench_core.topology.network_shapes import NETWORKS
 from kernbench_core.topology.networks import NetworkFault, find_extent
 from kernbench_core.values.dtypes import itemsize
@@ -118,6 +120,8 @@ class Wanted:
     pes: int | None = None
     counts: Sequence[int] | None = None
     timeout_s: float | None = None
+    registry: NetworkRegistry | None = field(default=None, eq=False)
+    """Where the shapes of networks are found; None: core's alone."""
 
 
 def check(algorithm: Algorithm, wanted: Wanted | None = None) -> Iterator[Checked]:
@@ -132,7 +136,7 @@ def networks_of(algorithm: Algorithm, wanted: Wanted) -> tuple[str, ...]:
     """Return the networks that are wanted; UsageError for one that the algorithm does not support."""
     names = tuple(algorithm.topologies if wanted.networks is None else wanted.networks)
     for name in names:
-        if name not in algorithm.topologies:
+        if not algorithm.knows(name):
             known = ", ".join(algorithm.topologies)
             raise UsageError(f"topology of {algorithm.name} must be one of {known}, not {name!r}; choose one of these.")
     return names
@@ -146,16 +150,21 @@ def by_network(algorithm: Algorithm, names: Sequence[str], found: Iterable[Seque
     ]
 
 
-def network_of(name: str, world: int) -> Network:
-    """Return the network of `world` SIPs, as square as it can be."""
-    extent = find_extent(name, NETWORKS[name], world)
-    return Network(name, world, extent.width, extent.height)
+def network_of(name: str, world: int, registry: NetworkRegistry | None = None) -> Network:
+    """Return the network of `world` SIPs, as square as it can be; PluginError for a shape that is not usable."""
+    if name in NETWORKS:
+        extent = find_extent(name, NETWORKS[name], world)
+        return Network(name, world, extent.width, extent.height)
+    built = build_alone(registry or NetworkRegistry(), name, world)
+    return Network(name, world, built.extent.width, built.extent.height, built)
 
 
-def network_or_refusal(algorithm: Algorithm, name: str, world: int) -> Network | str:
+def network_or_refusal(
+    algorithm: Algorithm, name: str, world: int, registry: NetworkRegistry | None = None
+) -> Network | str:
     """Return the network of `world` SIPs, or the sentence why the algorithm does not run on it."""
     try:
-        network = network_of(name, world)
+        network = network_of(name, world, registry)
     except NetworkFault as fault:
         return f"{fault.key} {fault}"
     refusal = algorithm.own_refusal(world, network)
@@ -190,7 +199,7 @@ def _on_network(
 ) -> Ranks:
     """Prove an algorithm on one network; `known` has the cases that are proved for every network."""
     began = time.perf_counter()
-    network = network_or_refusal(algorithm, name, world)
+    network = network_or_refusal(algorithm, name, world, wanted.registry)
     if isinstance(network, str):
         return Ranks(world, refusal=network)
     messages = steps = number = 0
@@ -218,7 +227,8 @@ def _on_network(
 
 def _on(fault: Fault, network: Network) -> Fault:
     """Return a fault as it is on a network."""
-    return evolve(fault, case=evolve(fault.case, network=network))
+    named = evolve(network, machine=None)  # faults come from other processes, whose shapes stay there
+    return evolve(fault, case=evolve(fault.case, network=named))
 
 
 def _in_time(algorithm: Algorithm, case: ProofCase, timeout_s: float | None) -> tuple[Proof, int]:

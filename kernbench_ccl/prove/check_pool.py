@@ -26,7 +26,7 @@ from kernbench_ccl.prove.algorithm_check import (
 )
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool
-from kernbench_core.plugins import load_plugins
+from kernbench_core.plugins import Plugins, load_plugins
 
 _LOOK_S = 0.25
 _MUCH = 1000
@@ -53,6 +53,11 @@ class Task:
     def key(self) -> tuple[str, int]:
         """What tells it from the others."""
         return self.algorithm, self.world
+
+    @property
+    def portable(self) -> Task:
+        """The same for another process, which has a registry of its own."""
+        return evolve(self, wanted=evolve(self.wanted, registry=None))
 
     def spelt(self, network: str | None = None) -> str:
         """Say in words what is proved, as `ccl.ring_all_reduce, 5 ranks on ring`."""
@@ -88,7 +93,7 @@ def check_all(
     remote = jobs > 1 and len(every) > 1 and sum(task.cases * task.world for task in every) >= _MUCH
     prints = KernelPrints(sys.stderr)
     with _pool(min(jobs, len(every)) if remote else 0, wanted.timeout_s) as pool:
-        futures = {} if pool is None else {task.key: pool.submit(_prove_remotely, task) for task in every}
+        futures = {} if pool is None else {task.key: pool.submit(_prove_remotely, task.portable) for task in every}
         for algorithm in algorithms:
             own = tasks[algorithm.name]
             if futures:
@@ -101,12 +106,11 @@ def check_all(
 
 def _tasks(algorithm: Algorithm, wanted: Wanted) -> list[Task]:
     """Return the tasks of an algorithm, the largest first; none where it supports none of the networks."""
-    known = tuple(algorithm.topologies)
-    names = known if wanted.networks is None else tuple(name for name in wanted.networks if name in known)
+    names = tuple(algorithm.topologies if wanted.networks is None else filter(algorithm.knows, wanted.networks))
     own = evolve(wanted, networks=names)
     tasks = []
     for world in sorted(wanted.ranks, reverse=True) if names else ():
-        networks = [network_or_refusal(algorithm, name, world) for name in names]
+        networks = [network_or_refusal(algorithm, name, world, wanted.registry) for name in names]
         able = [network for network in networks if not isinstance(network, str)]
         number = sum(1 for _ in cases(algorithm, able[0], wanted.pes, wanted.counts)) if able else 0
         tasks.append(Task(algorithm.name, algorithm.collective, world, own, len(able) * number))
@@ -184,8 +188,13 @@ def _kernel_prints() -> KernelPrints:
 
 
 @lru_cache(maxsize=1)
+def _plugins() -> Plugins:
+    return load_plugins()
+
+
+@lru_cache(maxsize=1)
 def _catalogue() -> Catalogue:
-    return Catalogue.of(load_plugins())
+    return Catalogue.of(_plugins())
 
 
 @lru_cache(maxsize=4)
@@ -197,8 +206,9 @@ def _prove_remotely(task: Task) -> tuple[Ranks, ...]:
     """Do a task in a process that was started for it."""
     with redirect_stdout(_kernel_prints()):
         algorithm = _opened(task.algorithm, task.collective)
+        wanted = evolve(task.wanted, registry=_plugins().networks)
         with _few_collections():
-            return prove_ranks(algorithm, task.wanted.networks or (), task.world, task.wanted)
+            return prove_ranks(algorithm, wanted.networks or (), task.world, wanted)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
-"""From configuration to a graph: what a topology file says, checked as a whole, laid out and wired.
+"""From configuration to a machine: what a topology file says, checked as a whole, laid out and wired.
 
-In: YAML and overrides. Out: a graph of nodes and edges, the routes through it and the owner of each address. The
-engine, the host and the command line call it.
+In: YAML and overrides, and the shapes of networks that are registered. Out: a `Machine`, which is a graph of nodes and
+edges with its design; the routes through it and the owner of each address. The engine, the host and the command line
+call it.
 """

@@ -1,4 +1,4 @@
-"""Read the scale-up network of a specification: open its shape, check its parameters, place its links and routes."""
+"""Build scale-up networks of registered shapes: that of a specification, or a shape alone over some packages."""
 
 from __future__ import annotations
 
@@ -47,19 +47,47 @@ def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countabl
     return network
 
 
+def build_alone(networks: NetworkRegistry, name: str, sips: int) -> Network:
+    """Return the network of a shape over some packages of one IO chiplet, with the defaults of its parameters.
+
+    Raises:
+        NetworkFault: so many packages do not fit the shape, or a parameter has no default.
+        UnknownName: nobody registered the shape.
+        PluginError: the shape cannot be loaded, breaks its contract, or raised.
+    """
+    shape = open_shape(networks, name)
+    values, faults = resolve_params(shape.params, {}, str)
+    if faults:
+        key, _, text = faults[0].partition(" ")
+        raise NetworkFault(key, text)
+    try:
+        return build_network(name, shape, find_extent(name, shape, sips, params=values), 1)
+    except ShapeFault as fault:
+        raise networks.fault(name, str(fault)) from None
+    except (NetworkFault, *INTERRUPTS, MemoryError):
+        raise
+    except BaseException as error:
+        raise networks.raised(name, error) from error
+
+
+def open_shape(networks: NetworkRegistry, name: str) -> Shape:
+    """Return the shape of a name; raise UnknownName where there is none, PluginError where it is none."""
+    shape = networks.load(name)
+    if not isinstance(shape, Shape):
+        raise networks.fault(name, f"must be a Shape of kernbench_core.topology.networks, not {shape!r}")
+    return shape
+
+
 def _open(config: Config, networks: NetworkRegistry, name: str) -> Shape:
     """Return the shape of a name; raise ConfigError where there is none, or none that is usable."""
     try:
-        shape = networks.load(name)
-        if not isinstance(shape, Shape):
-            raise networks.fault(name, f"must be a Shape of kernbench_core.topology.networks, not {shape!r}")
+        return open_shape(networks, name)
     except UnknownName:
         known = ", ".join(map(repr, networks))
         hint = did_you_mean(name, networks).partition(" Known: ")[0]
         raise ConfigError(f"{config.at((*_WHERE, 'topology'))} must be one of {known}, not {name!r}.{hint}") from None
     except PluginError as fault:
         raise ConfigError(_unusable(config, name, fault)) from fault
-    return shape
 
 
 def _unusable(config: Config, name: str, fault: PluginError) -> str:

@@ -46,6 +46,7 @@ def broken(extent: Extent) -> list[ScaleUpLink]:
 
 
 CHORD = Param("chord", "int", 2, "How far the second link leads.", minimum=2)
+DEMANDING = Shape(chordal_links, chordal_step, params=(Param("chord", "int", None, "How far.", minimum=2),))
 CHORDAL = Shape(chordal_links, chordal_step, params=(CHORD,))
 MIXED = Shape(pair_and_switch, straight)
 CIRCLE = Shape(line_links, to_and_fro)
@@ -55,7 +56,7 @@ NO_SHAPE = "a text"
 
 TARGETS: Mapping[str, str] = {
     "chordal": "CHORDAL", "mixed": "MIXED", "circle": "CIRCLE", "leap": "LEAP", "broken": "BROKEN", "text": "NO_SHAPE",
-    "gone": "GONE",
+    "gone": "GONE", "demanding": "DEMANDING",
 }  # fmt: skip
 ACME = Provider("acme", "acme-nets", "1.2")
 STRANGERS = NetworkRegistry(

@@ -8,10 +8,12 @@ import networkx as nx
 import pytest
 
 from kernbench_core.errors import ConfigError, PluginError
+from kernbench_core.registry import Failure, NetworkRegistry, UnknownName
 from kernbench_core.topology.design import design_of
-from kernbench_core.topology.networks import Network
+from kernbench_core.topology.network_reader import build_alone
+from kernbench_core.topology.networks import Network, NetworkFault
 from tests.core.small_machine import TEXT, machine
-from tests.core.topology.odd_shapes import STRANGERS
+from tests.core.topology.odd_shapes import ACME, STRANGERS
 
 SMALL = "sip.mesh={width: 1, height: 1}"
 
@@ -110,9 +112,46 @@ def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
 
 
 def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
-    known = ("acme.broken", "acme.chordal", "acme.circle", "acme.gone", "acme.leap", "acme.mixed", "acme.text",
-             "fully_connected", "mesh_2d", "ring", "switch", "torus_2d")  # fmt: skip
+    known = ("acme.broken", "acme.chordal", "acme.circle", "acme.demanding", "acme.gone", "acme.leap", "acme.mixed",
+             "acme.text", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d")  # fmt: skip
     assert problems("acme.cordal", 3) == (
         f"m.yaml:3:13: system.network.topology must be one of {', '.join(map(repr, known))}, not 'acme.cordal'. Did "
         "you mean 'acme.chordal'?",
     )
+
+
+def test_a_shape_of_a_plugin_that_was_left_out_is_told_with_the_reason() -> None:
+    left_out = NetworkRegistry(failures=(Failure(ACME, "ImportError: no tables"),))
+    with pytest.raises(ConfigError) as caught:
+        machine(TEXT.replace("topology: ring", "topology: acme.cube"), networks=left_out)
+    assert caught.value.problems == (
+        "m.yaml:3:13: system.network.topology must be usable, not 'acme.cube': network 'acme.cube' belongs to plug-in "
+        "'acme' (acme-nets 1.2), which could not be loaded: ImportError: no tables",
+    )
+
+
+def test_a_network_alone_is_that_of_a_machine_of_as_many_packages() -> None:
+    """With the defaults of its parameters."""
+    assert build_alone(STRANGERS, "acme.chordal", 9) == network("acme.chordal", 9)
+    assert build_alone(STRANGERS, "ring", 5) == network("ring", 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sips", "raised", "sentence"),
+    [
+        ("chordal", 4, NetworkFault, "must be less than half of the 4 packages, not 2."),
+        ("demanding", 9, NetworkFault, "must be given: How far."),
+        ("circle", 3, PluginError, "network 'acme.circle' of acme-nets 1.2 must lead every package to every other, but "
+                                   "on the way to sip2 it goes sip0, sip1, sip0; repair or reinstall acme-nets."),
+        ("broken", 3, PluginError, "network 'acme.broken' of acme-nets 1.2 raised LookupError: no table for 3."),
+        ("cube", 3, UnknownName, "network must be a registered name, not 'acme.cube'."),
+    ],
+)  # fmt: skip
+def test_a_network_alone_that_cannot_be_built_is_a_sentence(
+    shape: str, sips: int, raised: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(raised) as caught:
+        build_alone(STRANGERS, f"acme.{shape}", sips)
+    assert str(caught.value).startswith(sentence)
+    if raised is NetworkFault:
+        assert caught.value.key == "chord"
