@@ -7,9 +7,8 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from kernbench_core.topology.network_shapes import NETWORKS
-from kernbench_core.topology.networks import Extent, ScaleUpLink, Shape
-from kernbench_core.topology.networks import Network as ScaleUpNetwork
+from kernbench_core.topology import NETWORKS, Extent, ScaleUpLink, Shape
+from kernbench_core.topology import Network as ScaleUpNetwork
 
 
 @frozen

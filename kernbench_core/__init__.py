@@ -16,32 +16,58 @@ if TYPE_CHECKING:
     from kernbench_core.errors import KernbenchError as KernbenchError
     from kernbench_core.errors import KernelError as KernelError
     from kernbench_core.errors import UsageError as UsageError
+    from kernbench_core.fabric import Fabric as Fabric
+    from kernbench_core.graph import Node as Node
     from kernbench_core.host.session import GraphEngine as GraphEngine
     from kernbench_core.memory.placement import Interleave as Interleave
     from kernbench_core.memory.placement import Replicate as Replicate
     from kernbench_core.memory.placement import Shard as Shard
+    from kernbench_core.messages import MsgBase as MsgBase
+    from kernbench_core.package import __version__ as __version__
     from kernbench_core.params import Param as Param
     from kernbench_core.plugins import load_plugins as load_plugins
+    from kernbench_core.registry import AlgorithmEntry as AlgorithmEntry
+    from kernbench_core.registry import BenchEntry as BenchEntry
+    from kernbench_core.registry import CollectiveEntry as CollectiveEntry
+    from kernbench_core.registry import CommandEntry as CommandEntry
+    from kernbench_core.registry import ComponentEntry as ComponentEntry
+    from kernbench_core.registry import ExporterEntry as ExporterEntry
+    from kernbench_core.registry import NetworkEntry as NetworkEntry
+    from kernbench_core.registry import OpEntry as OpEntry
+    from kernbench_core.registry import TopologyEntry as TopologyEntry
+    from kernbench_core.reporting import Stat as Stat
     from kernbench_core.runs.bench_run import run as run
     from kernbench_core.runs.reruns import rerun as rerun
     from kernbench_core.runs.result import RunResult as RunResult
     from kernbench_core.topology.compilation import compile_topology as compile_topology
-    from kernbench_core.version import __version__ as __version__
 
 _EXPORTS = {
-    "__version__": "version",
+    "AlgorithmEntry": "registry",
+    "BenchEntry": "registry",
+    "CollectiveEntry": "registry",
+    "CommandEntry": "registry",
     "ComponentBase": "component",
+    "ComponentEntry": "registry",
     "ConfigError": "errors",
     "DataExecutor": "compute.executor",
+    "ExporterEntry": "registry",
+    "Fabric": "fabric",
     "GraphEngine": "host.session",
     "Interleave": "memory.placement",
     "KernbenchError": "errors",
     "KernelError": "errors",
+    "MsgBase": "messages",
+    "NetworkEntry": "registry",
+    "Node": "graph",
+    "OpEntry": "registry",
     "Param": "params",
     "Replicate": "memory.placement",
     "RunResult": "runs.result",
     "Shard": "memory.placement",
+    "Stat": "reporting",
+    "TopologyEntry": "registry",
     "UsageError": "errors",
+    "__version__": "package",
     "compile_topology": "topology.compilation",
     "load_plugins": "plugins",
     "rerun": "runs.reruns",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from kernbench_core.host.runtime import Runtime
-from kernbench_core.memory.placement import Interleave, Placement, Shard
+from kernbench_core.host import Runtime
+from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values.dtypes import itemsize
 
 

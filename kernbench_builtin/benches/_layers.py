@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernbench_core.host.runtime import DeviceTensor, Runtime
-from kernbench_core.memory.placement import Interleave, Placement, Shard
+from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
 
 IN_EACH_CUBE: dict[str, Placement] = {"pe": Interleave(256)}

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.runtime import DeviceTensor, Runtime
-from kernbench_core.memory.placement import Placements
+from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.memory import Placements
 from kernbench_core.values.dtypes import info, is_int, itemsize, numpy_dtype, tolerance
 
 Array = npt.NDArray[Any]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import require_divisor, require_positive
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 Array = npt.NDArray[np.floating]
 

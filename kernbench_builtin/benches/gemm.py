@@ -8,7 +8,7 @@ import numpy as np
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
 from kernbench_builtin.benches._shared import check_product, operand, require_positive
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 
 def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):

@@ -12,7 +12,7 @@ from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_c
 from kernbench_builtin.benches._shared import check_product
 from kernbench_builtin.benches.gemm_composite import composite_kernel
 from kernbench_core.errors import UsageError
-from kernbench_core.host.runtime import DeviceTensor, LaunchHandle, Runtime
+from kernbench_core.host import DeviceTensor, LaunchHandle, Runtime
 
 STAGES = ("DMA_READ", "FETCH", "GEMM", "STORE", "DMA_WRITE")
 PINS = ("none", "a", "b", "ab")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import product, require_positive
-from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values.dtypes import numpy_dtype
 
 Array = npt.NDArray[Any]

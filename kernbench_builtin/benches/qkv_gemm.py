@@ -7,7 +7,7 @@ from typing import Literal
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import check_product, require_positive
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 
 def bench(

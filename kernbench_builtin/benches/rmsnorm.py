@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 
 def rmsnorm_kernel(x_ptr, w_ptr, y_ptr, rows, cols, share, eps, BLOCK, tl):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 
 def softmax_kernel(x_ptr, y_ptr, rows, cols, share, BLOCK, tl):

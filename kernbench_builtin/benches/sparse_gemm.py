@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kernbench_builtin.benches._shared import check_product, require_positive
 from kernbench_core.errors import UsageError
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 
 def sparse_gemm_kernel(a_ptr, b_ptr, c_ptr, mask_ptr, M, N, K, rows, BN, BK, tl):

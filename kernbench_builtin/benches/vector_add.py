@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host.runtime import Runtime
+from kernbench_core.host import Runtime
 
 
 def add_kernel(x_ptr, y_ptr, z_ptr, n, share, BLOCK, tl):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import attrs
 
-from kernbench_core.values.region import Region
+from kernbench_core.values import Region
 
 
 @attrs.frozen

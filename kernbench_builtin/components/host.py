@@ -10,7 +10,7 @@ from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node, PeSite
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg, MsgBase, Transaction
 from kernbench_core.params import Param
-from kernbench_core.values.chunking import chunks
+from kernbench_core.values import chunks
 
 
 class Host(LaunchFanOut):

@@ -9,8 +9,7 @@ from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.kernel.pe_state import Kernels
-from kernbench_core.kernel.runner import KernelRunner
+from kernbench_core.kernel import KernelRunner, Kernels
 from kernbench_core.messages import Command
 from kernbench_core.params import Param
 from kernbench_core.reporting import Waiting

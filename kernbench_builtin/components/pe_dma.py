@@ -15,7 +15,7 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import grid_ceil
-from kernbench_core.values.chunking import Chunk
+from kernbench_core.values import Chunk
 
 _ON_THEIR_WAY = (Transaction, PushChunk, Credit)
 

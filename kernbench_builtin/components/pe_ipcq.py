@@ -14,20 +14,16 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.errors import KernelError, QueueOverflowError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
-from kernbench_core.kernel.queue_commands import QueueCommand, RecvCmd, SendCmd
-from kernbench_core.kernel.queues import TIERS, UNIT, Queue, Queues
-from kernbench_core.kernel.slot_block import SlotBlock
-from kernbench_core.memory.device_memory import DeviceMemory
-from kernbench_core.memory.hazards import Hazards
-from kernbench_core.memory.scratchpad import Birth
+from kernbench_core.kernel import UNIT, Queue, QueueCommand, Queues, RecvCmd, SendCmd, SlotBlock
+from kernbench_core.memory import Birth, DeviceMemory, Hazards
 from kernbench_core.messages import MsgBase
-from kernbench_core.oplog.description import Access
+from kernbench_core.oplog import Access
 from kernbench_core.params import Param
-from kernbench_core.peers import Channel, check_slots
+from kernbench_core.peers import TIERS, Channel, check_slots
 from kernbench_core.reporting import Waiting
 from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import format_bytes, grid_ceil
-from kernbench_core.values.region import Region
+from kernbench_core.values import Region
 
 Key = tuple[int, Channel]
 """The other PE, and the channel."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from kernbench_builtin.components.tiles.plan import PipelinePlan, TilePlan, generate_gemm_plan, generate_math_plan
 from kernbench_builtin.components.tiles.token import TileStream, TileToken, spelled
 from kernbench_core.component import ComponentBase
-from kernbench_core.compute.promotion import meet_all
+from kernbench_core.compute import meet_all
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError, ShapeError
 from kernbench_core.fabric import Fabric

@@ -12,7 +12,7 @@ from kernbench_builtin.probe import dram_command, traffic_command, transfers_com
 from kernbench_core.cli.option_types import Time
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
-from kernbench_core.process.interrupt import WallTime
+from kernbench_core.process import WallTime
 
 
 class Mode(Protocol):

@@ -101,8 +101,8 @@ def run(
 
 def _controller(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Node:
     """Return the first HBM controller of a machine."""
-    from kernbench_core.runs.bench_run import configure, tell_warnings
-    from kernbench_core.topology.compilation import compile_topology
+    from kernbench_core.runs import configure, tell_warnings
+    from kernbench_core.topology import compile_topology
 
     config = configure(shell.plugins, topology, components, sets)
     graph = compile_topology(config, shell.plugins.components, shell.plugins.networks)
@@ -147,7 +147,7 @@ def _json(
 ) -> str:
     import attrs
 
-    from kernbench_core.runs.result import json_text
+    from kernbench_core.runs import json_text
 
     found = {
         "schema": "kernbench.probe-dram/1",
@@ -175,7 +175,7 @@ def _print(
     from rich.console import Group
     from rich.text import Text
 
-    from kernbench_core.runs.text_report import bare_table, make_console, show
+    from kernbench_core.runs import bare_table, make_console, show
     from kernbench_core.units import format_bandwidth, format_bytes
 
     console = make_console(sys.stdout)

@@ -14,14 +14,13 @@ from attrs import field, frozen
 
 from kernbench_builtin.components.dram import DramGeometry, DramPlace
 from kernbench_core.component import ComponentBase
-from kernbench_core.engine.hardware import ComponentClasses, Hardware
-from kernbench_core.engine.watchdog import Limits, Watchdog
+from kernbench_core.engine import ComponentClasses, Hardware, Limits, Watchdog
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.units import GRID_NS, format_bytes
-from kernbench_core.values.region import Region
+from kernbench_core.values import Region
 
 PATTERNS = ("sequential", "stride", "random", "onebank")
 _DRIVER = "driver"

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from kernbench_builtin.probe.transfers import Case, Prober, lone_transaction, resources
 from kernbench_core.environment import ProcessGenerator
-from kernbench_core.host.session import GraphEngine
+from kernbench_core.host import GraphEngine
 from kernbench_core.messages import Transaction
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)

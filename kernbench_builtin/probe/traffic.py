@@ -18,16 +18,13 @@ from attrs import frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_core.component import ComponentBase
-from kernbench_core.engine.faults import component_error
-from kernbench_core.engine.hardware import ComponentClasses, Hardware
+from kernbench_core.engine import ComponentClasses, Hardware, component_error
 from kernbench_core.environment import Environment
 from kernbench_core.errors import KernbenchError
-from kernbench_core.host.timing import NotModelled, not_modelled
+from kernbench_core.host import NotModelled, not_modelled
 from kernbench_core.messages import MsgBase
-from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.topology import naming
-from kernbench_core.topology.mesh import Mesh
-from kernbench_core.topology.routing import PathRouter
+from kernbench_core.process import INTERRUPTS
+from kernbench_core.topology import Mesh, PathRouter, naming
 from kernbench_core.units import GRID_NS, grid_ceil
 from kernbench_core.wire import Wire
 

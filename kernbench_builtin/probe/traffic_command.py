@@ -10,11 +10,11 @@ from click.core import ParameterSource
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
-from kernbench_core.process.terminal import shown
+from kernbench_core.process import shown
 
 if TYPE_CHECKING:
     from kernbench_builtin.probe.traffic import Traffic
-    from kernbench_core.topology.mesh import Mesh
+    from kernbench_core.topology import Mesh
 
 FLAG = "--traffic"
 #: The preset that --traffic drives when no topology is named.
@@ -94,9 +94,8 @@ def run(
 
 
 def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Mesh:
-    from kernbench_core.runs.bench_run import configure, tell_warnings
-    from kernbench_core.topology.compilation import compile_topology
-    from kernbench_core.topology.mesh import compile_mesh, is_mesh
+    from kernbench_core.runs import configure, tell_warnings
+    from kernbench_core.topology import compile_mesh, compile_topology, is_mesh
 
     config = configure(shell.plugins, topology, components, sets)
     if not is_mesh(config):

@@ -17,8 +17,7 @@ from attrs import frozen
 
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import naming
-from kernbench_core.topology.mesh import Mesh, line
+from kernbench_core.topology import Mesh, line, naming
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Random: TypeAlias = np.random.Generator

@@ -9,7 +9,7 @@ import attrs
 
 from kernbench_builtin.probe.traffic import NEAR, EdgeId, LoadPoint, Traffic, WireUse, links
 from kernbench_builtin.probe.traffic_patterns import mean_hops
-from kernbench_core.runs.result import json_text
+from kernbench_core.runs import json_text
 from kernbench_core.topology import naming
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 

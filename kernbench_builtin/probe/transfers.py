@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import evolve, frozen
 
-from kernbench_core.engine.bound import formula_latency
+from kernbench_core.engine import formula_latency
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph, PeSite
-from kernbench_core.host.session import GraphEngine
+from kernbench_core.host import GraphEngine
 from kernbench_core.messages import Command, MemoryReadMsg, MemoryWriteMsg, Transaction
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import naming
-from kernbench_core.topology.design import Machine, design_of
-from kernbench_core.topology.routing import PathRouter
-from kernbench_core.values.region import Region
+from kernbench_core.topology import Machine, PathRouter, design_of, naming
+from kernbench_core.values import Region
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
-    from kernbench_core.engine.hardware import ComponentClasses
+    from kernbench_core.engine import ComponentClasses
 
 MEMORIES = ("hbm_ctrl", "sram", "pe_tcm")
 """Kinds of nodes that a transfer may lead to."""

@@ -11,7 +11,7 @@ import rich_click as click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
-from kernbench_core.topology.design import design_of
+from kernbench_core.topology import design_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,8 +48,8 @@ def run(
     from kernbench_builtin.probe.checks import check_probes
     from kernbench_builtin.probe.load import CHUNKS, loaded_latency
     from kernbench_builtin.probe.transfers import Prober
-    from kernbench_core.runs.bench_run import configure, tell_warnings
-    from kernbench_core.topology.compilation import compile_topology
+    from kernbench_core.runs import configure, tell_warnings
+    from kernbench_core.topology import compile_topology
 
     if (source is None) != (target is None):
         raise UsageError("options --from and --to must be given together; give both, or neither for the usual cases.")
@@ -102,7 +102,7 @@ def _json(
 ) -> str:
     import attrs
 
-    from kernbench_core.runs.result import json_text
+    from kernbench_core.runs import json_text
 
     def told(one: Measured) -> dict[str, Any]:
         return {
@@ -146,7 +146,7 @@ def _print(
     from rich.padding import Padding
     from rich.text import Text
 
-    from kernbench_core.runs.text_report import make_console, show
+    from kernbench_core.runs import make_console, show
     from kernbench_core.units import format_bytes
 
     title = Text.assemble((topology, "bold"), f": lone transfers of {format_bytes(alone[0].nbytes)}")
@@ -172,7 +172,7 @@ def _print(
 
 
 def _table(*titles: str) -> Table:
-    from kernbench_core.runs.text_report import bare_table
+    from kernbench_core.runs import bare_table
 
     table = bare_table()
     for index, title in enumerate(titles):

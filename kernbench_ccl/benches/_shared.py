@@ -10,8 +10,8 @@ import numpy.typing as npt
 from attrs import frozen
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.runtime import Runtime
-from kernbench_core.memory.placement import Placement, Shard
+from kernbench_core.host import Runtime
+from kernbench_core.memory import Placement, Shard
 from kernbench_core.values.dtypes import epsilon, numpy_dtype, tolerance
 
 Array = npt.NDArray[Any]

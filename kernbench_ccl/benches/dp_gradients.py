@@ -20,7 +20,7 @@ from kernbench_ccl.benches._shared import (
     rounding,
 )
 from kernbench_core.errors import UsageError
-from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values.dtypes import numpy_dtype
 
 TILE = 256

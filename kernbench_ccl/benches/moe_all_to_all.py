@@ -19,7 +19,7 @@ from kernbench_ccl.benches._shared import (
     rounding,
 )
 from kernbench_core.errors import UsageError
-from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values.dtypes import numpy_dtype
 
 STAGES = ("gate_ns", "route_ns", "dispatch_ns", "experts_ns", "combine_ns")

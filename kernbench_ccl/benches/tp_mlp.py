@@ -20,7 +20,7 @@ from kernbench_ccl.benches._shared import (
     require_positive,
     rounding,
 )
-from kernbench_core.host.runtime import DeviceTensor, Runtime
+from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values.dtypes import numpy_dtype
 
 

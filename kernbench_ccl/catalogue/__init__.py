@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernbench_ccl.door import door
+from kernbench_core.package import door
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue.algorithm import Algorithm as Algorithm

@@ -15,8 +15,8 @@ from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_ccl.contract import OTHERS, PARAMETERS, Cost, KernelContext, Network
 from kernbench_core.callsite import describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, PluginError, UsageError, blamed, in_words
-from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.process import INTERRUPTS
+from kernbench_core.topology import NETWORKS
 
 __tracebackhide__ = True
 

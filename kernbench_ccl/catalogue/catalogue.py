@@ -14,7 +14,7 @@ from kernbench_ccl.catalogue.collectives import Collectives
 from kernbench_ccl.catalogue.names import ending, spellings
 from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import KernbenchError, PluginError, UsageError
-from kernbench_core.host.sources import read_sources
+from kernbench_core.host import read_sources
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.registry import AlgorithmEntry, Registry

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind, Piece
 from kernbench_core.errors import KernbenchError
-from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.process import INTERRUPTS
 from kernbench_core.registry import CollectiveEntry, Registry
 
 _COUNT = 6

@@ -9,7 +9,7 @@ from typing import Final
 
 from kernbench_ccl.contract import CONTRIBUTORS, OTHERS, PARAMETERS
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.topology import NETWORKS
 
 FUNCTIONS: Final = {
     "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),

@@ -16,8 +16,8 @@ import click
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
-from kernbench_core.process.terminal import shown
-from kernbench_core.runs.progress import ProgressDisplay
+from kernbench_core.process import shown
+from kernbench_core.runs import ProgressDisplay
 from kernbench_core.units import spell_numbers
 
 if TYPE_CHECKING:

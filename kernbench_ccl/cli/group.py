@@ -211,8 +211,8 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     from kernbench_ccl.measure import Chooser, Setup, Sweep, machine_of
     from kernbench_ccl.measure.choice import chosen_name
     from kernbench_ccl.plan import load_ccl
-    from kernbench_core.engine.watchdog import Limits
-    from kernbench_core.runs.bench_run import tell_warnings
+    from kernbench_core.engine import Limits
+    from kernbench_core.runs import tell_warnings
 
     question = _question(kind, options)
     sizes = _sizes(options)
@@ -294,7 +294,7 @@ def _sets(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _check_ranks(question: Question, machine: TimedMachine) -> None:
-    from kernbench_core.topology.design import design_of
+    from kernbench_core.topology import design_of
 
     if question.root >= machine.world:
         raise UsageError(

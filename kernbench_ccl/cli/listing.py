@@ -14,8 +14,8 @@ from attrs import asdict, frozen
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.process.terminal import shown
-from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.process import shown
+from kernbench_core.topology import NETWORKS
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm, Catalogue
@@ -87,7 +87,7 @@ def _listed(shell: Shell, catalogue: Catalogue, wanted: str | None) -> Iterable[
 def _ranks(algorithm: Algorithm) -> tuple[int, ...]:
     from kernbench_ccl.prove import network_of
     from kernbench_ccl.prove.algorithm_check import RANKS
-    from kernbench_core.topology.networks import NetworkFault
+    from kernbench_core.topology import NetworkFault
 
     def does(network: str, world: int) -> bool:
         try:

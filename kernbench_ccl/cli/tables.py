@@ -18,8 +18,8 @@ from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
-from kernbench_core.process.terminal import shown
-from kernbench_core.runs.progress import ProgressDisplay
+from kernbench_core.process import shown
+from kernbench_core.runs import ProgressDisplay
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from kernbench_ccl.distributed.point_to_point import P2POp, batch_isend_irecv, i
 from kernbench_ccl.distributed.torch_names import REFUSED
 from kernbench_ccl.distributed.world import Here, ProcessGroup, bench_runtime, here, start_world
 from kernbench_core.errors import DeadlockError, UnsupportedError, UsageError
-from kernbench_core.host.launch_arguments import pick_pes
+from kernbench_core.host import pick_pes
 from kernbench_core.params import did_you_mean
 
 __all__ = [

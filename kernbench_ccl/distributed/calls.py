@@ -27,12 +27,12 @@ from kernbench_ccl.distributed.world import Here, ProcessGroup, here
 from kernbench_ccl.plan import choose_algorithm, plan_collective
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_core.errors import UnsupportedError, UsageError
-from kernbench_core.host.device_tensor import DeviceTensor
+from kernbench_core.host import DeviceTensor
 from kernbench_core.params import did_you_mean
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from kernbench_core.host.runtime import LaunchHandle
+    from kernbench_core.host import LaunchHandle
 
 __tracebackhide__ = True
 

@@ -10,7 +10,7 @@ from kernbench_ccl.distributed.world import Here, ProcessGroup
 from kernbench_ccl.plan.backend import Part
 from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.errors import UnsupportedError, UsageError
-from kernbench_core.host.device_tensor import DeviceTensor, TensorPart
+from kernbench_core.host import DeviceTensor, TensorPart
 
 __tracebackhide__ = True
 

@@ -19,8 +19,8 @@ from kernbench_ccl.distributed.checks import (
 from kernbench_ccl.distributed.transfers import join_parts, part_whole
 from kernbench_ccl.distributed.world import Here, ProcessGroup, here
 from kernbench_core.errors import UsageError
-from kernbench_core.host.device_tensor import DeviceTensor
-from kernbench_core.kernel.pointers import Pointer
+from kernbench_core.host import DeviceTensor
+from kernbench_core.kernel import Pointer
 from kernbench_core.values.dtypes import itemsize
 
 __tracebackhide__ = True

@@ -19,7 +19,7 @@ from kernbench_ccl.distributed.world import Here, here
 from kernbench_ccl.plan import Group
 from kernbench_ccl.plan.backend import Part
 from kernbench_core.errors import UnsupportedError, UsageError
-from kernbench_core.kernel.pointers import PerPe, Pointer
+from kernbench_core.kernel import PerPe, Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Peers
 from kernbench_core.values.dtypes import itemsize

@@ -12,16 +12,14 @@ from kernbench_ccl.plan import Group, make_group
 from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, UsageError
-from kernbench_core.host.device_tensor import DeviceTensor
-from kernbench_core.host.host_program import current_program
-from kernbench_core.host.runtime import Runtime
-from kernbench_core.kernel.bridge import in_kernel
+from kernbench_core.host import DeviceTensor, Runtime, current_program
+from kernbench_core.kernel import in_kernel
 from kernbench_core.peers import Channel
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan import CclConfig, Settings
     from kernbench_core.graph import PeSite
-    from kernbench_core.kernel.queues import Queues
+    from kernbench_core.kernel import Queues
 
 __tracebackhide__ = True
 

@@ -130,7 +130,7 @@ class RankLinks:
 def fabric_of(graph: Graph) -> RankLinks:
     """Read the links between the packages of a compiled machine; rank i is SIP i."""
     from kernbench_core.graph import EdgeKind
-    from kernbench_core.topology.design import design_of
+    from kernbench_core.topology import design_of
 
     def end(node_id: str) -> int:
         sip = graph.nodes[node_id].sip

@@ -15,7 +15,7 @@ from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.plan.tuning import Tuning, load_tuning
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
-from kernbench_core.topology.design import design_of
+from kernbench_core.topology import design_of
 
 
 @frozen

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
 from kernbench_ccl.collectives.results import outputs
 from kernbench_ccl.reductions import Array, reduced
-from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.compute.substitution import replace_data
+from kernbench_core.compute import DataExecutor, replace_data
+from kernbench_core.values import Value
 from kernbench_core.values.dtypes import cast, epsilon, info, is_float, numpy_dtype, to_compute
-from kernbench_core.values.value import Value
 
 _SHOWN = 4
 _BLOCK = 1 << 20

@@ -12,10 +12,8 @@ from kernbench_ccl.plan import machine_network
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs.bench_run import configure
-from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.design import design_of
-from kernbench_core.topology.mesh import is_mesh
+from kernbench_core.runs import configure
+from kernbench_core.topology import compile_topology, design_of, is_mesh
 
 __tracebackhide__ = True
 

@@ -24,15 +24,14 @@ from kernbench_ccl.plan import machine_network
 from kernbench_ccl.plan.backend import elapsed_ns
 from kernbench_ccl.prove.symbolic import PayloadError
 from kernbench_core.errors import SanityError
-from kernbench_core.host.session import GraphEngine
-from kernbench_core.host.timing import resource_uses
-from kernbench_core.kernel.tl.plugin_ops import op_functions
+from kernbench_core.host import GraphEngine, resource_uses
+from kernbench_core.kernel import op_functions
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.topology.design import design_of
+from kernbench_core.topology import design_of
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
-    from kernbench_core.engine.watchdog import Limits, Progress
+    from kernbench_core.engine import Limits, Progress
 
 __tracebackhide__ = True
 

@@ -22,10 +22,10 @@ from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.prove.processes import process_pool
-from kernbench_core.engine.watchdog import Limits, Progress
+from kernbench_core.engine import Limits, Progress
 from kernbench_core.errors import DeadlockError, KernbenchError, KernelError, LimitError, SanityError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.runs.bench_run import tell_warnings
+from kernbench_core.runs import tell_warnings
 from kernbench_core.units import format_bytes
 from kernbench_core.values.dtypes import dtype_of, itemsize
 

@@ -21,20 +21,17 @@ from kernbench_ccl.prove.expected import right_payload
 from kernbench_ccl.prove.symbolic import Symbols
 from kernbench_ccl.prove.wrong_step import WrongStep, first_wrong_step
 from kernbench_core.callsite import describe_site
-from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.compute import DataExecutor
 from kernbench_core.errors import UninitializedReadError
-from kernbench_core.kernel.queues import UNIT
+from kernbench_core.kernel import UNIT
 from kernbench_core.peers import Channel
-from kernbench_core.topology.design import design_of
+from kernbench_core.topology import design_of
 from kernbench_core.topology.naming import pe_unit
+from kernbench_core.values import AssemblyValue, Region, Value, sub_parts
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
-from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, Value, sub_parts
 
 if TYPE_CHECKING:
-    from kernbench_core.host.device_tensor import DeviceTensor
-    from kernbench_core.host.runtime import LaunchHandle, Runtime
-    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.host import DeviceTensor, GraphEngine, LaunchHandle, Runtime
 
 __tracebackhide__ = True
 

@@ -11,20 +11,19 @@ from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_ccl.plan.queue_sizes import fitted
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
-from kernbench_core.host.device_tensor import DeviceTensor
-from kernbench_core.kernel.pointers import PerPe, Pointer
-from kernbench_core.kernel.queues import UNIT
+from kernbench_core.host import DeviceTensor
+from kernbench_core.kernel import UNIT, PerPe, Pointer
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Channel, Peers
+from kernbench_core.topology import Extent, network_directions
 from kernbench_core.topology.naming import pe_unit
-from kernbench_core.topology.networks import Extent, network_directions
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.contract import Collective
     from kernbench_ccl.plan.groups import Group
-    from kernbench_core.host.runtime import LaunchHandle, Runtime
+    from kernbench_core.host import LaunchHandle, Runtime
 
 __tracebackhide__ = True
 

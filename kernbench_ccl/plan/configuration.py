@@ -19,8 +19,7 @@ from kernbench_ccl.catalogue import Catalogue
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT
-from kernbench_core.topology.configuration import Config, KeyPath, load_config
-from kernbench_core.topology.network_shapes import NETWORKS
+from kernbench_core.topology import NETWORKS, Config, KeyPath, load_config
 from kernbench_core.units import parse_quantity
 
 AUTO = "auto"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.launch_arguments import pick_pes
+from kernbench_core.host import pick_pes
 from kernbench_core.peers import Channel
 
 if TYPE_CHECKING:

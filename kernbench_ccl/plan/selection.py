@@ -13,14 +13,13 @@ from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.plan.tuning import choose
 from kernbench_core.errors import KernbenchWarning, UsageError
-from kernbench_core.topology.network_shapes import NETWORKS
-from kernbench_core.topology.networks import find_extent
+from kernbench_core.topology import NETWORKS, find_extent
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan.configuration import CclConfig, Settings
     from kernbench_ccl.plan.groups import Group
-    from kernbench_core.topology.design import Design
+    from kernbench_core.topology import Design
 
 __tracebackhide__ = True
 

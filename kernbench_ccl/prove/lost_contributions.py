@@ -12,9 +12,8 @@ from attrs import define, field, frozen
 
 from kernbench_ccl.prove.expected import Difference, spell_who
 from kernbench_ccl.prove.payloads import Payload, PayloadError
-from kernbench_core.oplog.description import Access
-from kernbench_core.values.region import Region, runs
-from kernbench_core.values.value import LoadedValue, OpId, Value
+from kernbench_core.oplog import Access
+from kernbench_core.values import LoadedValue, OpId, Region, Value, runs
 
 SEND, RECEIVE, LOAD, STORE, MAKE = "send", "receive", "load", "store", "make"
 """What an op does with a tile."""

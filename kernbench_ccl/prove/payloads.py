@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.errors import KernelError
-from kernbench_core.values.region import Region, runs
+from kernbench_core.values import Region, runs
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

@@ -15,8 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Final, NoReturn
 
 from kernbench_core.errors import LimitError
-from kernbench_core.process.lifeline import end_with
-from kernbench_core.process.supervision import ended_by_limit, report_to
+from kernbench_core.process import end_with, ended_by_limit, report_to
 
 _PATIENCE_S = 2.0
 """How long a process may take to end when it is told to, before it is made to, in s."""

@@ -18,21 +18,13 @@ from kernbench_ccl.prove.symbolic import Symbols
 from kernbench_ccl.prove.untimed_run import Outcome, Untimed, bare_design
 from kernbench_ccl.prove.wrong_step import History
 from kernbench_core.callsite import CallSite, describe_site
-from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
-from kernbench_core.kernel.pe_state import Kernels
-from kernbench_core.kernel.pointers import Pointer
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.memory.device_memory import DeviceMemory, TensorAllocation
-from kernbench_core.memory.hazard import Hazard
-from kernbench_core.memory.hazards import Hazards
+from kernbench_core.kernel import DmaReadCmd, DmaWriteCmd, KernelCommand, Kernels, Pointer, RecvCmd, SendCmd
+from kernbench_core.memory import DeviceMemory, Hazard, Hazards, TensorAllocation
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Channel, Peers
-from kernbench_core.topology.networks import Extent, network_directions
+from kernbench_core.topology import Extent, network_directions
+from kernbench_core.values import LoadedValue, MemoryStore, OpId, Region, ResultValue, Value
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.region import Region
-from kernbench_core.values.value import LoadedValue, OpId, ResultValue, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

@@ -31,13 +31,11 @@ from kernbench_ccl.prove.payloads import (
     together,
 )
 from kernbench_ccl.prove.payloads import PayloadError as PayloadError
-from kernbench_core.compute.functions import evaluate
+from kernbench_core.compute import evaluate
 from kernbench_core.compute.ops import op_of
-from kernbench_core.oplog.description import Access
+from kernbench_core.oplog import Access
+from kernbench_core.values import ArrayValue, FillValue, Part, Value, runs
 from kernbench_core.values.dtypes import info, is_float, itemsize, tolerance
-from kernbench_core.values.region import runs
-from kernbench_core.values.value import ArrayValue, Part, Value
-from kernbench_core.values.views import FillValue
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

@@ -11,12 +11,10 @@ from attrs import define, field, frozen
 
 from kernbench_core.callsite import describe_site
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.slot_block import SlotBlock
-from kernbench_core.memory.scratchpad import Birth
-from kernbench_core.oplog.description import Access
-from kernbench_core.values.region import Region
+from kernbench_core.kernel import KernelCommand, RecvCmd, SendCmd, SlotBlock
+from kernbench_core.memory import Birth
+from kernbench_core.oplog import Access
+from kernbench_core.values import Region
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

@@ -21,16 +21,11 @@ from kernbench_ccl.prove.untimed_queues import Queues, Wait
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.graph import PeSite
-from kernbench_core.kernel.bridge import Bridge, escaped
-from kernbench_core.kernel.commands import KernelCommand
-from kernbench_core.kernel.pe_state import Kernels, PeState
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.tl.language import TLContext
-from kernbench_core.memory.scratchpad import TcmBlock
+from kernbench_core.kernel import Bridge, KernelCommand, Kernels, PeState, RecvCmd, SendCmd, TLContext, escaped
+from kernbench_core.memory import TcmBlock
 from kernbench_core.messages import Launch
-from kernbench_core.process.interrupt import WallTimeExceeded
-from kernbench_core.topology.address import AddressMap
-from kernbench_core.topology.design import Design
+from kernbench_core.process import WallTimeExceeded
+from kernbench_core.topology import AddressMap, Design
 from kernbench_core.topology.naming import pe as pe_name
 from kernbench_core.topology.naming import pe_unit
 

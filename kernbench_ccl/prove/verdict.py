@@ -15,9 +15,9 @@ from kernbench_ccl.prove.untimed_queues import Wait
 from kernbench_ccl.prove.untimed_run import Outcome, Raised, wait_cycle
 from kernbench_ccl.prove.wrong_step import WrongStep, blame, chunk_of
 from kernbench_core.errors import KernbenchError, LimitError, PendingDataError, in_words
-from kernbench_core.process.interrupt import WallTimeExceeded
+from kernbench_core.process import WallTimeExceeded
+from kernbench_core.values import OpId
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.values.value import OpId
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

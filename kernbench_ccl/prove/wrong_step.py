@@ -16,7 +16,7 @@ from kernbench_ccl.prove.expected import Admissible, Difference, differences, sp
 from kernbench_ccl.prove.lost_contributions import Loss
 from kernbench_ccl.prove.payloads import Payload, Stretch, length, shifted
 from kernbench_ccl.prove.symbolic import Op, Symbols
-from kernbench_core.values.value import LoadedValue, OpId, Value
+from kernbench_core.values import LoadedValue, OpId, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 

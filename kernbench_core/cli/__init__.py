@@ -35,10 +35,10 @@ from kernbench_core.errors import (
     LimitError,
     UsageError,
 )
+from kernbench_core.package import __version__
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
-from kernbench_core.version import __version__
 
 _INTERRUPTED = 130
 _TERMINATED = 143

@@ -2,3 +2,57 @@
 
 In: a launch. Out: commands to the units of a PE. Control processors call the runner, kernels the language in `tl`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.kernel.bridge import Bridge as Bridge
+    from kernbench_core.kernel.bridge import escaped as escaped
+    from kernbench_core.kernel.bridge import in_kernel as in_kernel
+    from kernbench_core.kernel.commands import KernelCommand as KernelCommand
+    from kernbench_core.kernel.dma_commands import DmaReadCmd as DmaReadCmd
+    from kernbench_core.kernel.dma_commands import DmaWriteCmd as DmaWriteCmd
+    from kernbench_core.kernel.pe_state import Kernels as Kernels
+    from kernbench_core.kernel.pe_state import PeState as PeState
+    from kernbench_core.kernel.pointers import PerPe as PerPe
+    from kernbench_core.kernel.pointers import Pointer as Pointer
+    from kernbench_core.kernel.queue_commands import QueueCommand as QueueCommand
+    from kernbench_core.kernel.queue_commands import RecvCmd as RecvCmd
+    from kernbench_core.kernel.queue_commands import SendCmd as SendCmd
+    from kernbench_core.kernel.queues import UNIT as UNIT
+    from kernbench_core.kernel.queues import Queue as Queue
+    from kernbench_core.kernel.queues import Queues as Queues
+    from kernbench_core.kernel.runner import KernelRunner as KernelRunner
+    from kernbench_core.kernel.slot_block import SlotBlock as SlotBlock
+    from kernbench_core.kernel.tl.language import TLContext as TLContext
+    from kernbench_core.kernel.tl.plugin_ops import op_functions as op_functions
+
+__getattr__ = door(
+    __name__,
+    {
+        "Bridge": "bridge",
+        "DmaReadCmd": "dma_commands",
+        "DmaWriteCmd": "dma_commands",
+        "KernelCommand": "commands",
+        "KernelRunner": "runner",
+        "Kernels": "pe_state",
+        "PeState": "pe_state",
+        "PerPe": "pointers",
+        "Pointer": "pointers",
+        "Queue": "queues",
+        "QueueCommand": "queue_commands",
+        "Queues": "queues",
+        "RecvCmd": "queue_commands",
+        "SendCmd": "queue_commands",
+        "SlotBlock": "slot_block",
+        "TLContext": "tl.language",
+        "UNIT": "queues",
+        "escaped": "bridge",
+        "in_kernel": "bridge",
+        "op_functions": "tl.plugin_ops",
+    },
+)

@@ -2,3 +2,37 @@
 
 In: shapes, placements and uses. Out: addresses, and the uses that nothing orders. Kernels and host programs call it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.memory.device_memory import DeviceMemory as DeviceMemory
+    from kernbench_core.memory.device_memory import TensorAllocation as TensorAllocation
+    from kernbench_core.memory.hazard import Hazard as Hazard
+    from kernbench_core.memory.hazards import Hazards as Hazards
+    from kernbench_core.memory.placement import Interleave as Interleave
+    from kernbench_core.memory.placement import Placement as Placement
+    from kernbench_core.memory.placement import Placements as Placements
+    from kernbench_core.memory.placement import Shard as Shard
+    from kernbench_core.memory.scratchpad import Birth as Birth
+    from kernbench_core.memory.scratchpad import TcmBlock as TcmBlock
+
+__getattr__ = door(
+    __name__,
+    {
+        "Birth": "scratchpad",
+        "DeviceMemory": "device_memory",
+        "Hazard": "hazard",
+        "Hazards": "hazards",
+        "Interleave": "placement",
+        "Placement": "placement",
+        "Placements": "placement",
+        "Shard": "placement",
+        "TcmBlock": "scratchpad",
+        "TensorAllocation": "device_memory",
+    },
+)

@@ -2,3 +2,33 @@
 
 In: limits, paths and text. Out: interrupts that arrive, files that are whole or not there. Every room calls it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.process.interrupt import INTERRUPTS as INTERRUPTS
+    from kernbench_core.process.interrupt import Alarm as Alarm
+    from kernbench_core.process.interrupt import WallTime as WallTime
+    from kernbench_core.process.interrupt import WallTimeExceeded as WallTimeExceeded
+    from kernbench_core.process.lifeline import end_with as end_with
+    from kernbench_core.process.supervision import ended_by_limit as ended_by_limit
+    from kernbench_core.process.supervision import report_to as report_to
+    from kernbench_core.process.terminal import shown as shown
+
+__getattr__ = door(
+    __name__,
+    {
+        "Alarm": "interrupt",
+        "INTERRUPTS": "interrupt",
+        "WallTime": "interrupt",
+        "WallTimeExceeded": "interrupt",
+        "end_with": "lifeline",
+        "ended_by_limit": "supervision",
+        "report_to": "supervision",
+        "shown": "terminal",
+    },
+)

@@ -3,3 +3,31 @@
 In: a bench, a topology and options. Out: a result, its text, and a folder that can be run again. Notebooks and the
 command line call it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.runs.bench_run import configure as configure
+    from kernbench_core.runs.bench_run import tell_warnings as tell_warnings
+    from kernbench_core.runs.progress import ProgressDisplay as ProgressDisplay
+    from kernbench_core.runs.result import json_text as json_text
+    from kernbench_core.runs.text_report import bare_table as bare_table
+    from kernbench_core.runs.text_report import make_console as make_console
+    from kernbench_core.runs.text_report import show as show
+
+__getattr__ = door(
+    __name__,
+    {
+        "ProgressDisplay": "progress",
+        "bare_table": "text_report",
+        "configure": "bench_run",
+        "json_text": "result",
+        "make_console": "text_report",
+        "show": "text_report",
+        "tell_warnings": "bench_run",
+    },
+)

@@ -182,7 +182,7 @@ def kept_options(options: RunOptions) -> dict[str, Any]:
 
 def current_versions() -> dict[str, str]:
     """Return the versions of Python, kernbench and the libraries that take part in a run."""
-    from kernbench_core.version import __version__
+    from kernbench_core.package import __version__
 
     versions = {"python": platform.python_version(), "kernbench": __version__}
     return versions | {library: _version(library) for library in _LIBRARIES}

@@ -4,3 +4,65 @@ In: YAML and overrides, and the shapes of networks that are registered. Out: a `
 edges with its design; the routes through it and the owner of each address. The engine, the host and the command line
 call it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.topology.address import AddressMap as AddressMap
+    from kernbench_core.topology.compilation import compile_topology as compile_topology
+    from kernbench_core.topology.configuration import Config as Config
+    from kernbench_core.topology.configuration import KeyPath as KeyPath
+    from kernbench_core.topology.configuration import load_config as load_config
+    from kernbench_core.topology.design import Design as Design
+    from kernbench_core.topology.design import Machine as Machine
+    from kernbench_core.topology.design import design_of as design_of
+    from kernbench_core.topology.link_rates import pcie_bandwidth as pcie_bandwidth
+    from kernbench_core.topology.link_rates import ucie_bandwidth as ucie_bandwidth
+    from kernbench_core.topology.mesh import Mesh as Mesh
+    from kernbench_core.topology.mesh import compile_mesh as compile_mesh
+    from kernbench_core.topology.mesh import is_mesh as is_mesh
+    from kernbench_core.topology.mesh import line as line
+    from kernbench_core.topology.network_reader import build_alone as build_alone
+    from kernbench_core.topology.network_shapes import NETWORKS as NETWORKS
+    from kernbench_core.topology.networks import Extent as Extent
+    from kernbench_core.topology.networks import Network as Network
+    from kernbench_core.topology.networks import NetworkFault as NetworkFault
+    from kernbench_core.topology.networks import ScaleUpLink as ScaleUpLink
+    from kernbench_core.topology.networks import Shape as Shape
+    from kernbench_core.topology.networks import find_extent as find_extent
+    from kernbench_core.topology.networks import network_directions as network_directions
+    from kernbench_core.topology.routing import PathRouter as PathRouter
+
+__getattr__ = door(
+    __name__,
+    {
+        "AddressMap": "address",
+        "Config": "configuration",
+        "Design": "design",
+        "Extent": "networks",
+        "KeyPath": "configuration",
+        "Machine": "design",
+        "Mesh": "mesh",
+        "NETWORKS": "network_shapes",
+        "Network": "networks",
+        "NetworkFault": "networks",
+        "PathRouter": "routing",
+        "ScaleUpLink": "networks",
+        "Shape": "networks",
+        "build_alone": "network_reader",
+        "compile_mesh": "mesh",
+        "compile_topology": "compilation",
+        "design_of": "design",
+        "find_extent": "networks",
+        "is_mesh": "mesh",
+        "line": "mesh",
+        "load_config": "configuration",
+        "network_directions": "networks",
+        "pcie_bandwidth": "link_rates",
+        "ucie_bandwidth": "link_rates",
+    },
+)

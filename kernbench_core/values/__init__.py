@@ -3,3 +3,47 @@
 In: arrays, regions and writers. Out: values, some of them known only after phase 2. Op log, compute, memory and kernel
 call it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.values.chunking import Chunk as Chunk
+    from kernbench_core.values.chunking import chunks as chunks
+    from kernbench_core.values.memory_store import MemoryStore as MemoryStore
+    from kernbench_core.values.region import Region as Region
+    from kernbench_core.values.region import runs as runs
+    from kernbench_core.values.value import ArrayValue as ArrayValue
+    from kernbench_core.values.value import AssemblyValue as AssemblyValue
+    from kernbench_core.values.value import LoadedValue as LoadedValue
+    from kernbench_core.values.value import OpId as OpId
+    from kernbench_core.values.value import Part as Part
+    from kernbench_core.values.value import ResultValue as ResultValue
+    from kernbench_core.values.value import Value as Value
+    from kernbench_core.values.value import sub_parts as sub_parts
+    from kernbench_core.values.views import AbstractValue as AbstractValue
+    from kernbench_core.values.views import FillValue as FillValue
+
+__getattr__ = door(
+    __name__,
+    {
+        "AbstractValue": "views",
+        "ArrayValue": "value",
+        "AssemblyValue": "value",
+        "Chunk": "chunking",
+        "FillValue": "views",
+        "LoadedValue": "value",
+        "MemoryStore": "memory_store",
+        "OpId": "value",
+        "Part": "value",
+        "Region": "region",
+        "ResultValue": "value",
+        "Value": "value",
+        "chunks": "chunking",
+        "runs": "region",
+        "sub_parts": "value",
+    },
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.topology.networks import Extent, NetworkFault, ScaleUpLink, Shape
+from kernbench_core.topology import Extent, NetworkFault, ScaleUpLink, Shape
 
 
 def links(extent: Extent) -> list[ScaleUpLink]:

@@ -8,7 +8,7 @@ import attrs
 
 from kernbench_builtin.components.channelled_memory import hashed
 from kernbench_builtin.components.dram import DramPlace
-from kernbench_core.values.region import Region
+from kernbench_core.values import Region
 
 #: Orders of the fields, the highest first; what is lowest changes first as addresses rise.
 MAPPINGS = ("RoBaCo", "RoCoBa")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from kernbench_builtin.components.queues.messages import Progress, Push
-from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
-from kernbench_core.kernel.queues import Queue
+from kernbench_core.kernel import Queue, RecvCmd, SendCmd
 from kernbench_core.units import format_bytes
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from kernbench_core.kernel.queue_commands import QueueCommand, RecvCmd, SendCmd
-from kernbench_core.kernel.queues import Queue
+from kernbench_core.kernel import Queue, QueueCommand, RecvCmd, SendCmd
 from kernbench_core.messages import MsgBase, Transaction
-from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.oplog.parameters import OF_READS
-from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, Part, Value
-from kernbench_core.values.views import AbstractValue
+from kernbench_core.oplog import OF_READS, Access, OpDescription
+from kernbench_core.values import AbstractValue, AssemblyValue, Part, Region, Value
 
 DESCRIPTOR_BYTES = 32
 """What an order to the DMA occupies on its wire: two addresses, a size, and where the completion goes."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from attrs import frozen
 
-from kernbench_core.compute.functions import Scope
+from kernbench_core.compute import Scope
 from kernbench_core.errors import ShapeError
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import is_float, itemsize

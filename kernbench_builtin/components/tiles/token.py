@@ -11,8 +11,8 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
-from kernbench_core.oplog.description import OpDescription
-from kernbench_core.values.region import Region
+from kernbench_core.oplog import OpDescription
+from kernbench_core.values import Region
 
 _DMA_OPS = {StageType.DMA_READ: "read", StageType.DMA_WRITE: "write"}
 

@@ -1,4 +1,4 @@
-"""The door of a room: its public names, each imported from its file when it is first asked for."""
+"""What the package is: its version, and how its rooms are entered."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+__version__ = "0.1.0"
+
 
 def door(room: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of the package `room` that gives these names, each from its file in there."""
+    """Return the `__getattr__` of the package `room` that gives these names, each from its file in there.
+
+    A file is imported when something of it is first asked for, so that entering a room costs nothing.
+    """
 
     def get(name: str) -> Any:
         if name not in exports:
