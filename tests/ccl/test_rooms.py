@@ -54,6 +54,14 @@ def test_the_help_of_the_command_loads_neither_numpy_nor_the_contract() -> None:
     assert done.stdout.splitlines()[-1] == "0 ['kernbench_ccl.collectives.scatter']"
 
 
+def test_the_options_offer_the_reductions_that_there_are() -> None:
+    """Written down again, so that help loads no numpy."""
+    from kernbench_ccl.cli.group import _REDOPS
+    from kernbench_ccl.reductions import REDOPS
+
+    assert _REDOPS == REDOPS
+
+
 def test_the_page_has_the_rooms_in_their_order() -> None:
     """Those of the contract that are folders."""
     contracts = tomllib.loads((REPO / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]

@@ -272,3 +272,35 @@ def test_an_entry_that_cannot_be_made_leaves_its_plugin_out(site: Site) -> None:
         "plug-in 'acme' (acme_plugin (source tree)) is left out: algorithm 'acme.Line' must have a name in lower case; "
         "call it 'acme.line', and write the name of the plug-in's entry point in lower case too"
     ]
+
+
+COLLECTIVE = """
+from kernbench_core.registry import CollectiveEntry
+def kernbench_collectives():
+    return [CollectiveEntry({name!r}, "acme.collectives:RECORD", "Everybody swaps.")]
+"""
+
+
+def test_a_collective_is_registered_by_its_bare_name(site: Site) -> None:
+    """Its record is not imported for that; another plug-in may not have the same name."""
+    site.distribution("acme", "1.0", "acme", COLLECTIVE.format(name="swap"))
+    found = load_plugins(installed=True).collectives
+    assert (found["swap"].target, found["swap"].sentence) == ("acme.collectives:RECORD", "Everybody swaps.")
+    assert str(found.provider("swap")) == "acme 1.0" and "acme.collectives" not in sys.modules
+    site.distribution("other", "2.0", "other", COLLECTIVE.format(name="swap"))
+    with pytest.raises(PluginError) as caught:
+        load_plugins(installed=True)
+    assert str(caught.value) == (
+        "collective 'swap' must be registered once, not by acme 1.0 and by other 2.0; uninstall one of the two."
+    )
+
+
+def test_a_collective_with_a_vendor_in_its_name_is_refused(site: Site) -> None:
+    """Names of algorithms end with it."""
+    module = site.module("dotted_plugin", COLLECTIVE.format(name="acme.swap"))
+    with pytest.raises(PluginError) as caught:
+        load_plugins([f"acme = {module}"], installed=False)
+    assert str(caught.value) == (
+        "plug-in 'acme' (dotted_plugin (source tree)) must name its collectives in lower-case letters, digits, '-' and "
+        "'_', not 'acme.swap'."
+    )

@@ -9,9 +9,9 @@ import pytest
 
 from kernbench_ccl.catalogue import read_file
 from kernbench_ccl.cli.scaffold import algorithm_text, next_steps, write_algorithm
-from kernbench_ccl.collectives import COLLECTIVES
+from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind
 from kernbench_ccl.prove import Wanted, check
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import PluginError, UsageError
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -104,3 +104,28 @@ def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path) -> None:
     path = str(tmp_path / "mine.py")
     assert str(caught.value) == f"{path!r} must be writable, but that failed with 'File too large'."
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "error", "sentence"),
+    [
+        ("", UsageError,
+         "option --collective must be one that has a template, as all_reduce, and 'swap' has none; begin with a copy "
+         "of an algorithm that does it."),
+        ("kernbench_ccl.nowhere:swap.py", PluginError,
+         "the template of collective 'swap' must be readable from 'kernbench_ccl.nowhere:swap.py', but that raised "
+         "ModuleNotFoundError: No module named 'kernbench_ccl.nowhere'; repair the package."),
+    ],
+)  # fmt: skip
+def test_a_collective_without_a_template_is_a_sentence(
+    template: str, error: type[Exception], sentence: str, tmp_path: Path
+) -> None:
+    """It has none, or it is not where its record says; nothing is written."""
+    known = {"all_reduce": COLLECTIVES["all_reduce"], "swap": CollectiveKind("swap", own, own, template=template)}
+    with pytest.raises(error) as caught:
+        write_algorithm("mine", "swap", tmp_path, known)
+    assert str(caught.value) == sentence and not list(tmp_path.iterdir())
+
+
+def own(call: CallShape, rank: int) -> None:
+    """Bring and end with nothing: the record is not used."""
