@@ -1,0 +1,136 @@
+"""A command in a child: its result comes back, and whatever ends the child otherwise is told by the parent."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.errors import LimitError
+from kernbench_core.process.supervision import ended_by_limit
+
+REPO = Path(__file__).parents[3]
+PROGRAM = """
+import atexit, os, signal, subprocess, sys, time
+from kernbench_core.errors import KernbenchError
+from kernbench_core.process import supervision
+supervision.GRACE_S, supervision._END_S, supervision._PATIENCE_S = 0.1, 0.3, 0.1
+def stuck():
+    return 3 ** (10**9)
+def body():
+{body}
+try:
+    code = supervision.supervised(body, 0.2, lambda told: print("warned:", told, file=sys.stderr))
+except KernbenchError as error:
+    print(type(error).__name__, error)
+    code = 99
+sys.exit(code)
+"""
+
+
+def carried_out(tmp_path: Path, *body: str) -> subprocess.CompletedProcess[str]:
+    """Run a process whose command has this body, to the end of all that it started."""
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM.format(body="".join(f"    {line}\n" for line in body)))
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    return subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_the_code_of_the_child_is_that_of_the_parent(tmp_path: Path, code: int) -> None:
+    """What the child prints, it prints once."""
+    done = carried_out(tmp_path, "print('hello')", f"return {code}")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "hello\n", "")
+
+
+def test_what_a_child_raises_is_its_own(tmp_path: Path) -> None:
+    """The parent adds nothing to the traceback, and ends as Python does."""
+    done = carried_out(tmp_path, "raise ValueError('mine')")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("Traceback") == 1 and done.stderr.endswith("ValueError: mine\n")
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_child_that_ends_the_process_is_an_error(tmp_path: Path, code: int) -> None:
+    """Also where it says that all was well."""
+    done = carried_out(tmp_path, f"os._exit({code})")
+    assert (done.returncode, done.stdout) == (
+        99,
+        f"KernelError the program ended the process with exit code {code} before the command had come to its end; "
+        "return or raise instead of os._exit.\n",
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_child_that_a_signal_ends_ends_the_parent_likewise(tmp_path: Path, number: signal.Signals) -> None:
+    """A shell is to see what ended the command."""
+    done = carried_out(tmp_path, f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass",
+                       f"os.kill(os.getpid(), {number:d})", "time.sleep(1000)")  # fmt: skip
+    assert (done.returncode, done.stdout) == (-number, "")
+
+
+def test_code_that_never_returns_to_python_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    """The line that it is in is told; the pipe that all of them hold closes."""
+    sleeper = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])"
+    done = carried_out(tmp_path, sleeper, "supervision.arm(0.2)", "stuck()")
+    assert (done.returncode, done.stdout) == (
+        99,
+        f"LimitError the run reached its limit of 0.2 s of wall time in {tmp_path / 'program.py'}:7, in code that "
+        "never returned to Python; raise --timeout if it is only long.\n",
+    )
+
+
+def test_a_limit_that_was_disarmed_ends_nothing(tmp_path: Path) -> None:
+    """Longer than the limit and what comes on top, after it was kept."""
+    done = carried_out(tmp_path, "supervision.arm(0.05)", "supervision.disarm()", "time.sleep(0.5)", "return 4")
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
+
+
+def test_a_program_that_goes_on_behind_the_end_keeps_its_code(tmp_path: Path) -> None:
+    """It is told, with its line."""
+    done = carried_out(tmp_path, "atexit.register(stuck)", "return 5")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        f"warned: the program was still in {tmp_path / 'program.py'}:7 0.3 s after the end, and ended with the "
+        "command; let what it registers with atexit, and what its objects do in __del__, come to an end.\n"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_to_the_parent_reach_the_child(tmp_path: Path, number: signal.Signals) -> None:
+    """The child alone decides what comes of them."""
+    done = carried_out(
+        tmp_path,
+        f"signal.signal({number:d}, lambda *_: sys.exit(6))",
+        f"os.kill(os.getppid(), {number:d})",
+        "time.sleep(1000)",
+    )
+    assert (done.returncode, done.stdout) == (6, "")
+
+
+REPORT = """Timeout (0:00:02)!
+Thread 0x01 (most recent call first):
+  File "/other/thread.py", line 1 in watch
+
+Thread 0x02 (most recent call first):
+  File "{ours}/kernel/bridge.py", line 5 in body
+  File "/home/me/kernel.py", line 7 in kernel
+  File "/home/me/bench.py", line 9 in bench
+"""
+
+
+def test_a_report_is_read_for_the_innermost_line_of_the_main_thread() -> None:
+    """That is written last; our own lines and those of Python stand between. No head, no limit."""
+    ours = REPO / "kernbench_core"
+    end = ", in code that never returned to Python; raise --timeout if it is only long."
+    error = ended_by_limit(REPORT.format(ours=ours), 1.5)
+    assert isinstance(error, LimitError)
+    assert str(error) == f"the run reached its limit of 1.5 s of wall time in /home/me/kernel.py:7{end}"
+    nobody = re.sub(r"  File \"/home.*\n", "", REPORT.format(ours=ours))
+    assert str(ended_by_limit(nobody, 60)) == f"the run reached its limit of 60 s of wall time{end}"
+    assert ended_by_limit("Fatal Python error: Aborted", 60) is None
