@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kernbench_core.environment import Environment, Process, ProcessGenerator, Signal
 from kernbench_core.errors import ComponentError
@@ -29,9 +29,11 @@ from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Port, Wire
 
 if TYPE_CHECKING:
-    from kernbench_core.fabric import Fabric, Part
+    from kernbench_core.fabric import Fabric
     from kernbench_core.graph import Node
     from kernbench_core.params import Param
+
+_Part = TypeVar("_Part")
 
 
 class ComponentBase(Reported):
@@ -192,7 +194,7 @@ class ComponentBase(Reported):
 
     # What a model may call --------------------------------------------------------------------------
 
-    def part(self, kind: type[Part]) -> Part:
+    def part(self, kind: type[_Part]) -> _Part:
         """Return the part of the session of this class, one of those that the class `needs`; for `__init__`, too."""
         if kind not in self.needs:
             raise ComponentError(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Transfers whose chunks are remembered.
 MOST_CUT = 1024
 
-Part = TypeVar("Part")
+_Part = TypeVar("_Part")
 
 
 class Neighbour(Protocol):
@@ -164,7 +164,7 @@ class Fabric:
             raise _by_hand("addresses")
         return self._addresses
 
-    def find(self, kind: type[Part]) -> Part | None:
+    def find(self, kind: type[_Part]) -> _Part | None:
         """Return what the session offers of this class, None where it has none."""
         found: Any = self.parts.get(kind)
         return found  # type: ignore[no-any-return]

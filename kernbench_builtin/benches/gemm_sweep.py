@@ -19,7 +19,7 @@ PINS = ("none", "a", "b", "ab")
 
 
 @frozen
-class Case:
+class _Case:
     """One combination: extents M, N, K, tile extents along M, N, K, and which operands are pinned."""
 
     shape: tuple[int, ...]
@@ -48,12 +48,12 @@ def bench(
         a = rt.tensor((m, k), dtype, name="a", placement=rows_by_cube(rt, m, k, dtype))
         b = rt.tensor((k, n), dtype, name="b", placement=columns_by_cube(rt, k, n, dtype))
         for tile, operands in product(cuts, pins):
-            _one(rt, a, b, Case((m, n, k), tile * (3 // len(tile)), operands))
+            _one(rt, a, b, _Case((m, n, k), tile * (3 // len(tile)), operands))
         rt.free(a)
         rt.free(b)
 
 
-def _one(rt: Runtime, a: DeviceTensor, b: DeviceTensor, case: Case) -> None:
+def _one(rt: Runtime, a: DeviceTensor, b: DeviceTensor, case: _Case) -> None:
     """Launch one combination and report its row."""
     (m, n, k), dtype = case.shape, a.dtype
     c = rt.empty((m, n), "int32" if dtype == "int8" else dtype, name=f"c of {case}")

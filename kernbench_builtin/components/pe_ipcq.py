@@ -25,7 +25,7 @@ from kernbench_core.topology.naming import pe_prefix, pe_unit
 from kernbench_core.units import format_bytes, grid_ceil
 from kernbench_core.values import Region
 
-Key = tuple[int, Channel]
+_Key = tuple[int, Channel]
 """The other PE, and the channel."""
 
 
@@ -65,8 +65,8 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         self._credit_bytes: int = self.params["credit_bytes"]
         self._prefix = pe_prefix(self.id) or ""
         self._to_dma = (self.id, pe_unit(self._prefix, "pe_dma"))
-        self._outgoing: dict[Key, Outgoing] = {}
-        self._incoming: dict[Key, Incoming] = {}
+        self._outgoing: dict[_Key, Outgoing] = {}
+        self._incoming: dict[_Key, Incoming] = {}
         self._anybody: deque[RecvCmd] = deque()
         self._turn = -1
         self._began: dict[QueueCommand, float] = {}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernbench_core.runs.reruns import Rerun
     from kernbench_core.runs.result import RunResult
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 _INTERRUPTED = 130
 
 
@@ -170,7 +170,7 @@ def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult
     click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
 
 
-def _with_progress(carry_out: Callable[[Callable[[Any], None]], Answer], title: str, look: Look) -> Answer:
+def _with_progress(carry_out: Callable[[Callable[[Any], None]], _Answer], title: str, look: Look) -> _Answer:
     """Call `carry_out` under a progress display; with --json, what kernels print goes to stderr."""
     from kernbench_core.runs.progress import ProgressDisplay
 

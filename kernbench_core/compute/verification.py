@@ -86,7 +86,7 @@ class _Tally:
         return Verification(not found, self.checked, self.worst, tuple(map(str, found)), found)
 
 
-class Computed(Protocol):
+class _Computed(Protocol):
     """What a comparison needs of who computed: the memory after the log, data of values, and who made them."""
 
     @property
@@ -100,7 +100,7 @@ class Computed(Protocol):
         """Return the record that computes a result, if the log has it."""
 
 
-def verify_regions(computed: Computed, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
+def verify_regions(computed: _Computed, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
     """See `DataExecutor.verify`."""
     tally = _Tally()
     for name, wanted in expected.items():
@@ -198,7 +198,7 @@ def _stretches(wrong: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
     return ", ".join(told) + (f" and {more} more stretch{'es' if more > 1 else ''}" if more else "")
 
 
-def _made_by(computed: Computed, value: Value, index: tuple[int, ...]) -> str:
+def _made_by(computed: _Computed, value: Value, index: tuple[int, ...]) -> str:
     """Say which op made one element."""
     if len(index) != len(value.shape):
         return ""

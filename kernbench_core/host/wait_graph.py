@@ -44,7 +44,7 @@ def waits(hardware: Hardware) -> dict[str, tuple[str, ...]]:
     }
 
 
-Waits = Mapping[str, tuple[tuple[str, ...], ...]]
+_Waits = Mapping[str, tuple[tuple[str, ...], ...]]
 """What each node waits for: all of these, of each any one."""
 
 
@@ -104,7 +104,7 @@ def wait_graph(hardware: Hardware, shared: Shared, kernels: Iterable[KernelWait]
     return found
 
 
-def stuck(waits: Waits) -> dict[str, tuple[str, ...]]:
+def stuck(waits: _Waits) -> dict[str, tuple[str, ...]]:
     """Return the nodes that wait for ever whatever those do that wait for nothing, each with what keeps it.
 
     A node that waits for any of several is kept only where each of them is.
@@ -163,7 +163,7 @@ def shortest_cycle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     return best
 
 
-def way_out(waits: Waits, order: Iterable[str]) -> tuple[str, ...]:
+def way_out(waits: _Waits, order: Iterable[str]) -> tuple[str, ...]:
     """Return the shortest way from the first node, in `order`, to one that waits for no other; without cycles."""
     start = next(iter(order))
     ways: deque[tuple[str, ...]] = deque([(start,)])

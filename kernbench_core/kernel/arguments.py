@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def call_form(signature: inspect.Signature, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -34,7 +34,7 @@ def call_form(signature: inspect.Signature, arguments: Mapping[str, Any]) -> tup
     return args, kwargs
 
 
-def replace_nested(value: object, kind: type[T], make: Callable[[T], object]) -> object:
+def replace_nested(value: object, kind: type[_T], make: Callable[[_T], object]) -> object:
     """Return `value` with `make(thing)` for each `kind` in it, at any depth of tuples, lists and dicts.
 
     A container that holds one is copied, its type kept; everything else is returned as it is.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernbench_core.values.region import Region
 
-Addresses = NDArray[np.int64]
+_Addresses = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
@@ -36,7 +36,7 @@ def affine_regions(base: int, shape: Sequence[int], strides: Sequence[int], item
     return tuple(Region(base + sum(offsets), row, rows, pitch) for offsets in outer)
 
 
-def gather_regions(addresses: Addresses, itemsize: int) -> tuple[Region, ...]:
+def gather_regions(addresses: _Addresses, itemsize: int) -> tuple[Region, ...]:
     """Give the regions of elements at `addresses` (bytes, any shape, read in row-major order).
 
     Neighbouring elements become one row, equal rows at equal steps one region.
@@ -50,7 +50,7 @@ def gather_regions(addresses: Addresses, itemsize: int) -> tuple[Region, ...]:
     return _group_rows(flat[first], lengths)
 
 
-def _group_rows(starts: Addresses, lengths: Addresses) -> tuple[Region, ...]:
+def _group_rows(starts: _Addresses, lengths: _Addresses) -> tuple[Region, ...]:
     """Join consecutive rows of one length that follow each other at one positive step."""
     steps = np.diff(starts)
     steps[(lengths[1:] != lengths[:-1]) | (steps <= 0)] = 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TIERS", "UNIT", "Queue", "QueueEnd", "Queues"]
 
-Key = tuple[int, int, Channel]
+_Key = tuple[int, int, Channel]
 """Which queue: the sender, the receiver and the channel."""
 
 CHOSEN_BY: Final = "slots, slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it"
@@ -122,9 +122,9 @@ class Queues:
         self._kernels = kernels
         self._now = now
         self._launch_on = launch_on
-        self._queues: dict[Key, Queue] = {}
+        self._queues: dict[_Key, Queue] = {}
         #: What keeps the slots of each queue: a block of a scratchpad, or their address in SRAM or HBM.
-        self._slots: dict[Key, TcmBlock | int] = {}
+        self._slots: dict[_Key, TcmBlock | int] = {}
 
     def __iter__(self) -> Iterator[Queue]:
         return iter(self._queues.values())
@@ -217,7 +217,7 @@ class Queues:
         return block if isinstance(block, int) else block.address
 
     def _overflow(
-        self, key: Key, tier: str, slots: int, slot_bytes: int, fit: FirstFit, command: QueueCommand
+        self, key: _Key, tier: str, slots: int, slot_bytes: int, fit: FirstFit, command: QueueCommand
     ) -> str:
         source, destination = (self._sites[pe].prefix for pe in key[:2])
         launch = self._launch_on(command.pe)

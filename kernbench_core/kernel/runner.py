@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernbench_core.environment import Environment
     from kernbench_core.graph import Node
 
-Steps = Generator[Any, Any, None]
+_Steps = Generator[Any, Any, None]
 
 
 class KernelHost(Protocol):
@@ -52,7 +52,7 @@ class KernelRunner:
         self._since = 0.0
         self._kernel = ""
 
-    def run(self, env: Environment, launch: Launch) -> Steps:
+    def run(self, env: Environment, launch: Launch) -> _Steps:
         """Run this PE's programs one after another; a SimPy generator, for `yield from` in the component's `run`.
 
         Notes the start and end in ns in `launch`. A kernel that raises ends the run with a KernelError.
@@ -114,7 +114,7 @@ class KernelRunner:
         state: PeState,
         program: tuple[int, int, int],
         signature: inspect.Signature,
-    ) -> Steps:
+    ) -> _Steps:
         arguments: dict[str, Any] = {
             name: _as_argument(value, state.pe) for name, value in launch.arguments.items()
         }
@@ -145,7 +145,7 @@ class KernelRunner:
             self._bridge = None
             bridge.close()
 
-    def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> Steps:
+    def _serve(self, env: Environment, state: PeState, bridge: Bridge, step: Callable[[], Any]) -> _Steps:
         """Answer the kernel's requests until it returns: a command is issued, a tuple of commands is waited for."""
         overhead = self._component.dispatch_overhead_ns
         send, hazards = self._component.send_command, state.hazards
@@ -175,7 +175,7 @@ class KernelRunner:
             else:
                 request = bridge.resume()
 
-    def _await(self, env: Environment, commands: Iterable[KernelCommand]) -> Steps:
+    def _await(self, env: Environment, commands: Iterable[KernelCommand]) -> _Steps:
         self._waiting_for, self._since = tuple(commands), env.now
         for command in self._waiting_for:
             if not command.done.fired:

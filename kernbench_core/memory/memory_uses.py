@@ -19,7 +19,7 @@ from kernbench_core.values.value import OpId
 if TYPE_CHECKING:
     from kernbench_core.memory.device_memory import TensorAllocation
 
-Key = tuple[tuple[Region, ...], int, int]
+_Key = tuple[tuple[Region, ...], int, int]
 """Physical bytes, and the code and the instruction that use them."""
 
 
@@ -60,7 +60,7 @@ class UseGroup:
         self.meets: list[UseGroup] = []
 
     @property
-    def key(self) -> Key:
+    def key(self) -> _Key:
         """What finds it."""
         return self.physical, id(self.site[0]), self.site[1]
 
@@ -75,8 +75,8 @@ class TensorUses:
     __slots__ = ("_read_pages", "_write_pages", "reads", "writes")
 
     def __init__(self) -> None:
-        self.reads: dict[Key, UseGroup] = {}
-        self.writes: dict[Key, UseGroup] = {}
+        self.reads: dict[_Key, UseGroup] = {}
+        self.writes: dict[_Key, UseGroup] = {}
         self._read_pages: RegionPages[UseGroup] | None = None
         self._write_pages: RegionPages[UseGroup] = RegionPages()
 

@@ -24,7 +24,7 @@ from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
 if TYPE_CHECKING:
     from kernbench_core.oplog.description import OpDescription
 
-    Column = array[Any] | SpilledColumn
+    _Column = array[Any] | SpilledColumn
 
 
 _Made = TypeVar("_Made", ArrayValue, ResultValue)
@@ -59,17 +59,17 @@ class Columns:
     """Append-only columns of op records, one row per record in order of appending."""
 
     def __init__(self, spill_rows: int = SPILL_ROWS, spill_values: bool = False) -> None:
-        self.t_start: Column = array("d")
-        self.t_end: Column = array("d")
-        self.component: Column = array("i")
-        self.template: Column = array("i")
-        self.sequence: Column = array("i")
-        self.op_pe: Column = array("i")
-        self.op_issue: Column = array("i")
-        self.stage_pe: Column = array("i")
-        self.stage_issue: Column = array("i")
-        self.ints: Column = array("q")
-        self.floats: Column = array("d")
+        self.t_start: _Column = array("d")
+        self.t_end: _Column = array("d")
+        self.component: _Column = array("i")
+        self.template: _Column = array("i")
+        self.sequence: _Column = array("i")
+        self.op_pe: _Column = array("i")
+        self.op_issue: _Column = array("i")
+        self.stage_pe: _Column = array("i")
+        self.stage_issue: _Column = array("i")
+        self.ints: _Column = array("q")
+        self.floats: _Column = array("d")
         self.values: list[Value] | SpilledValues = []
         self.side: dict[int, tuple[Any, ...]] | SpilledSide = {}
         self._spill_rows = self._spill_at = spill_rows
@@ -81,7 +81,7 @@ class Columns:
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
         self._order: Ints | SpilledColumn | None = None
-        self._starts: tuple[Column, Column, Column] = (array("q", [0]), array("q", [0]), array("q", [0]))
+        self._starts: tuple[_Column, _Column, _Column] = (array("q", [0]), array("q", [0]), array("q", [0]))
         self._names: list[str] = []
 
     def __len__(self) -> int:
@@ -308,7 +308,7 @@ class Columns:
             self._names = list(self.components)
         return self._names
 
-    def _row_starts(self) -> tuple[Column, Column, Column]:
+    def _row_starts(self) -> tuple[_Column, _Column, _Column]:
         """Return where the integers, floats and values of each row start, and after the last row where they end.
 
         Only the rows that were appended since the last time are looked at.
@@ -329,7 +329,7 @@ class Columns:
         return self._starts
 
     def _hash_names(
-        self, digest: Any, column: Column, names: Sequence[str | bytes], order: Ints | SpilledColumn
+        self, digest: Any, column: _Column, names: Sequence[str | bytes], order: Ints | SpilledColumn
     ) -> None:
         """Hash a column of name numbers as the sorted names and the ranks of the rows."""
         by_name = sorted(range(len(names)), key=names.__getitem__)
@@ -345,7 +345,7 @@ def _op_id(pe: int, issue: int) -> OpId | None:
     return None if pe < 0 else (pe, issue)
 
 
-def _gathered(column: Column, starts: Column, rows: Ints) -> np.ndarray[Any, Any]:
+def _gathered(column: _Column, starts: _Column, rows: Ints) -> np.ndarray[Any, Any]:
     """Return what a column holds of some rows, one after the other."""
     begin = take(starts, rows)
     counts = take(starts, rows + 1) - begin

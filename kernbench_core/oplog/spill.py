@@ -26,7 +26,7 @@ _BLOCK: Final = 4096
 _CHUNK: Final = 1 << 17
 _ABSTRACT, _RESULT, _LOADED, _KEPT = range(4)
 
-Numbers = np.ndarray[Any, Any]
+_Numbers = np.ndarray[Any, Any]
 
 
 @contextmanager
@@ -59,7 +59,7 @@ class SpilledColumn:
             self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
         finalize(self, _close, self._file)
         self._spilled = 0
-        self._block: Numbers = np.empty(0, self._type)
+        self._block: _Numbers = np.empty(0, self._type)
         self._block_start = 0
 
     def spill(self) -> None:
@@ -78,7 +78,7 @@ class SpilledColumn:
     def __getitem__(self, at: int) -> Any: ...
 
     @overload
-    def __getitem__(self, at: slice) -> Numbers: ...
+    def __getitem__(self, at: slice) -> _Numbers: ...
 
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
@@ -99,18 +99,18 @@ class SpilledColumn:
         for start in range(0, len(self), _CHUNK):
             yield from self._run(start, min(start + _CHUNK, len(self))).tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Numbers:
         return self._run(0, len(self)).astype(dtype or self._type, copy=False)
 
-    def take(self, rows: Numbers) -> Numbers:
+    def take(self, rows: _Numbers) -> _Numbers:
         """Return the numbers at `rows`, which lie close together as a rule."""
         if not len(rows):
             return np.empty(0, self._type)
         low, high = int(rows.min()), int(rows.max()) + 1
-        found: Numbers = self._run(low, high)[rows - low]
+        found: _Numbers = self._run(low, high)[rows - low]
         return found
 
-    def _run(self, start: int, stop: int) -> Numbers:
+    def _run(self, start: int, stop: int) -> _Numbers:
         if start >= self._spilled:
             return np.array(self.tail[start - self._spilled : stop - self._spilled], self._type)
         end, size = min(stop, self._spilled), self._type.itemsize
@@ -129,15 +129,15 @@ def _read(file: int, offset: int, nbytes: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def take(column: array[Any] | SpilledColumn | Numbers, rows: Numbers) -> Numbers:
+def take(column: array[Any] | SpilledColumn | _Numbers, rows: _Numbers) -> _Numbers:
     """Return the numbers of a column at `rows`."""
     if isinstance(column, SpilledColumn):
         return column.take(rows)
-    found: Numbers = np.asarray(column)[rows]
+    found: _Numbers = np.asarray(column)[rows]
     return found
 
 
-def chunks(rows: Numbers | SpilledColumn) -> Iterator[Numbers]:
+def chunks(rows: _Numbers | SpilledColumn) -> Iterator[_Numbers]:
     """Yield an order of rows in pieces that are worth a call of numpy and take no room."""
     for start in range(0, len(rows), _CHUNK):
         yield np.asarray(rows[start : start + _CHUNK])
@@ -307,7 +307,7 @@ class SpilledSide:
 
 
 def sorted_rows(
-    t_start: SpilledColumn, component: SpilledColumn, rank: Numbers, sequence: SpilledColumn
+    t_start: SpilledColumn, component: SpilledColumn, rank: _Numbers, sequence: SpilledColumn
 ) -> SpilledColumn:
     """Return the rows in the order (t_start, rank of the component, sequence), one stretch of time after the other.
 
@@ -329,7 +329,7 @@ def sorted_rows(
     return order
 
 
-def _reach(times: Numbers) -> tuple[float, float]:
+def _reach(times: _Numbers) -> tuple[float, float]:
     return float(times.min()), float(times.max())
 
 

@@ -66,7 +66,7 @@ _OF_NO_OP = {
     "start": "wait for the common start",
     "timer": "waits of models",
 }
-Column = tuple[str, Literal["left", "right"]]
+_Column = tuple[str, Literal["left", "right"]]
 
 
 def print_explanation(explanation: Explanation, console: Console, *, verbose: bool = False) -> None:
@@ -84,7 +84,7 @@ def print_explanation(explanation: Explanation, console: Console, *, verbose: bo
     show(Group(*(Padding(part, (1, 0, 0, 0), expand=False) for part in shown)), console)
 
 
-def _table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], width: int) -> Table:
+def _table(columns: Sequence[_Column], rows: Iterable[Sequence[str | Text]], width: int) -> Table:
     """Lay out rows; where `width` is too small the first column gives way, or the last one if it is text."""
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, (title, _) in enumerate(columns)]
@@ -127,9 +127,9 @@ def _went(explanation: Explanation, width: int, verbose: bool) -> RenderableType
     return _table(columns, [row[: len(columns)] for row in rows], width)
 
 
-def _with_mostly(columns: Sequence[Column], width: int) -> Sequence[Column]:
+def _with_mostly(columns: Sequence[_Column], width: int) -> Sequence[_Column]:
     """Add the columns that say what a time consisted of; where it queued has one of its own if there is room."""
-    wide: Sequence[Column] = (("queues most at", "left"),) if width >= _WIDE else ()
+    wide: Sequence[_Column] = (("queues most at", "left"),) if width >= _WIDE else ()
     return [*columns, ("mostly", "left"), *wide]
 
 

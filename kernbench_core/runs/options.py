@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Asked = ParamSpec("Asked")
 Record = TypeVar("Record")
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 @attrs.frozen
@@ -156,10 +156,10 @@ def require_path(what: str, given: object, must_be: str) -> None:
         raise UsageError(f"{what} must be {must_be}, not {given!r}.")
 
 
-def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record], Answer]], Callable[Asked, Answer]]:
+def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record], _Answer]], Callable[Asked, _Answer]]:
     """Have a function of one record be called with the record's own arguments, for `help` and type checkers too."""
 
-    def decorate(function: Callable[[Record], Answer]) -> Callable[Asked, Answer]:
+    def decorate(function: Callable[[Record], _Answer]) -> Callable[Asked, _Answer]:
         arguments = inspect.signature(record).parameters.values()
         signature = inspect.Signature(
             [each.replace(annotation=_plain(each.annotation)) for each in arguments],
@@ -167,7 +167,7 @@ def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record],
         )
 
         @functools.wraps(function)
-        def call(*args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+        def call(*args: Asked.args, **kwargs: Asked.kwargs) -> _Answer:
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:

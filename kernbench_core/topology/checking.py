@@ -30,7 +30,7 @@ KINDS = ("host", *IO_KINDS, "link", "switch", "router", "ucie", "m_cpu", "sram",
 MAX_PES = 2**16
 """Largest machine that is compiled."""
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
-Report = Callable[[KeyPath, str], None]
+_Report = Callable[[KeyPath, str], None]
 
 
 @frozen
@@ -89,7 +89,7 @@ def _check_network(config: Config, spec: Spec, networks: NetworkRegistry, proble
         return None
 
 
-def _check_counts(spec: Spec, report: Report) -> None:
+def _check_counts(spec: Spec, report: _Report) -> None:
     cubes = spec.sip.mesh.width * spec.sip.mesh.height
     for path, count, most in (
         (("system", "sips"), spec.system.sips, 2**SIP_BITS),
@@ -104,7 +104,7 @@ def _check_counts(spec: Spec, report: Report) -> None:
         report(("system", "sips"), f"must give at most {MAX_PES} PEs, not {total}; model a smaller machine.")
 
 
-def _check_sizes(spec: Spec, report: Report) -> None:
+def _check_sizes(spec: Spec, report: _Report) -> None:
     pes, page = spec.cube.pes, spec.system.page_bytes
     capacity = spec.cube.hbm.capacity
     if capacity % (pes * page):
@@ -126,7 +126,7 @@ def _check_sizes(spec: Spec, report: Report) -> None:
         report(("system", "page_bytes"), f"must be a power of two of at least 8 B, the widest element, not {page} B.")
 
 
-def _check_units(spec: Spec, report: Report) -> None:
+def _check_units(spec: Spec, report: _Report) -> None:
     kinds = [*PE_KINDS, *spec.pe.units]
     for kind, unit in spec.pe.units.items():
         path: KeyPath = ("pe", "units", kind)

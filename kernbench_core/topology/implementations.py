@@ -39,7 +39,7 @@ _MOST_PLACES: Final = 2
 
 
 @frozen
-class Choice:
+class _Choice:
     """An implementation as written: its name, its raw parameters, and the key paths both came from.
 
     `inherited` names the parameters that were given for another implementation.
@@ -104,7 +104,7 @@ class Implementations:
             self._resolve(kind, ())
         for index, override in enumerate(self._written.overrides):
             if override.impl is not None:
-                self._parameters(self._overridden(Choice("", (), {}, ()), index))
+                self._parameters(self._overridden(_Choice("", (), {}, ()), index))
 
     def _resolve(self, kind: str, overrides: tuple[int, ...]) -> tuple[str, Mapping[str, Any]]:
         choice = self._base(kind)
@@ -117,7 +117,7 @@ class Implementations:
         self._check_kind(kind, choice)
         return choice.impl, values
 
-    def _check_kind(self, kind: str, choice: Choice) -> None:
+    def _check_kind(self, kind: str, choice: _Choice) -> None:
         """Report an implementation that is registered for other kinds; units that YAML adds take any."""
         made_for = self._catalogue.made_for(choice.impl) if self._declared.get(choice.impl) is not None else ()
         if kind in self._kinds and made_for and kind not in made_for:
@@ -127,7 +127,7 @@ class Implementations:
                 "see 'kernbench components'.",
             )
 
-    def _parameters(self, choice: Choice) -> Mapping[str, Any]:
+    def _parameters(self, choice: _Choice) -> Mapping[str, Any]:
         declared = self._declaration(choice)
         if declared is None:
             return {}
@@ -142,7 +142,7 @@ class Implementations:
         self.problems.extend(problems)
         return MappingProxyType(values)
 
-    def _base(self, kind: str) -> Choice | None:
+    def _base(self, kind: str) -> _Choice | None:
         unit = self._written.units.get(kind)
         path: KeyPath = ("components", kind) if unit is None else ("pe", "units", kind)
         written: ComponentSpec | None = unit or self._written.components.get(kind)
@@ -151,20 +151,20 @@ class Implementations:
         params_path = (*path, "params")
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
         inherited = frozenset(name for name, (_, at) in params.items() if at in self._config.inherited)
-        return Choice(written.impl, (*path, "impl"), params, params_path, inherited)
+        return _Choice(written.impl, (*path, "impl"), params, params_path, inherited)
 
-    def _overridden(self, below: Choice, index: int) -> Choice:
+    def _overridden(self, below: _Choice, index: int) -> _Choice:
         """Lay an override over a choice: another class inherits the parameters of the one below."""
         written = self._written.overrides[index]
         params_path: KeyPath = ("overrides", index, "params")
         params = {name: (value, (*params_path, name)) for name, value in written.params.items()}
         laid, inherited = {**below.params, **params}, below.inherited - params.keys()
         if written.impl is None or written.impl == below.impl:
-            return Choice(below.impl, below.impl_path, laid, params_path, inherited)
+            return _Choice(below.impl, below.impl_path, laid, params_path, inherited)
         inherited = frozenset(below.params.keys() - params.keys())
-        return Choice(written.impl, ("overrides", index, "impl"), laid, params_path, inherited)
+        return _Choice(written.impl, ("overrides", index, "impl"), laid, params_path, inherited)
 
-    def _declaration(self, choice: Choice) -> tuple[Param, ...] | None:
+    def _declaration(self, choice: _Choice) -> tuple[Param, ...] | None:
         if choice.impl not in self._declared:
             try:
                 self._declared[choice.impl] = self._catalogue.declared(choice.impl)

@@ -30,9 +30,9 @@ from kernbench_core.values.value import (
 )
 from kernbench_core.values.views import AbstractValue, view_of
 
-__all__ = ["Entry", "MemoryStore", "Where", "Write", "WriteTicket"]
+__all__ = ["Entry", "MemoryStore", "Write", "WriteTicket"]
 
-Where = int | Region | tuple[Region, ...]
+_Where = int | Region | tuple[Region, ...]
 
 _MANY = 16
 """Parts of an assembly from which on it pays to join those that only stand apart."""
@@ -53,7 +53,7 @@ class MemoryStore:
         self._in_flight: dict[str, LoadsInFlight] = {}
 
     def write(
-        self, space: str, where: Where, data: Array | Value, writer: OpId | None = None, lands_at: float | None = None
+        self, space: str, where: _Where, data: Array | Value, writer: OpId | None = None, lands_at: float | None = None
     ) -> WriteTicket:
         """Let `where` hold `data` (row-major over its regions, in order), visible at once.
 
@@ -90,7 +90,7 @@ class MemoryStore:
         return loads.begin(pe, regions)
 
     def end_load(
-        self, load: LoadInFlight, space: str, where: Where, shape: Shape, dtype: str
+        self, load: LoadInFlight, space: str, where: _Where, shape: Shape, dtype: str
     ) -> tuple[Value, tuple[OpId, ...]]:
         """Return what a load finds that was begun, as `sample` does."""
         if not self._in_flight[space].end(load):
@@ -109,7 +109,7 @@ class MemoryStore:
             return
         index.insert_part(Write((region,), value, WriteTicket(writer, lands_at)), region, offset)
 
-    def read(self, space: str, where: Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
+    def read(self, space: str, where: _Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
         """Return the bytes of `where` as a read-only array of `shape` and `dtype`; what was written there by default.
 
         Another dtype reinterprets the bytes. Raises StoreError when sizes differ or an element is not at a multiple of
@@ -118,18 +118,18 @@ class MemoryStore:
         shape, dtype = self._described(space, where, shape, dtype)
         return self.value(space, where, shape, dtype).array()
 
-    def value(self, space: str, where: Where, shape: Shape, dtype: str) -> Value:
+    def value(self, space: str, where: _Where, shape: Shape, dtype: str) -> Value:
         """Return what `where` holds now as one value, without computing or copying; raises as `read` does."""
         return self.sample(space, where, shape, dtype)[0]
 
-    def sample(self, space: str, where: Where, shape: Shape, dtype: str) -> tuple[Value, tuple[OpId, ...]]:
+    def sample(self, space: str, where: _Where, shape: Shape, dtype: str) -> tuple[Value, tuple[OpId, ...]]:
         """Return what `value` does, and the ops that wrote bytes of it (none for what the host wrote)."""
         if not self.data:
             return self._abstract_value(shape, dtype), ()
         return self._sample(self._spaces.get(space), space, where, shape, dtype)
 
     def _sample(
-        self, index: SpaceIndex | None, space: str, where: Where, shape: Shape, dtype: str
+        self, index: SpaceIndex | None, space: str, where: _Where, shape: Shape, dtype: str
     ) -> tuple[Value, tuple[OpId, ...]]:
         regions = as_regions(where, prod(shape) * dtypes.itemsize(dtype))
         if index is not None:
@@ -145,7 +145,7 @@ class MemoryStore:
             return ArrayValue(np.empty(shape, dtypes.numpy_dtype(dtype))), ()
         return self._assembled(index, space, regions, shape, dtype)
 
-    def has(self, space: str, where: Where, nbytes: int = 1) -> bool:
+    def has(self, space: str, where: _Where, nbytes: int = 1) -> bool:
         """Tell whether every byte of `where` (an address: the next `nbytes` bytes) has been written."""
         index = self._spaces.get(space)
         if index is None:
@@ -153,7 +153,7 @@ class MemoryStore:
         pieces = [piece for region in as_regions(where, nbytes) for piece in ascending_pieces(region)]
         return not any(subtract(piece, (e.region for e in index.touching(piece))) for piece in pieces)
 
-    def writes(self, space: str, where: Where, nbytes: int = 1) -> tuple[Write, ...]:
+    def writes(self, space: str, where: _Where, nbytes: int = 1) -> tuple[Write, ...]:
         """Return the writes that `where` overlaps and that are still visible somewhere, newest first."""
         index = self._spaces.get(space)
         if index is None:
@@ -163,7 +163,7 @@ class MemoryStore:
         entries.sort(key=lambda e: -e.sequence)
         return tuple(dict.fromkeys(e.write for e in entries))
 
-    def forget(self, space: str, where: Where, nbytes: int = 1) -> None:
+    def forget(self, space: str, where: _Where, nbytes: int = 1) -> None:
         """Let `where` (an address: the next `nbytes` bytes) be memory that nobody has written."""
         index = self._spaces.get(space)
         if index is not None:
@@ -203,7 +203,7 @@ class MemoryStore:
             value = self._abstract[shape, dtype] = AbstractValue(shape, dtype)
         return value
 
-    def _described(self, space: str, where: Where, shape: Shape | None, dtype: str | None) -> tuple[Shape, str]:
+    def _described(self, space: str, where: _Where, shape: Shape | None, dtype: str | None) -> tuple[Shape, str]:
         """Fill in the shape and dtype that were written at `where`, where the caller gives none."""
         if shape is not None and dtype is not None:
             return shape, dtype
@@ -245,7 +245,7 @@ class MemoryStore:
         return value, writers
 
 
-def as_regions(where: Where, nbytes: int) -> tuple[Region, ...]:
+def as_regions(where: _Where, nbytes: int) -> tuple[Region, ...]:
     """Return `where` as regions in their one normal form; a plain address stands for the next `nbytes` bytes."""
     if type(where) is tuple:
         for region in where:
@@ -286,7 +286,7 @@ def _check_place(space: str, regions: tuple[Region, ...], shape: Shape, dtype: s
             )
 
 
-def _show(where: Where) -> str:
+def _show(where: _Where) -> str:
     if isinstance(where, int):
         return f"0x{where:x}"
     first = where if isinstance(where, Region) else where[0] if where else "(no region)"

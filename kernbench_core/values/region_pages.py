@@ -10,21 +10,21 @@ from typing import Any, Final, Generic, TypeVar
 
 from kernbench_core.values.region import Region
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # (page shift, largest span in bytes that is filed on the level)
 _LEVELS: Final = ((10, 1 << 13), (16, 1 << 20), (24, 1 << 62))
 
 
-class RegionPages(Generic[T]):
+class RegionPages(Generic[_T]):
     """Things that are filed under the pages that a region of theirs touches, in the order in which they were filed."""
 
     __slots__ = ("_pages",)
 
     def __init__(self) -> None:
-        self._pages: tuple[dict[int, list[T]], ...] = tuple({} for _ in _LEVELS)
+        self._pages: tuple[dict[int, list[_T]], ...] = tuple({} for _ in _LEVELS)
 
-    def file(self, region: Region, thing: T) -> None:
+    def file(self, region: Region, thing: _T) -> None:
         """Put a thing on the pages that an ascending region touches."""
         level = _level_of(region)
         pages = self._pages[level]
@@ -35,7 +35,7 @@ class RegionPages(Generic[T]):
             else:
                 held.append(thing)
 
-    def drop(self, region: Region, thing: T) -> None:
+    def drop(self, region: Region, thing: _T) -> None:
         """Take a thing off the pages that it was put on with that region."""
         level = _level_of(region)
         pages = self._pages[level]
@@ -45,9 +45,9 @@ class RegionPages(Generic[T]):
             if not held:
                 del pages[page]
 
-    def near(self, region: Region) -> dict[T, None]:
+    def near(self, region: Region) -> dict[_T, None]:
         """Return the things that are on a page that an ascending region touches: all that overlap it, and others."""
-        found: dict[T, None] = {}
+        found: dict[_T, None] = {}
         for level, (shift, _) in enumerate(_LEVELS):
             pages = self._pages[level]
             if pages:
@@ -55,9 +55,9 @@ class RegionPages(Generic[T]):
                     found.update(dict.fromkeys(pages.get(page, ())))
         return found
 
-    def fork(self) -> RegionPages[T]:
+    def fork(self) -> RegionPages[_T]:
         """Return a copy that shares the things but no container."""
-        copy: RegionPages[T] = RegionPages()
+        copy: RegionPages[_T] = RegionPages()
         copy._pages = tuple({page: list(held) for page, held in pages.items()} for pages in self._pages)
         return copy
 

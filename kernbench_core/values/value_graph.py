@@ -9,7 +9,7 @@ from kernbench_core.values.region import Region
 from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import AbstractValue, FillValue, view_of
 
-Node = list[Any]
+_Node = list[Any]
 
 
 class ValueWriter:
@@ -19,7 +19,7 @@ class ValueWriter:
     """
 
     def __init__(self, put: Callable[[Array], list[Any]]) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[_Node] = []
         self.arrays: list[list[Any]] = []
         self._put = put
         self._numbers: dict[int, int] = {}
@@ -40,8 +40,8 @@ class ValueWriter:
         self.arrays.append(self._put(array))
         return len(self.arrays) - 1
 
-    def _node(self, value: Value) -> Node:
-        head: Node = [list(value.shape), value.dtype]
+    def _node(self, value: Value) -> _Node:
+        head: _Node = [list(value.shape), value.dtype]
         if isinstance(value, ResultValue):
             return ["result", *head, *value.op_id]
         if isinstance(value, LoadedValue):
@@ -61,7 +61,7 @@ class ValueWriter:
 class ValueReader:
     """Make the values again, each when it is first asked for."""
 
-    def __init__(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> None:
+    def __init__(self, nodes: Sequence[_Node], arrays: Sequence[Array]) -> None:
         self.arrays = arrays
         self._nodes = nodes
         self._made: list[Value | None] = [None] * len(nodes)
@@ -73,7 +73,7 @@ class ValueReader:
             made = self._made[number] = self._make(self._nodes[number])
         return made
 
-    def _make(self, node: Node) -> Value:
+    def _make(self, node: _Node) -> Value:
         kind, extents, dtype, *rest = node
         shape = tuple(extents)
         if kind == "result":
