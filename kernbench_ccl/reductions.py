@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernbench_core.values import Array
 from kernbench_core.values.dtypes import is_float, to_compute
-
-Array = NDArray[Any]
 
 REDOPS: Final = ("sum", "avg", "product", "min", "max")
 """The reductions that there are."""

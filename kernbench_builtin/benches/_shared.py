@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.memory import Placements
+from kernbench_core.values import Array
 from kernbench_core.values.dtypes import info, is_int, itemsize, numpy_dtype, tolerance
-
-Array = npt.NDArray[Any]
 
 
 def require_positive(**params: int) -> None:

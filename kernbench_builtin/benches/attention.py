@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import require_divisor, require_positive
 from kernbench_core.host import Runtime
-
-Array = npt.NDArray[np.floating]
+from kernbench_core.values import Array
 
 
 def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, tokens, total, share, group, D, scale, causal, paired, BQ, BK, tl):

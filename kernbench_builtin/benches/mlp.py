@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, Model
 from kernbench_builtin.benches._shared import product, require_positive
 from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
-
-Array = npt.NDArray[Any]
 
 
 def swiglu_kernel(x_ptr, g_ptr, u_ptr, h_ptr, M, N, K, share, BM, BN, BK, tl):

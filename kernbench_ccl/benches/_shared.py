@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from attrs import frozen
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host import Runtime
 from kernbench_core.memory import Placement, Shard
+from kernbench_core.values import Array
 from kernbench_core.values.dtypes import epsilon, numpy_dtype, tolerance
-
-Array = npt.NDArray[Any]
 
 
 def product_kernel(a_ptr, b_ptr, c_ptr, K, cut, activation, tl):

@@ -8,18 +8,10 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_ccl import distributed as dist
-from kernbench_ccl.benches._shared import (
-    Array,
-    Cut,
-    cut_share,
-    normal,
-    product,
-    require_multiple,
-    require_positive,
-    rounding,
-)
+from kernbench_ccl.benches._shared import Cut, cut_share, normal, product, require_multiple, require_positive, rounding
 from kernbench_core.errors import UsageError
 from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
 
 STAGES = ("gate_ns", "route_ns", "dispatch_ns", "experts_ns", "combine_ns")

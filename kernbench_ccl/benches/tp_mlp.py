@@ -10,7 +10,6 @@ from attrs import frozen
 
 from kernbench_ccl import distributed as dist
 from kernbench_ccl.benches._shared import (
-    Array,
     Cut,
     by_cubes,
     drawn,
@@ -21,6 +20,7 @@ from kernbench_ccl.benches._shared import (
     rounding,
 )
 from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
 
 

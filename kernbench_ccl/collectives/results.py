@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kernbench_ccl.collectives.record import CallShape, CollectiveKind, Piece
-from kernbench_ccl.reductions import Array, reduced
+from kernbench_ccl.reductions import reduced
+from kernbench_core.values import Array
 
 
 def right_outputs(kind: CollectiveKind, call: CallShape, inputs: Sequence[Array]) -> list[Array | None]:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
 from kernbench_ccl.collectives.results import outputs
-from kernbench_ccl.reductions import Array, reduced
+from kernbench_ccl.reductions import reduced
 from kernbench_core.compute import DataExecutor, replace_data
-from kernbench_core.values import Value
+from kernbench_core.values import Array, Value
 from kernbench_core.values.dtypes import cast, epsilon, info, is_float, numpy_dtype, to_compute
 
 _SHOWN = 4

@@ -18,7 +18,8 @@ from kernbench_core.errors import ExecutionError, blamed, in_words
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.values import dtypes
-from kernbench_core.values.value import Array, AssemblyValue, ResultValue, Value
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import AssemblyValue, ResultValue, Value
 
 _SCRATCH = 8 << 20
 _SMALL = 1 << 16

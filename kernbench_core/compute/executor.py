@@ -25,8 +25,9 @@ from kernbench_core.compute.verification import Expected, Verification, verify_r
 from kernbench_core.errors import ExecutionError, NoDataError
 from kernbench_core.moved import current
 from kernbench_core.oplog.log import OpLog, OpRecord
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
+from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, OpId, ResultValue, Value
 
 __all__ = ["DataExecutor", "Expected", "Verification"]
 

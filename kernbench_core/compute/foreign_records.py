@@ -13,14 +13,14 @@ from typing import Any
 
 from attrs import evolve
 
-from kernbench_core.compute.functions import Array
 from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region, total_bytes
-from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Shape, Value
+from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
 
 _Typed = tuple[Shape, str]
 

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
 
 from kernbench_core.compute.ops import ALIASES, OPS, MathOp, Operands, op_of, type_rules
+from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.ops.shape_rules import broadcast
 from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.errors import ShapeError
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array
 
 __all__ = ["CORE_FUNCTIONS", "Scope", "evaluate", "function_of", "gemm", "result_shape", "result_type"]
-
-Array = np.ndarray[Any, Any]
-Params = Mapping[str, Any]
 
 GEMM: Final = "kernbench_core.compute.functions:gemm"
 COMPOSITE_GEMM: Final = "kernbench_core.compute.functions:composite_gemm"

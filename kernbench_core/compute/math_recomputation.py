@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernbench_core.compute.ops import MathOp, Operands, op_of
-from kernbench_core.compute.ops.record import Array, Params
+from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.ops.second_way import EPS, Anew, met
+from kernbench_core.values.arrays import Array
 
 
 def math_anew(op: str | MathOp, params: Params, operands: Sequence[Anew]) -> Anew:

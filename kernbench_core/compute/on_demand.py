@@ -13,7 +13,8 @@ import attrs
 
 from kernbench_core.callsite import CallSite, describe_site, site_of_frame
 from kernbench_core.errors import SanityError
-from kernbench_core.values.value import Array, AssemblyValue, Value
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import AssemblyValue, Value
 
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor

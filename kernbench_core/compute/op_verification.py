@@ -18,7 +18,8 @@ from kernbench_core.compute.verification import Failure, Verification, differenc
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.values import dtypes
-from kernbench_core.values.value import Array, AssemblyValue, OpId, ResultValue, Value
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import AssemblyValue, OpId, ResultValue, Value
 
 #: Says where in a kernel an op was issued: " at file:line", or "".
 Where = Callable[[OpRecord], str]

@@ -7,18 +7,18 @@ function of a plug-in is the only way to its op, unless that is a record with an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.math_recomputation import math_anew
+from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.ops.second_way import EPS, Anew, comparable, error_of_sum, rounded
 from kernbench_core.values import dtypes
-from kernbench_core.values.value import Array, AssemblyValue, Value
-
-Params = Mapping[str, Any]
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import AssemblyValue, Value
 
 
 def snapshot(value: Value) -> Array:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernbench_core.compute.ops import MathOp, op_of
-from kernbench_core.compute.ops.record import Shape
 from kernbench_core.compute.promotion import WeakType
 from kernbench_core.errors import ShapeError
+from kernbench_core.values.arrays import Shape
 from kernbench_core.values.dtypes import is_float
 
 

@@ -12,9 +12,10 @@ from kernbench_core.errors import ExecutionError, KernbenchError, LimitError
 from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region, intersect
-from kernbench_core.values.value import Array, Part, ResultValue, Value
+from kernbench_core.values.value import Part, ResultValue, Value
 from kernbench_core.values.views import FillValue
 
 #: Stretches of wrong elements that are spelled; of more, the others are counted.

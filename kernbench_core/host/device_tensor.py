@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, UninitializedReadError, UsageError
 from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.memory.placement import Layout, Placement
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.region import Region, runs
 from kernbench_core.values.value import AssemblyValue, Part, Value
 from kernbench_core.values.views import AbstractValue
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kernbench_core.memory.device_memory import TensorAllocation
     from kernbench_core.values.memory_store import MemoryStore
 
-Array = npt.NDArray[Any]
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import ShapeError
-from kernbench_core.host.device_tensor import Array
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.value import Value
 
 

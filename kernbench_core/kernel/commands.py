@@ -19,7 +19,7 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import Value
+from kernbench_core.values.value import OpId, Value
 
 if TYPE_CHECKING:
     from kernbench_core.compute.ops import MathOp
@@ -35,8 +35,6 @@ NO_ADDRESS = -1
 
 COMMAND_BYTES = 64
 """What a command occupies on the wire from the PE's CPU to a unit, beside its descriptors."""
-
-OpId = tuple[int, int]
 
 MemoryUse = tuple["TensorAllocation", tuple[Region, ...], tuple[Region, ...], bool]
 """A tensor, the bytes of it that a command uses, as virtual and as physical regions, and whether it writes them."""

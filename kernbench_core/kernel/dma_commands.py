@@ -14,7 +14,6 @@ from kernbench_core.kernel.commands import (
     KernelCommand,
     MemoryUse,
     Operand,
-    OpId,
     math_inputs,
 )
 from kernbench_core.kernel.pe_state import PeState
@@ -28,7 +27,7 @@ from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import WriteTicket
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, ResultValue, Value
+from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import FillValue, ground
 
 _DESCRIPTOR_BYTES = 16

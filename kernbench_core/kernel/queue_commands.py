@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import KernelError
-from kernbench_core.kernel.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand, OpId
+from kernbench_core.kernel.commands import COMMAND_BYTES, NO_ADDRESS, KernelCommand
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.parameters import handle_of
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, LoadedValue, Part, Value
+from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 import numpy as np
 
 from kernbench_core.errors import UsageError
-from kernbench_core.values.value import LoadedValue, OpId, ResultValue, Shape, Value
+from kernbench_core.values.arrays import Shape
+from kernbench_core.values.value import LoadedValue, OpId, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
 _BLOCK: Final = 4096

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.values.arrays import Array as Array
     from kernbench_core.values.chunking import Chunk as Chunk
     from kernbench_core.values.chunking import chunks as chunks
     from kernbench_core.values.memory_store import MemoryStore as MemoryStore
@@ -31,6 +32,7 @@ __getattr__ = door(
     __name__,
     {
         "AbstractValue": "views",
+        "Array": "arrays",
         "ArrayValue": "value",
         "AssemblyValue": "value",
         "Chunk": "chunking",

@@ -14,20 +14,11 @@ import numpy as np
 
 from kernbench_core.errors import StoreError, UninitializedReadError
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.loads_in_flight import LoadInFlight, LoadsInFlight
 from kernbench_core.values.region import Region, ascending_pieces, normal, subtract, total_bytes
 from kernbench_core.values.store_index import Entry, SpaceIndex, Write, WriteTicket
-from kernbench_core.values.value import (
-    Array,
-    ArrayValue,
-    AssemblyValue,
-    OpId,
-    Part,
-    ResultValue,
-    Shape,
-    Value,
-    sub_parts,
-)
+from kernbench_core.values.value import ArrayValue, AssemblyValue, OpId, Part, ResultValue, Value, sub_parts
 from kernbench_core.values.views import AbstractValue, view_of
 
 __all__ = ["Entry", "MemoryStore", "Write", "WriteTicket"]

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.region import Region
 
-Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
-Shape = tuple[int, ...]
 
 # Rows shorter than this are copied by elements as wide as they allow, longer ones by bytes (which numpy moves in runs).
 _SHORT_ROW: Final = 64

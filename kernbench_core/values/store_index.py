@@ -11,9 +11,10 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from kernbench_core.values.arrays import Shape
 from kernbench_core.values.region import Region, ascending_pieces, compose, covers, intersect, overlaps, runs, subtract
 from kernbench_core.values.region_pages import RegionPages
-from kernbench_core.values.value import OpId, Part, Shape, Value
+from kernbench_core.values.value import OpId, Part, Value
 
 _CACHE_LIMIT: Final = 1 << 16
 _COMPACT_AT: Final = 64

@@ -15,11 +15,10 @@ from attrs import frozen
 
 from kernbench_core.errors import PendingDataError, ShapeError, StoreError
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.painting import covered, paint, paint_converted
 from kernbench_core.values.region import Region, intersect, linked
 
-Array = np.ndarray[Any, Any]
-Shape = tuple[int, ...]
 OpId = tuple[int, int]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import Array, ArrayValue, AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
+from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import AbstractValue, FillValue, view_of
 
 _Node = list[Any]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.values.value import Array, ArrayValue
+from kernbench_core.values.arrays import Array
+from kernbench_core.values.value import ArrayValue
 
 
 def adopt(array: Array) -> ArrayValue:

@@ -13,21 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import (
-    LOOKUP,
-    STEP,
-    Again,
-    Array,
-    Cost,
-    MathFunction,
-    MathOp,
-    Params,
-    both,
-    plain,
-)
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Cost, MathFunction, MathOp, Params, both, plain
 from kernbench_core.compute.ops.second_way import EPS, Anew
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import integers, quotient, same
+from kernbench_core.values.arrays import Array
 
 _DIVISION = LOOKUP + Cost(3)  # reciprocal, product, and one refinement: residual and correction
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import Again, Array, MathOp, plain
+from kernbench_core.compute.ops.record import Again, MathOp, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import integers
+from kernbench_core.values.arrays import Array
 
 
 def _left_again(a: Array, b: Array) -> Array:

@@ -9,27 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_core.compute.ops import second_way
-from kernbench_core.compute.ops.record import (
-    LOOKUP,
-    STEP,
-    Array,
-    Cost,
-    Form,
-    MathFunction,
-    MathOp,
-    Operands,
-    Params,
-    Shape,
-    both,
-)
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Cost, Form, MathFunction, MathOp, Operands, Params, both
 from kernbench_core.compute.ops.reductions import in_range
-from kernbench_core.compute.ops.shape_rules import axis_in, broadcast, first, in_words
+from kernbench_core.compute.ops.shape_rules import Shapes, axis_in, broadcast, first, in_words
 from kernbench_core.compute.ops.type_rules import asked, same
 from kernbench_core.compute.ops.type_rules import first as dtype_of_first
 from kernbench_core.errors import ShapeError
+from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.dtypes import dtype_name, numpy_dtype
-
-Shapes = Sequence[Shape]
 
 
 def _target(params: Params) -> Shape:

@@ -15,10 +15,9 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.compute.promotion import WeakType, meet_all
+from kernbench_core.values.arrays import Shape
 
-Array = np.ndarray[Any, Any]
 Params = Mapping[str, Any]
-Shape = tuple[int, ...]
 MathFunction = Callable[..., Any]
 
 

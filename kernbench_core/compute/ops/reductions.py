@@ -15,20 +15,19 @@ from kernbench_core.compute.ops.record import (
     LOOKUP,
     STEP,
     Again,
-    Array,
     Cost,
     Form,
     MathFunction,
     MathOp,
     Operands,
     Params,
-    Shape,
     both,
 )
 from kernbench_core.compute.ops.second_way import EPS, Anew, error_of_sum, lined, reducing
 from kernbench_core.compute.ops.shape_rules import reduced, reduced_of_some
 from kernbench_core.compute.ops.type_rules import always, integers, same, widened
 from kernbench_core.errors import ShapeError
+from kernbench_core.values.arrays import Array, Shape
 
 MOST_BITS: Final = 120.0
 """Products beyond two to this leave the range of f32 on the way, and may be anything."""

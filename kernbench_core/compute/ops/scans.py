@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Array, Cost, Form, MathFunction, MathOp, Params
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Cost, Form, MathFunction, MathOp, Params
 from kernbench_core.compute.ops.reductions import MOST_BITS
 from kernbench_core.compute.ops.second_way import EPS, Anew, error_of_sum, scanning
 from kernbench_core.compute.ops.shape_rules import along
 from kernbench_core.compute.ops.type_rules import floats, same, widened
+from kernbench_core.values.arrays import Array
 
 
 def _cumulative(function: Callable[..., Any]) -> MathFunction:

@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from kernbench_core.compute.ops.record import Array, Params
+from kernbench_core.compute.ops.record import Params
 from kernbench_core.compute.promotion import meet_all
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array
 
 #: Half a unit in the last place of f32: what one operation there may be wrong by, relatively.
 EPS: Final = 2.0**-24

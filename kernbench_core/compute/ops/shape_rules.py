@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import MathOp, Params, Shape
+from kernbench_core.compute.ops.record import MathOp, Params
 from kernbench_core.errors import ShapeError
+from kernbench_core.values.arrays import Shape
 
 Shapes = Sequence[Shape]
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Array, Cost, MathOp, plain
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Cost, MathOp, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
+from kernbench_core.values.arrays import Array
 
 _ROUNDED = "Of f16, bf16 and f8 too: computed in f32 and rounded once."
 _GELU = math.sqrt(2.0 / math.pi)

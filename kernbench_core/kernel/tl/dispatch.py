@@ -17,8 +17,9 @@ from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.parameters import OF_READS
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import cast, is_float, numpy_dtype
-from kernbench_core.values.value import Array, ArrayValue, ResultValue, Value
+from kernbench_core.values.value import ArrayValue, ResultValue, Value
 from kernbench_core.values.views import AbstractValue
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from kernbench_core.compute.ops import MathOp
     from kernbench_core.kernel.commands import KernelCommand, Operand
-    from kernbench_core.values.value import Array, Value
+    from kernbench_core.values.arrays import Array
+    from kernbench_core.values.value import Value
 
 
 class Issuer(Protocol):
