@@ -41,6 +41,14 @@ class ComponentBase(Reported):
 
     `params` holds the node's resolved parameters: times in ns, bandwidths in bytes/ns, sizes in
     bytes. `in_ports` is keyed by source id, `out_ports` by destination id.
+
+    >>> from kernbench_core.testing import Rig
+    >>> class Bridge(kb.ComponentBase):
+    ...     PARAMS = (kb.Param("overhead", "time", "4 ns", "From one clock domain to the other."),)
+    ...     def overhead(self, msg):
+    ...         return self.params["overhead"]
+    >>> Rig(Bridge, {"overhead": "6 ns"}, bandwidth=50.0, latency=1.0).feed(0, nbytes=100).run().arrivals[0].time
+    12.0
     """
 
     #: The parameters that configuration may set, each declared once.

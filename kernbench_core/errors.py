@@ -37,7 +37,14 @@ def in_words(error: BaseException) -> str:
 
 
 class KernbenchError(Exception):
-    """Root of the family; `exit_code` is what `kernbench` exits with when it reaches the top."""
+    """Root of the family; `exit_code` is what `kernbench` exits with when it reaches the top.
+
+    >>> try:
+    ...     kb.load_plugins(["acme"])
+    ... except kb.KernbenchError as error:
+    ...     print(error, error.exit_code)
+    an extra plug-in must be written 'name = package.module', not 'acme'. 6
+    """
 
     exit_code: ClassVar[int] = 6
 
@@ -47,7 +54,12 @@ class KernbenchWarning(UserWarning):
 
 
 class UsageError(KernbenchError):
-    """The command or call names something that does not exist, or in the wrong form."""
+    """The command or call names something that does not exist, or in the wrong form.
+
+    >>> kb.run("gemm", "tiny", device="sip:9")
+    Traceback (most recent call last):
+    kernbench_core.errors.UsageError: --device must be 'all' or 'sip:N' with N from 0 to 0, not 'sip:9'.
+    """
 
     exit_code = 2
 
@@ -65,7 +77,16 @@ def first_of(problems: Sequence[str]) -> list[str]:
 
 
 class ConfigError(KernbenchError):
-    """A configuration is wrong; `problems` holds one sentence for each fault found, the message the first of them."""
+    """A configuration is wrong; `problems` holds one sentence for each fault found, the message the first of them.
+
+    >>> try:
+    ...     kb.run("gemm", "tiny", set=["cube.pes=0", "system.sips=two"])
+    ... except kb.ConfigError as error:
+    ...     for problem in error.problems:
+    ...         print(problem)
+    --set system.sips=two: system.sips must be a positive integer, not 'two'.
+    --set cube.pes=0: cube.pes must be a positive integer, not 0.
+    """
 
     exit_code = 3
 
@@ -115,7 +136,14 @@ class SanityError(KernbenchError):
 
 
 class KernelError(KernbenchError):
-    """A kernel or a host program did something that it must not, or raised."""
+    """A kernel or a host program did something that it must not, or raised.
+
+    >>> try:
+    ...     kb.run(lambda rt: rt.launch(lambda x, tl: tl.load(x + 4), rt.zeros((4,), "f32")), "tiny")
+    ... except kb.KernelError as error:
+    ...     print(type(error).__name__)
+    OutOfBoundsError
+    """
 
 
 class PendingDataError(KernelError):

@@ -105,6 +105,14 @@ class Fabric:
 
     `routes`, `addresses` and `layout` are those of the machine; a graph that was built by hand may do without. `parts`
     are what the session offers to components that say that they need it (`ComponentBase.needs`), by their class.
+    ConfigError where a component asks for something that a graph built by hand has not.
+
+    >>> from kernbench_core.testing import Rig
+    >>> class Hub(kb.ComponentBase):
+    ...     def connect(self):
+    ...         self.away_ns = {to: self.fabric.graph.edges[self.id, to].latency for to in self.out_ports}
+    >>> Rig(Hub, outputs=2, latency=1.5).under_test.away_ns
+    {'in0': 1.5, 'out0': 1.5, 'out1': 1.5}
     """
 
     components: Mapping[str, Neighbour]

@@ -41,6 +41,10 @@ class Node:
 
     `params` are resolved: ns, B/ns, bytes, mm, GHz. `sip`, `cube` and `pe` are None where they do not apply;
     `position` is (x, y) in mm inside the package, x to the east and y to the south.
+
+    >>> node = kb.Node("sip0.cube1.pe2.pe_sfu", "pe_sfu", "acme.sfu", {"lanes": 16}, sip=0, cube=1, pe=2)
+    >>> f"{node.impl} with {node.params['lanes']} lanes, for PE {node.pe} of cube {node.cube}"
+    'acme.sfu with 16 lanes, for PE 2 of cube 1'
     """
 
     id: str

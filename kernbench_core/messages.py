@@ -34,6 +34,12 @@ class MsgBase:
     accumulators split `tail - born` exactly: propagation (wire latency), serialisation (bytes over
     bandwidth), overhead (node latency), queueing (waits for a wire, channel or server) and service
     (time in a `run`).
+
+    >>> from kernbench_core.testing import Rig
+    >>> msg = kb.MsgBase(nbytes=200)
+    >>> rig = Rig(kb.ComponentBase, bandwidth=100.0, latency=1.0).feed(5, msg=msg).run()
+    >>> msg.born, msg.propagation, msg.serialisation, msg.elapsed  # two wires, and nothing else that takes time
+    (5.0, 2.0, 4.0, 6.0)
     """
 
     __slots__ = (
@@ -156,12 +162,7 @@ class Transaction(MsgBase):
     waiter: Signal
 
     def __init__(
-        self,
-        op: str,
-        regions: tuple[Region, ...],
-        total: int,
-        path: tuple[str, ...],
-        on_done: Callable[[Transaction], None],
+        self, op: str, regions: tuple[Region, ...], total: int, path: tuple[str, ...], on_done: Callable[[Any], None]
     ) -> None:
         addresses = _ADDRESS_BYTES * max(0, len(regions) - 1)
         super().__init__(total + addresses if op == "write" else addresses, path)
@@ -365,11 +366,7 @@ class FanOutMsg(MsgBase):
     __slots__ = ("on_done", "order", "targets")
 
     def __init__(
-        self,
-        order: Any,
-        targets: tuple[int, ...],
-        path: tuple[str, ...],
-        on_done: Callable[[Any], None],
+        self, order: Any, targets: tuple[int, ...], path: tuple[str, ...], on_done: Callable[[Any], None]
     ) -> None:
         super().__init__(order.nbytes, path)
         self.order = order

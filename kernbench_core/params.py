@@ -36,6 +36,13 @@ class Param:
 
     A parameter of dimension "table" maps names to numbers. Its default has every name that there is; a configuration
     gives those that it changes.
+
+    >>> clock = kb.Param("clock", "frequency", "1 GHz", "Clock of the unit.", positive=True)
+    >>> clock.default_value, clock.convert("500 MHz")
+    (1.0, 0.5)
+    >>> kb.Param("clock", "speed", "1 GHz", "Clock of the unit.")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: dimension of parameter 'clock' must be one of [...], not 'speed'
     """
 
     name: str

@@ -110,6 +110,9 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
     source tree that is not installed. One that is also installed counts once. A plug-in that fails is in
     `.failures` of the result, and so is an algorithm whose entry is wrong. Raise PluginError when two plug-ins register
     one name, when a hook is misspelt, or when an entry of another sort is badly named.
+
+    >>> print(*kb.load_plugins(["acme = acme_models.plugin"], installed=False).failures)
+    plug-in 'acme' (acme_models (source tree)) is left out: ModuleNotFoundError: No module named 'acme_models'
     """
     found = set(_installed()) if installed else set()
     known = {(source.name, source.module) for source in found}

@@ -62,6 +62,9 @@ class ComponentEntry(Entry):
     """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for.
 
     Several kinds are separated by commas; an empty text stands for any.
+
+    >>> def kernbench_components():
+    ...     return [kb.ComponentEntry("acme.sfu", "acme_models.sfu:Sfu", "pe_math", "A unit for special functions.")]
     """
 
     kind: str
@@ -78,19 +81,31 @@ class ComponentEntry(Entry):
 
 @attrs.frozen
 class BenchEntry(Entry):
-    """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters."""
+    """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters.
+
+    >>> def kernbench_benches():
+    ...     return [kb.BenchEntry("saxpy", "acme_models.saxpy:bench")]
+    """
 
 
 @attrs.frozen
 class TopologyEntry(Entry):
-    """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package."""
+    """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
+
+    >>> def kernbench_topologies():
+    ...     return [kb.TopologyEntry("pod", "acme_models:presets/pod.yaml", "Eight packages on a switch.")]
+    """
 
     sentence: str
 
 
 @attrs.frozen
 class NetworkEntry(Entry):
-    """A shape of the scale-up network: `target` is a `Shape` of `kernbench_core.topology.networks`."""
+    """A shape of the scale-up network: `target` is a `Shape` of `kernbench_core.topology.networks`.
+
+    >>> def kernbench_networks():
+    ...     return [kb.NetworkEntry("acme.star", "acme_models.star:SHAPE", "All packages around the first.")]
+    """
 
     sentence: str
 
@@ -100,7 +115,11 @@ class NetworkEntry(Entry):
 
 @attrs.frozen
 class ExporterEntry(Entry):
-    """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file."""
+    """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
+
+    >>> def kernbench_exporters():
+    ...     return [kb.ExporterEntry("vcd", "acme_models.vcd:export", (".vcd",), "For viewers of waves.")]
+    """
 
     suffixes: tuple[str, ...]
     sentence: str
@@ -111,12 +130,19 @@ class OpEntry(Entry):
     """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves.
 
     Where `target` is a record (`kernbench_core.compute.ops.MathOp`), kernels call the op `tl.NAME`.
+
+    >>> def kernbench_ops():
+    ...     return [kb.OpEntry("hard_swish", "acme_models.ops:HARD_SWISH")]
     """
 
 
 @attrs.frozen
 class AlgorithmEntry(Entry):
-    """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so."""
+    """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so.
+
+    >>> def kernbench_algorithms():
+    ...     return [kb.AlgorithmEntry("acme.star_all_reduce", "acme_models.star:kernel", "Over rank 0.")]
+    """
 
     sentence: str
     collective: str = ""
@@ -127,14 +153,22 @@ class AlgorithmEntry(Entry):
 
 @attrs.frozen
 class CollectiveEntry(Entry):
-    """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives."""
+    """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives.
+
+    >>> def kernbench_collectives():
+    ...     return [kb.CollectiveEntry("shift", "acme_models.shift:SHIFT", "Each rank gets the vector before its own.")]
+    """
 
     sentence: str
 
 
 @attrs.frozen
 class CommandEntry(Entry):
-    """A sub-command of `kernbench`: `target` is a click command."""
+    """A sub-command of `kernbench`: `target` is a click command.
+
+    >>> def kernbench_commands():
+    ...     return [kb.CommandEntry("roofline", "acme_models.cli:roofline", "Draw the roofline of a machine.")]
+    """
 
     sentence: str
 

@@ -30,7 +30,14 @@ class Stat:
     """Something that a model counts: the attribute of this `name`, read at the end of a run; `doc` is one sentence.
 
     The numbers of all components of the model that served anything are shown as one, as `combine` says: their "sum",
-    "max" or "mean". `unit` is "ns", "B", or "" for a plain number.
+    "max" or "mean"; another word is a ValueError. `unit` is "ns", "B", or "" for a plain number.
+
+    >>> class Cache(kb.ComponentBase):
+    ...     STATS = (kb.Stat("misses", "", "sum", "Lines that were fetched."),)
+    ...     misses = 0
+    >>> kb.Stat("misses", "", "median", "Lines that were fetched.")
+    Traceback (most recent call last):
+    ValueError: combine of statistic 'misses' must be one of sum, max, mean, not 'median'
     """
 
     name: str

@@ -64,7 +64,13 @@ class DataExecutor:
     is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
     `keep_all` no result is dropped: that is the debug mode. With `inputs` the same ops are computed
     on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
-    computed stays.
+    computed stays. ExecutionError where an op cannot be computed, NoDataError after a run that kept shapes only.
+
+    >>> result = kb.run("vector-add", "tiny", {"n": 64, "block": 16})
+    >>> executor = kb.DataExecutor(result.op_log, result.store)
+    >>> executor.run()
+    >>> [f"{record.op_name} -> {value.array().size}" for record, value in executor.results()]
+    ['add -> 16', 'add -> 16', 'add -> 16', 'add -> 16']
     """
 
     op_log: OpLog | Sequence[OpRecord]

@@ -56,6 +56,15 @@ class GraphEngine:
     `plugins` are what `rt.plugins` gives (default: the installed). Each `spill_rows` records of the op log go to
     temporary files. `wall` is the wall time that is left of more than the run (default: that of `limits`, for the run
     alone). `inputs` keep the files that the bench reads.
+
+    Raise ConfigError when the graph cannot be built, UsageError for a device that is not there.
+
+    >>> from kernbench_core.runs import configure
+    >>> plugins = kb.load_plugins()
+    >>> engine = kb.GraphEngine(kb.compile_topology(configure(plugins, "tiny"), plugins.components))
+    >>> engine.run(plugins.benches.load("vector-add"), {"n": 64})
+    >>> len(engine.op_log), engine.get_timing_result().ops
+    (16, 16)
     """
 
     def __init__(

@@ -86,6 +86,10 @@ def run(call: RunCall) -> RunResult:
     another thread than the main one also no sleep and no wait; only the command line ends a process that is in such.
     A bench that calls `os._exit` ends the caller, too, without a word. One that it forks, and that comes back, gets a
     KernelError.
+
+    >>> result = kb.run("gemm", "tiny", {"M": 64, "N": 64, "K": 64}, set=["cube.pes=2"], verify_data=True)
+    >>> result.verified
+    True
     """
     wall = WallTime(call.timeout_s)
     plugins = call.plugins

@@ -63,6 +63,11 @@ def rerun(
 
     Raise UsageError when the manifest, or an input file that it names, is missing or has changed, and RunInterrupted,
     with the partial result, for Ctrl-C.
+
+    >>> result = kb.run("vector-add", "tiny", {"n": 64}, out="first")
+    >>> again = kb.rerun("first/manifest.json")
+    >>> again.same, again.differences
+    (True, ())
     """
     require_path("manifest", manifest, "the path of a file, as text or a Path")
     plugins = plugins or load_plugins()

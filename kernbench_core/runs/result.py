@@ -34,6 +34,12 @@ class RunResult:
     are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
     they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
     `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
+
+    >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
+    >>> result.verified, [record.op_name for record in result.op_log].count("add")
+    (True, 4)
+    >>> max(result.phases, key=result.phases.get)
+    'host_to_device'
     """
 
     bench: str

@@ -46,6 +46,12 @@ def compile_topology(
 
     Raises:
         ConfigError: one sentence for every fault.
+
+    >>> from kernbench_core.runs import configure
+    >>> plugins = kb.load_plugins()
+    >>> graph = kb.compile_topology(configure(plugins, "tiny", sets=("cube.pes=2",)), plugins.components)
+    >>> [node.id for node in graph.nodes.values() if node.kind == "pe_gemm"]
+    ['sip0.cube0.pe0.pe_gemm', 'sip0.cube0.pe1.pe_gemm']
     """
     loaded = config if isinstance(config, Config) else Config(config, {})
     if is_mesh(loaded):

@@ -1,0 +1,117 @@
+"""The names that the package exports: which they are, and that the example of each does what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core import hookspecs
+
+#: Notebooks, plug-ins and models of others rest on these: to drop or rename one belongs in the changelog.
+PUBLIC = [
+    "AlgorithmEntry",
+    "BenchEntry",
+    "CollectiveEntry",
+    "CommandEntry",
+    "ComponentBase",
+    "ComponentEntry",
+    "ConfigError",
+    "DataExecutor",
+    "ExporterEntry",
+    "Fabric",
+    "GraphEngine",
+    "Interleave",
+    "KernbenchError",
+    "KernelError",
+    "MsgBase",
+    "NetworkEntry",
+    "Node",
+    "OpEntry",
+    "Param",
+    "Replicate",
+    "RunResult",
+    "Shard",
+    "Stat",
+    "TopologyEntry",
+    "UsageError",
+    "__version__",
+    "compile_topology",
+    "load_plugins",
+    "rerun",
+    "run",
+]
+#: Those whose examples run a bench on a preset, which core itself does not have: tests/test_public_names.py tries them.
+RUN_A_BENCH = {
+    "ConfigError",
+    "DataExecutor",
+    "GraphEngine",
+    "Interleave",
+    "KernelError",
+    "Replicate",
+    "RunResult",
+    "Shard",
+    "UsageError",
+    "compile_topology",
+    "rerun",
+    "run",
+}
+DOCUMENTED = [name for name in PUBLIC if name != "__version__"]
+ENTRIES = [name for name in DOCUMENTED if name.endswith("Entry")]
+
+
+def example_of(name: str) -> doctest.DocTest:
+    """Return the examples of an exported thing's own docstring."""
+    (found,) = doctest.DocTestFinder(recurse=False).find(getattr(kb, name), f"kb.{name}", False, globs={"kb": kb})
+    return found
+
+
+def try_example(name: str) -> dict[str, Any]:
+    """Run the example of an exported thing, which must print what it shows; return the names that it leaves."""
+    example = example_of(name)
+    said: list[str] = []
+    failed, _ = doctest.DocTestRunner(verbose=False).run(example, out=said.append, clear_globs=False)
+    assert failed == 0, "".join(said)
+    return example.globs
+
+
+def test_the_public_names_are_these() -> None:
+    """In the order of the alphabet; the import that type checkers follow gives each as well."""
+    assert kb.__all__ == PUBLIC == sorted(PUBLIC)
+    source = Path(kb.__file__).read_text(encoding="utf-8")
+    assert [name for name in PUBLIC if f" import {name} as {name}\n" not in source] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_each_has_an_example_of_itself(name: str) -> None:
+    """One to five statements after a sentence; what is shown speaks of the thing that it belongs to."""
+    example = example_of(name)
+    assert example.docstring is not None
+    assert example.docstring.partition("\n")[0].rstrip().endswith((".", "…")), "the first line is a sentence"
+    assert 1 <= len(example.examples) <= 5
+    assert name.lower() in "".join(each.source + each.want for each in example.examples).lower()
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTED if name not in RUN_A_BENCH])
+def test_the_example_does_what_it_shows(name: str) -> None:
+    try_example(name)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_hook_of_an_example_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plug-in that has the hook that is shown, and nothing else, is loaded, and offers that entry."""
+    hooks = {key: value for key, value in try_example(name).items() if key.startswith(hookspecs.PREFIX)}
+    ((hook, function),) = hooks.items()
+    (entry,) = function()
+    module = ModuleType("acme_models_plugin")
+    vars(module).update(hooks)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    plugins = kb.load_plugins([f"acme = {module.__name__}"], installed=False)
+    assert plugins.failures == ()
+    assert type(entry).__name__ == name
+    assert getattr(plugins, hook.removeprefix(hookspecs.PREFIX))[entry.name] == entry
