@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve
 
-from kernbench_ccl.measure import Row
+from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes
@@ -48,7 +48,7 @@ class Table:
         self.sweep, self.chooser = sweep, chooser
         self.machine: TimedMachine = sweep.machine
         self.counts = counts_of(sizes, question.kind, question.dtype, self.machine.world)
-        self.rows: list[Row] = []
+        self.rows: list[SweepRow] = []
         self.as_json = options["as_json"]
 
     @property
@@ -284,7 +284,7 @@ class AllAlgorithms(Table):
         """Yield a line for each size."""
         for ends in self.sweep.comparison(self.counts, self.choices):
             named = dict(zip(self.choices, ends, strict=True))
-            rows = {name: end for name, end in named.items() if isinstance(end, Row)}
+            rows = {name: end for name, end in named.items() if isinstance(end, SweepRow)}
             failed = {name: end for name, end in named.items() if isinstance(end, Failed)}
             self.rows += rows.values()
             self.failed += failed.values()

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Sequence
 
 from kernbench_ccl.distributed.world import Here, ProcessGroup
-from kernbench_ccl.plan.backend import Part
+from kernbench_ccl.plan.backend import TensorSlice
 from kernbench_ccl.reductions import REDOPS, refuse_redop
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.host import DeviceTensor, TensorPart
@@ -19,9 +19,9 @@ AnyTensor = DeviceTensor | TensorPart
 """What a rank may give: a tensor, or rows of one."""
 
 
-def part_of(tensor: AnyTensor) -> Part:
+def part_of(tensor: AnyTensor) -> TensorSlice:
     """Return where a tensor, or a part of one, lies."""
-    return Part(tensor) if isinstance(tensor, DeviceTensor) else Part(tensor.tensor, tensor.start)
+    return TensorSlice(tensor) if isinstance(tensor, DeviceTensor) else TensorSlice(tensor.tensor, tensor.start)
 
 
 def own_tensor(own: Here, call: str, what: str, tensor: object) -> AnyTensor:

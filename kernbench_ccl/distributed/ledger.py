@@ -30,7 +30,7 @@ class LedgerEntry:
 
 
 @define(eq=False)
-class Ledger:
+class CallLedger:
     """The calls of one group of ranks; `name` is the group's, "" for calls that make groups.
 
     Calls that all ranks have made are forgotten.

@@ -13,11 +13,11 @@ from attrs import field, frozen
 
 from kernbench_ccl.distributed.calls import Work
 from kernbench_ccl.distributed.checks import AnyTensor, elements, own_tensor, part_of, place_in_group
-from kernbench_ccl.distributed.ledger import Ledger
+from kernbench_ccl.distributed.ledger import CallLedger
 from kernbench_ccl.distributed.transfers import exchange_messages, recv_share, send_share
 from kernbench_ccl.distributed.world import Here, here
 from kernbench_ccl.plan import Group
-from kernbench_ccl.plan.backend import Part
+from kernbench_ccl.plan.backend import TensorSlice
 from kernbench_core.errors import UnsupportedError, UsageError
 from kernbench_core.kernel import PerPe, Pointer
 from kernbench_core.messages import Launch
@@ -118,7 +118,7 @@ def _number(count: int, what: str) -> str:
 class _Message:
     """One side of a message, checked: this rank sends `part` to `peer`, or receives it from there."""
 
-    part: Part
+    part: TensorSlice
     count: int
     peer: int
     sends: bool
@@ -129,7 +129,7 @@ class _Message:
         ledger = own.world.messages.get(pair)
         if ledger is None:
             words = f"the messages from rank {pair[0]} to rank {pair[1]}"
-            ledger = own.world.messages[pair] = Ledger(words, pair)
+            ledger = own.world.messages[pair] = CallLedger(words, pair)
         return own.enter(ledger, "message", {"size": f"{self.count} x {self.part.tensor.dtype}"})
 
     def tile(self, own: Here) -> int:

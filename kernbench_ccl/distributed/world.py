@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, evolve, field
 
-from kernbench_ccl.distributed.ledger import Ledger, LedgerEntry
+from kernbench_ccl.distributed.ledger import CallLedger, LedgerEntry
 from kernbench_ccl.plan import Group, make_group
 from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_core.callsite import call_site, describe_site
@@ -36,7 +36,7 @@ class ProcessGroup:
     group: Group
     ranks: tuple[int, ...]
     world: World
-    ledger: Ledger
+    ledger: CallLedger
     #: Ranks that have destroyed it.
     left: set[int] = field(factory=set)
     #: The names of the channels that it has used.
@@ -76,8 +76,8 @@ class World:
     sips: tuple[int, ...]
     joined: set[int] = field(factory=set)
     groups: list[ProcessGroup] = field(factory=list)
-    messages: dict[tuple[int, int], Ledger] = field(factory=dict)
-    made_groups: Ledger = field(init=False)
+    messages: dict[tuple[int, int], CallLedger] = field(factory=dict)
+    made_groups: CallLedger = field(init=False)
     splits: dict[tuple[str, int], dict[int, tuple[Sequence[int], Sequence[int]]]] = field(factory=dict)
     source: tuple[str | None, tuple[str, ...], tuple[int, ...] | None] = (None, (), None)
     #: By rank, what a barrier reduces where no algorithm of its own is registered.
@@ -88,8 +88,8 @@ class World:
     _config: CclConfig | None = None
 
     @made_groups.default
-    def _no_groups(self) -> Ledger:
-        return Ledger("", tuple(range(len(self.sips))))
+    def _no_groups(self) -> CallLedger:
+        return CallLedger("", tuple(range(len(self.sips))))
 
     @property
     def config(self) -> CclConfig:
@@ -112,7 +112,7 @@ class World:
         """Make a group of these ranks, and keep it; without `pes`, those of the group of all ranks move data."""
         sips = [self.sips[rank] for rank in ranks]
         group = make_group(sites, sips, pes=self.source[2] if pes is None else pes, name=name)
-        made = ProcessGroup(group, ranks, self, Ledger(name, ranks))
+        made = ProcessGroup(group, ranks, self, CallLedger(name, ranks))
         self.groups.append(made)
         return made
 
@@ -180,7 +180,7 @@ class Here:
         """Let a later call of this rank use scratch memory again."""
         self.world.spare.setdefault((self.rank, tensor.dtype), []).append(tensor)
 
-    def enter(self, ledger: Ledger, name: str, details: dict[str, str]) -> int:
+    def enter(self, ledger: CallLedger, name: str, details: dict[str, str]) -> int:
         """Write a call down and return its number; a call that does not fit that of another rank never comes back.
 
         The run goes on without it until nothing can happen any more, and the report says what did not fit.

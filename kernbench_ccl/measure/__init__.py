@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kernbench_ccl.measure.machine import machine_of as machine_of
     from kernbench_ccl.measure.sweep import Sweep as Sweep
     from kernbench_ccl.measure.sweep import time_collective as time_collective
-    from kernbench_ccl.measure.table import Row as Row
+    from kernbench_ccl.measure.table import SweepRow as SweepRow
 
 __getattr__ = door(
     __name__,
@@ -26,7 +26,7 @@ __getattr__ = door(
         "Chooser": "choice",
         "TimedMachine": "machine",
         "Question": "choice",
-        "Row": "table",
+        "SweepRow": "table",
         "Setup": "machine",
         "Sweep": "sweep",
         "machine_of": "machine",

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
-from kernbench_ccl.measure.table import MORE, Layout, Measured, Row, fitted, squeezed, tightened
+from kernbench_ccl.measure.table import MORE, Measured, SweepRow, TableLayout, fitted, squeezed, tightened
 from kernbench_core.units import format_bytes
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -72,7 +72,7 @@ class WideComparison:
     names: tuple[str, ...]
     digits: int
     gap: int
-    more: Layout | None
+    more: TableLayout | None
     folded: bool = False
 
     @classmethod
@@ -81,7 +81,7 @@ class WideComparison:
         longest = max(len("algorithm"), *map(len, names))
         if not wide:
             return cls(tuple(names), 12, 2, None)
-        plain = cls(tuple(names), 12, 2, Layout(MORE))
+        plain = cls(tuple(names), 12, 2, TableLayout(MORE))
         if width is None or len(plain.header()[0]) <= width:
             return plain
         columns = tightened(MORE, largest)
@@ -104,7 +104,7 @@ class WideComparison:
         gap = " " * self.gap
         return [(head + gap + " " + more[1:]).rstrip() for head, more in zip(heads, (titles, units), strict=True)]
 
-    def lines(self, size: int, rows: Mapping[str, Row], failed: Mapping[str, str] = _NONE) -> list[str]:
+    def lines(self, size: int, rows: Mapping[str, SweepRow], failed: Mapping[str, str] = _NONE) -> list[str]:
         """Return one size: marks as those of `Comparison`."""
         least = min((row.out_of_place.time_ns for row in rows.values()), default=0.0)
         lines: list[str] = []

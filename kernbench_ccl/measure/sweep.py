@@ -17,7 +17,7 @@ from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
 from kernbench_ccl.measure.machine import Setup, TimedMachine, machine_of
 from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
-from kernbench_ccl.measure.table import Measured, Row
+from kernbench_ccl.measure.table import Measured, SweepRow
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.configuration import AUTO
@@ -91,7 +91,7 @@ class Sweep:
     limits: Limits | None = None
     """When each simulation is to be stopped."""
 
-    def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[Row]:
+    def rows(self, planned: Sequence[tuple[int, Choice]]) -> Iterator[SweepRow]:
         """Yield a row for each (count, algorithm), in order, out of place and in place where there is that."""
         both = (False, True) if self.question.kind.in_place else (False,)
         cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
@@ -100,7 +100,7 @@ class Sweep:
         for (_, choice), asked, found in zip(planned, cases, self._ended(cases), strict=True):
             yield self._row(choice, asked[0], [end for end in found if isinstance(end, Measured)])
 
-    def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[Row | Failed]]:
+    def comparison(self, counts: Sequence[int], choices: Mapping[str, Choice]) -> Iterator[list[SweepRow | Failed]]:
         """Yield for each count a row of each algorithm, out of place only, or how it failed."""
         cases = [[self.case(count, choice, False) for choice in choices.values()] for count in counts]
         for asked, found in zip(cases, self._ended(cases, keep=True), strict=True):
@@ -109,7 +109,7 @@ class Sweep:
                 for choice, case, end in zip(choices.values(), asked, found, strict=True)
             ]
 
-    def _row_or_failure(self, choice: Choice, case: TimedCase, end: End) -> Row | Failed:
+    def _row_or_failure(self, choice: Choice, case: TimedCase, end: End) -> SweepRow | Failed:
         if isinstance(end, Measured):
             try:
                 return self._row(choice, case, [end])
@@ -126,13 +126,13 @@ class Sweep:
             choice.settings, asked.contributors,
         )  # fmt: skip
 
-    def _row(self, choice: Choice, case: TimedCase, found: Sequence[Measured]) -> Row:
+    def _row(self, choice: Choice, case: TimedCase, found: Sequence[Measured]) -> SweepRow:
         kind = self.question.kind
         bound = self.machine.bound(kind, case.nbytes, case.root)
         formula = formula_ns(case, self.machine, choice.algorithm)
         if formula is not None and formula < bound.ns:
             formula = None  # it assumes links that this network does not have
-        return Row(
+        return SweepRow(
             size=case.nbytes,
             count=case.count,
             dtype=case.dtype,
@@ -265,7 +265,7 @@ def time_collective(
     jobs: int = 1,
     limits: Limits | None = None,
     plugins: Plugins | None = None,
-) -> list[Row]:
+) -> list[SweepRow]:
     """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
 
     `limits` are those of each simulation.

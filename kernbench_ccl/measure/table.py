@@ -74,7 +74,7 @@ class Measured:
 
 
 @frozen
-class Row:
+class SweepRow:
     """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns), and its name.
 
     `settings` are those of the algorithm, `network` is the one that it is laid over.
@@ -191,7 +191,7 @@ class Column:
     title: str
     unit: str
     width: int
-    cell: Callable[[Row], str]
+    cell: Callable[[SweepRow], str]
     group: str = ""
     left: bool = False
 
@@ -202,8 +202,8 @@ class Column:
         return text.ljust(self.width) if self.left else text.rjust(self.width)
 
 
-def _of(group: str, text: Callable[[Measured], str]) -> Callable[[Row], str]:
-    def cell(row: Row) -> str:
+def _of(group: str, text: Callable[[Measured], str]) -> Callable[[SweepRow], str]:
+    def cell(row: SweepRow) -> str:
         measured = row.out_of_place if group == OUT_OF_PLACE else row.in_place
         return "N/A" if measured is None else text(measured)
 
@@ -219,7 +219,7 @@ def _group(name: str) -> tuple[Column, ...]:
     )
 
 
-def _binds(row: Row) -> str:
+def _binds(row: SweepRow) -> str:
     use = row.out_of_place.binds
     return "-" if use is None else f"{use.utilisation:4.0%} {use.short}"
 
@@ -247,7 +247,7 @@ _GOES = ("root", "redop", "type")
 
 
 @frozen
-class Layout:
+class TableLayout:
     """The columns that are shown, the blanks between them, and before them in a line below another.
 
     `below` are the lines of the same row that follow; `missing` names columns that are not shown.
@@ -256,7 +256,7 @@ class Layout:
     columns: tuple[Column, ...]
     gap: int = 2
     indent: int = 0
-    below: tuple[Layout, ...] = ()
+    below: tuple[TableLayout, ...] = ()
     missing: tuple[str, ...] = ()
 
     @property
@@ -273,7 +273,7 @@ class Layout:
         own = [f"#{line[1:]}".rstrip() for line in (groups, titles, units) if line]
         return [*own, *(line for below in self.below for line in below.header())]
 
-    def lines(self, row: Row) -> list[str]:
+    def lines(self, row: SweepRow) -> list[str]:
         """Return the lines of a row."""
         own = self._join([column.place(column.cell(row)) for column in self.columns]).rstrip()
         return [own, *(line for below in self.below for line in below.lines(row))]
@@ -295,13 +295,13 @@ class Layout:
         return f"{' ' * self.indent}{joined}" if joined.strip() else ""
 
 
-def layout(width: int | None, *, largest: int, wide: bool = False) -> Layout:
+def layout(width: int | None, *, largest: int, wide: bool = False) -> TableLayout:
     """Choose the columns for a terminal of `width` characters (None: no terminal), `largest` being the largest size.
 
     `wide` adds bound, formula, efficiency, what binds, events and wall time.
     """
     further = MORE if wide else ()
-    found = Layout((*_PLAIN, *further))
+    found = TableLayout((*_PLAIN, *further))
     if width is None or found.width <= width:
         return found
     plain, more = tightened(_PLAIN, largest), tightened(further, largest)
@@ -323,7 +323,7 @@ def tightened(columns: Sequence[Column], largest: int) -> list[Column]:
     return [evolve(c, unit="(elem)") if c.title == "count" else c for c in narrow]
 
 
-def _folded(lines: Sequence[Sequence[Column]], width: int) -> Layout:
+def _folded(lines: Sequence[Sequence[Column]], width: int) -> TableLayout:
     """Put lines of columns below each other: the second half below the first, the others behind the size."""
     first, *others = lines
     behind = first[0].width + 1
@@ -335,20 +335,20 @@ def _folded(lines: Sequence[Sequence[Column]], width: int) -> Layout:
     return evolve(squeezed(first, width), below=tuple(below))
 
 
-def squeezed(columns: Sequence[Column], width: int, indent: int = 0) -> Layout:
+def squeezed(columns: Sequence[Column], width: int, indent: int = 0) -> TableLayout:
     """Set columns one blank apart, and let `binds` take what is left, from a least width to its own.
 
     What is too wide even then is indented less.
     """
-    spare = width - Layout(tuple(columns), 1, indent).width
+    spare = width - TableLayout(tuple(columns), 1, indent).width
     shrunk = tuple(
         evolve(c, width=max(_LEAST_BINDS, min(c.width, c.width + spare))) if c.title == "binds" else c for c in columns
     )
-    found = Layout(shrunk, 1, indent)
+    found = TableLayout(shrunk, 1, indent)
     return evolve(found, indent=max(min(indent, 1), indent - max(0, found.width - width)))
 
 
-def footer(rows: Sequence[Row]) -> list[str]:
+def footer(rows: Sequence[SweepRow]) -> list[str]:
     """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths."""
     measured = [m for row in rows for m in row.measured]
     checked = any(m.wrong is not None for m in measured)

@@ -14,7 +14,7 @@ from kernbench_ccl.measure.data_check import Data, DataVerdict, Kept, check
 from kernbench_ccl.measure.machine import TimedMachine
 from kernbench_ccl.measure.table import Used
 from kernbench_ccl.plan import Settings, make_group, plan_collective
-from kernbench_ccl.plan.backend import Part, Place, Planned
+from kernbench_ccl.plan.backend import Planned, RankTensor, TensorSlice
 from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_ccl.prove.expected import right_payload
@@ -96,7 +96,7 @@ class TimedRun:
             self._look(made)
             self._look_back(given)
 
-    def _look(self, made: dict[int, Place]) -> None:
+    def _look(self, made: dict[int, RankTensor]) -> None:
         """Keep what every rank's output holds, and note those that were not written as a whole."""
         for rank, count in enumerate(self._out_counts()):
             if not count:
@@ -106,7 +106,7 @@ class TimedRun:
             except UninitializedReadError:
                 self._unwritten[rank] = count
 
-    def _look_back(self, given: dict[int, Place]) -> None:
+    def _look_back(self, given: dict[int, RankTensor]) -> None:
         """Note what was written to of the inputs, but for what is output in place."""
         outputs = self._out_counts()
         for rank, before in self._before.items():
@@ -123,11 +123,11 @@ class TimedRun:
                     vector, first = rank * self._each + at // each, at % each
                     self._changed.append(Kept(vector, first, self._cut(after, at, min(each, end - at))))
 
-    def _places(self, rt: Runtime) -> tuple[dict[int, Place], dict[int, Place]]:
+    def _places(self, rt: Runtime) -> tuple[dict[int, RankTensor], dict[int, RankTensor]]:
         """Make the tensors of every rank; in place they share memory as nccl-tests has it."""
         case = self.case
-        given: dict[int, Place] = {}
-        made: dict[int, Place] = {}
+        given: dict[int, RankTensor] = {}
+        made: dict[int, RankTensor] = {}
         for rank, (n_in, n_out) in enumerate(zip(self._in_counts(), self._out_counts(), strict=True)):
             array = self._brought(rank)
             if not case.in_place or not n_in or not n_out:
@@ -136,8 +136,8 @@ class TimedRun:
                 continue
             whole = self._tensor(rt, array, max(n_in, n_out), rank, "buffer", at=rank * n_in if n_out > n_in else 0)
             assert whole is not None
-            given[rank] = Part(whole, rank * n_in) if n_out > n_in else whole
-            made[rank] = Part(whole, rank * n_out) if n_in > n_out else whole
+            given[rank] = TensorSlice(whole, rank * n_in) if n_out > n_in else whole
+            made[rank] = TensorSlice(whole, rank * n_out) if n_in > n_out else whole
         return given, made
 
     def _brought(self, rank: int) -> Any:
@@ -170,10 +170,10 @@ class TimedRun:
         call, kind = self._call, self.algorithm.kind
         return [self._each * kind.out_count(call, rank) for rank in range(call.world)]
 
-    def _held(self, place: Place, count: int) -> Value:
+    def _held(self, place: RankTensor, count: int) -> Value:
         """Return what `count` elements of a tensor, from where a part of it begins, hold now."""
         assert place is not None
-        part = place if isinstance(place, Part) else Part(place)
+        part = place if isinstance(place, TensorSlice) else TensorSlice(place)
         return self._cut(part.tensor.value(), part.start, count)
 
     def _cut(self, value: Value, start: int, count: int) -> Value:

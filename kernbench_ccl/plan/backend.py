@@ -48,7 +48,7 @@ another PE does not do to the next meanwhile adds to the time.
 
 
 @frozen
-class Part:
+class TensorSlice:
     """The elements of a tensor from number `start` on; where a collective reads or writes inside a larger tensor."""
 
     tensor: DeviceTensor
@@ -60,7 +60,7 @@ class Part:
         return Pointer(self.tensor.allocation, self.start, self.tensor.dtype)
 
 
-Place = DeviceTensor | Part | None
+RankTensor = DeviceTensor | TensorSlice | None
 """A rank's input or output; None where the rank has none, as all but the root have in a scatter."""
 
 
@@ -118,8 +118,8 @@ def plan_collective(
     group: Group,
     collective: Collective,
     algorithm: Algorithm,
-    inputs: Mapping[int, Place] | Sequence[Place],
-    outputs: Mapping[int, Place] | Sequence[Place],
+    inputs: Mapping[int, RankTensor] | Sequence[RankTensor],
+    outputs: Mapping[int, RankTensor] | Sequence[RankTensor],
     count: int,
     *,
     pes: int | str | None = "auto",
@@ -219,12 +219,12 @@ def elapsed_ns(handle: LaunchHandle) -> float:
     return max(launch.ended_ns.values()) - start
 
 
-def _by_rank(places: Mapping[int, Place] | Sequence[Place]) -> dict[int, Place]:
+def _by_rank(places: Mapping[int, RankTensor] | Sequence[RankTensor]) -> dict[int, RankTensor]:
     return dict(places) if isinstance(places, Mapping) else dict(enumerate(places))
 
 
-def _part(place: Place) -> Part | None:
-    return Part(place) if isinstance(place, DeviceTensor) else place
+def _part(place: RankTensor) -> TensorSlice | None:
+    return TensorSlice(place) if isinstance(place, DeviceTensor) else place
 
 
 def _argument(values: dict[int, object]) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind
-from kernbench_ccl.prove.payloads import Origin, Payload, Stretch, Terms, aligned, joined, shifted
+from kernbench_ccl.prove.payloads import Contributor, Payload, Stretch, Terms, aligned, joined, shifted
 from kernbench_core.units import number_runs
 
 BEFORE = "what the output held before"
@@ -86,7 +86,7 @@ def spell_fault(difference: Difference) -> str:
     size = difference.end - difference.start
     several = size > 1
     extra: list[str] = []
-    groups: dict[tuple[int | str, int], list[Origin]] = {}
+    groups: dict[tuple[int | str, int], list[Contributor]] = {}
     for (origin, first), count in found.terms.items():
         if (origin, first) not in right.terms:
             groups.setdefault((origin if isinstance(origin, str) else first, count), []).append(origin)
@@ -96,7 +96,7 @@ def spell_fault(difference: Difference) -> str:
         what = spell_who(origins) if at == "" else at
         what = f"{spell_range(at, at + size)} of {spell_who(origins)}" if isinstance(at, int) else str(what)
         extra.append(what if count == 1 else f"{what} {_times(count)}")
-    lacking: list[Origin] = [origin for origin, first in right.terms if (origin, first) not in found.terms]
+    lacking: list[Contributor] = [origin for origin, first in right.terms if (origin, first) not in found.terms]
     told = []
     if extra:
         told.append(f"{'hold' if several else 'holds'} {_and(extra)}")
@@ -111,7 +111,7 @@ def spell_fault(difference: Difference) -> str:
 def spell_held(segment: Stretch) -> str:
     """Say what a segment holds: `elements 4-7 of ranks 0-1`."""
     size = segment.end - segment.start
-    groups: dict[tuple[Origin, int], list[Origin]] = {}
+    groups: dict[tuple[Contributor, int], list[Contributor]] = {}
     for (origin, first), count in segment.terms.items():
         groups.setdefault((origin if isinstance(origin, str) else first, count), []).append(origin)
     parts = []
@@ -125,7 +125,7 @@ def _times(count: int) -> str:
     return _REPEATED[count] if count < len(_REPEATED) else f"{count} times"
 
 
-def spell_who(origins: Sequence[Origin]) -> str:
+def spell_who(origins: Sequence[Contributor]) -> str:
     """Spell ranks: `rank 3`, `ranks 0-2 and 5`."""
     ranks = sorted({origin for origin in origins if isinstance(origin, int)})
     spelt = [str(a) if a == b else f"{a}-{b}" if b > a + 1 else f"{a} and {b}" for a, b in number_runs(ranks)]
@@ -141,8 +141,8 @@ class Admissible:
     """Tell whether a payload can be a part of some right output, on its way there."""
 
     def __init__(self, right: Mapping[int, Payload | None]) -> None:
-        self._homes: dict[Origin, list[tuple[int, Stretch]]] = {}
-        seen: set[tuple[tuple[tuple[Origin, int], ...], int]] = set()
+        self._homes: dict[Contributor, list[tuple[int, Stretch]]] = {}
+        seen: set[tuple[tuple[tuple[Contributor, int], ...], int]] = set()
         for payload in right.values():
             for segment in payload or ():
                 key = (tuple(segment.terms), segment.end - segment.start)

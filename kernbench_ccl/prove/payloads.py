@@ -20,10 +20,10 @@ from kernbench_core.values import Region, runs
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
 
-Origin = int | str
+Contributor = int | str
 """Who contributed: the number of a contributor, or in words what is no contribution ("the number 5.0")."""
 
-Terms = Mapping[tuple[Origin, int], int]
+Terms = Mapping[tuple[Contributor, int], int]
 """(origin, its element that the segment's first element holds) -> how often."""
 
 NOWHERE = -1
@@ -70,7 +70,7 @@ def shifted(terms: Terms, by: int) -> Terms:
     return {(o, first if isinstance(o, str) else first + by): n for (o, first), n in terms.items()}
 
 
-def contribution(origin: Origin, first: int, start: int, end: int) -> Stretch:
+def contribution(origin: Contributor, first: int, start: int, end: int) -> Stretch:
     """Return elements of a vector as it was contributed."""
     return Stretch(start, end, {(origin, NOWHERE if isinstance(origin, str) else first): 1})
 

@@ -12,7 +12,7 @@ from kernbench_ccl.contract import Collective, KernelContext
 from kernbench_ccl.prove.expected import BEFORE
 from kernbench_ccl.prove.lost_contributions import LOAD, MAKE, RECEIVE, SEND, STORE, Scene, Search, Trail, reads_of
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
-from kernbench_ccl.prove.payloads import Origin, Payload
+from kernbench_ccl.prove.payloads import Contributor, Payload
 from kernbench_ccl.prove.proof_case import ProofCase, sides
 from kernbench_ccl.prove.symbolic import Symbols
 from kernbench_ccl.prove.untimed_run import Outcome, Untimed, bare_design
@@ -136,7 +136,7 @@ class Run:
         return whole.at(0), whole.at(rank * n_out if n_in > n_out else 0), spare
 
     def _contributed(
-        self, kept: dict[int, Buffer], rank: int, what: str, size: int | None, origin: Origin
+        self, kept: dict[int, Buffer], rank: int, what: str, size: int | None, origin: Contributor
     ) -> Pointer | None:
         if size is None:
             return None

@@ -14,7 +14,7 @@ import numpy as np
 from kernbench_ccl.prove.payloads import (
     NOWHERE,
     SHIFT,
-    Origin,
+    Contributor,
     Payload,
     Stretch,
     Terms,
@@ -86,7 +86,7 @@ class Symbols:
         self._contributors = contributors
         self._leaves: dict[Value, Payload] = {}
 
-    def contribute(self, value: Value, origin: Origin, first: int = 0) -> None:
+    def contribute(self, value: Value, origin: Contributor, first: int = 0) -> None:
         """Let `value` hold the elements from `first` on of what `origin` contributes."""
         if value.nbytes:
             self._leaves[value] = (contribution(origin, first, 0, value.nbytes // itemsize(value.dtype)),)

@@ -76,7 +76,7 @@ class _Queue:
 
 
 @define(eq=False)
-class Queues:
+class UntimedQueues:
     """All queues of a run, each of `slots` slots of `slot_bytes`.
 
     `completed(command)` is told what is done. `room_of(pe, nbytes)` gives the address of room in a scratchpad,

@@ -17,7 +17,7 @@ from typing import Any
 from attrs import define, frozen
 
 from kernbench_ccl.prove.kernel_prints import RANK
-from kernbench_ccl.prove.untimed_queues import Queues, Wait
+from kernbench_ccl.prove.untimed_queues import UntimedQueues, Wait
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.graph import PeSite
@@ -122,7 +122,7 @@ class Untimed:
         self._random = None if order in (0, 1) else random.Random(order)
         self._last_first = order == 1
         self._ready: deque[_Pe] = deque()
-        self._queues = Queues(
+        self._queues = UntimedQueues(
             slots, slot_bytes, self._complete, self._room_of, self._start_of, self._last_first, self._random
         )
         self._pes = {pe: self._started(launch, pe, given) for pe, given in arguments.items()}

@@ -103,7 +103,7 @@ class Steps:
 
 
 @frozen
-class Event:
+class StepEvent:
     """One op of a collective that made or stored a value, in which step."""
 
     op_id: OpId
@@ -134,10 +134,10 @@ class History:
 
     symbols: Symbols
     steps: Steps = field(factory=Steps)
-    events: list[Event] = field(factory=list)
-    _by_op: dict[OpId, Event] = field(factory=dict)
+    events: list[StepEvent] = field(factory=list)
+    _by_op: dict[OpId, StepEvent] = field(factory=dict)
 
-    def tell(self, op: LoggedOp, where: str) -> Event | None:
+    def tell(self, op: LoggedOp, where: str) -> StepEvent | None:
         """Take note of an op; PayloadError, as `Symbols.tell`."""
         step = self.steps.tell(op)
         made = self.symbols.tell(op, where)
@@ -145,9 +145,9 @@ class History:
         if op.op_id is None or value is None or (made is None and op.op_name != "dma_write"):
             return None
         call = "tl.store" if op.op_name in ("dma_write", "masked_store") else f"tl.{op.op_name}"
-        return self._note(Event(op.op_id, call, step, value))
+        return self._note(StepEvent(op.op_id, call, step, value))
 
-    def _note(self, event: Event) -> Event:
+    def _note(self, event: StepEvent) -> StepEvent:
         self._by_op[event.op_id] = event
         self.events.append(event)
         return event
@@ -155,19 +155,19 @@ class History:
     def stored(self, op_id: OpId, value: Value, stored: Value) -> int:
         """Take note of a store of `value`, of which `stored` is what memory holds, and return its step."""
         step = self.steps.reads(op_id, value)
-        self._note(Event(op_id, "tl.store", step, stored))
+        self._note(StepEvent(op_id, "tl.store", step, stored))
         return step
 
-    def event(self, op_id: OpId | None) -> Event | None:
+    def event(self, op_id: OpId | None) -> StepEvent | None:
         """Return what an op did, None where it did nothing to payload."""
         return None if op_id is None else self._by_op.get(op_id)
 
-    def first(self, wrong: Difference, admissible: Admissible) -> tuple[Event, Stretch] | None:
+    def first(self, wrong: Difference, admissible: Admissible) -> tuple[StepEvent, Stretch] | None:
         """Return the first op, by step, that made what is wrong of these elements, and the wrong part of its result.
 
         None when all that was made was right, and only something is missing.
         """
-        best: tuple[Event, Stretch] | None = None
+        best: tuple[StepEvent, Stretch] | None = None
         for event in self.events:
             if best is not None and event.step >= best[0].step:
                 continue
@@ -260,7 +260,7 @@ def blame(
     return WrongStep(at_rank, at_pe, stored.step, first, last, where(stored.op_id), f"{told}.")
 
 
-def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -> Event | None:
+def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -> StepEvent | None:
     """Return the last store of the rank that stored just what was found wrong."""
     for event in reversed(history.events):
         if event.call == "tl.store" and place_of(event.op_id[0])[0] == rank:
@@ -270,7 +270,7 @@ def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -
     return None
 
 
-def _doer(event: Event, place_of: PlaceOf, single: bool) -> str:
+def _doer(event: StepEvent, place_of: PlaceOf, single: bool) -> str:
     rank, pe = place_of(event.op_id[0])
     return f"rank {rank}" if single else f"PE {pe} of rank {rank}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.distributed.ledger import Ledger, LedgerEntry
+from kernbench_ccl.distributed.ledger import CallLedger, LedgerEntry
 
 
 def call(rank: int, number: int, name: str = "all_reduce", size: str = "8 x f32") -> LedgerEntry:
@@ -16,7 +16,7 @@ def call(rank: int, number: int, name: str = "all_reduce", size: str = "8 x f32"
 @given(st.lists(st.integers(0, 3), max_size=40), st.sampled_from(["", "name", "size"]))
 def test_calls_in_any_order_fit_by_their_numbers(order: list[int], wrong: str) -> None:
     """Ranks may be any number of calls apart; what differs is found by whoever comes later."""
-    ledger = Ledger("world", (0, 1, 2, 3))
+    ledger = CallLedger("world", (0, 1, 2, 3))
     made = dict.fromkeys(range(4), 0)
     first: dict[int, int] = {}
     for rank in order:
@@ -45,7 +45,7 @@ def test_a_call_in_words() -> None:
 
 def test_calls_that_some_have_not_made_in_words() -> None:
     """With the group; calls that make groups are in none."""
-    world, groups = Ledger("world", (0, 1, 2)), Ledger("", (0, 1))
+    world, groups = CallLedger("world", (0, 1, 2)), CallLedger("", (0, 1))
     world.enter(call(1, 0))
     groups.enter(LedgerEntry(0, "new_group", 0, {"ranks": "ranks [0, 1]"}, "b.py:1"))
     assert world.told() == [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_ccl.measure import Row
+from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.table import Busy, Measured, fitted, footer, layout
 
 
@@ -19,7 +19,7 @@ def measured(us, busbw=10.0, wrong=0, **more):
 def row(size, us=12.0, in_place=True, **more):
     out = measured(us, binds=Busy("sip0.io0.link_sip1->sip1.io0.link_sip0", "scale_up wire", 0.914), events=1234)
     inside = measured(us) if in_place else None
-    return Row(size, size // 2, "f16", "sum", -1, "ccl.ring_all_reduce", out, inside, 6000.0, **more)
+    return SweepRow(size, size // 2, "f16", "sum", -1, "ccl.ring_all_reduce", out, inside, 6000.0, **more)
 
 
 def test_a_row_in_a_pipe_has_the_columns_and_widths_of_nccl_tests():
@@ -114,10 +114,10 @@ def test_fitted_never_exceeds_its_width_and_keeps_the_value(value, width):
 
 def test_the_footer_counts_wrong_values_and_averages_the_bus_bandwidth():
     """The last lines of nccl-tests: both halves of every row count."""
-    rows = [row(1024), Row(2048, 1024, "f16", "sum", -1, "a", measured(1, 30.0, 5), measured(1, 20.0, 2), 0.0)]
+    rows = [row(1024), SweepRow(2048, 1024, "f16", "sum", -1, "a", measured(1, 30.0, 5), measured(1, 20.0, 2), 0.0)]
     assert footer(rows) == ["# Out of bounds values : 7 FAILED", "# Avg bus bandwidth    : 17.5", "#"]
     assert footer(rows[:1])[0] == "# Out of bounds values : 0 OK"
-    unchecked = Row(8, 4, "f16", "sum", -1, "a", measured(1, 30.0, None), None, 0.0)
+    unchecked = SweepRow(8, 4, "f16", "sum", -1, "a", measured(1, 30.0, None), None, 0.0)
     assert footer([unchecked])[0] == "# Out of bounds values : not checked"
 
 

@@ -13,7 +13,7 @@ from kernbench_ccl.catalogue import read_algorithm
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.contract import Collective, KernelContext, kernel_args
 from kernbench_ccl.plan import Group, machine_network, make_group, plan_collective
-from kernbench_ccl.plan.backend import ARGUMENTS, Part, elapsed_ns, pes_of
+from kernbench_ccl.plan.backend import ARGUMENTS, TensorSlice, elapsed_ns, pes_of
 from kernbench_core.errors import UsageError
 from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.peers import Channel
@@ -67,7 +67,7 @@ def test_every_pe_gets_its_own_nine() -> None:
         x, y = rt.tensor(np.arange(24, dtype=np.float32)), rt.empty((16,))
         algorithm = module(copy_own, kernel_args=noting, scratch_count=lambda count, world: count * world)
         planned = plan_collective(
-            rt, group, call(rt, group), algorithm, [Part(x, 8), Part(x, 16)], [y, None], 8, pes=2
+            rt, group, call(rt, group), algorithm, [TensorSlice(x, 8), TensorSlice(x, 16)], [y, None], 8, pes=2
         )
         assert (planned.ranks, planned.n_pe, planned.peers.ranks) == ((0, 1), 2, ((9, 11), (1, 3)))
         assert planned.label == "all_gather #0 of world"
