@@ -7,8 +7,7 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from kernbench_core.topology import NETWORKS, Extent, ScaleUpLink, Shape
-from kernbench_core.topology import Network as ScaleUpNetwork
+from kernbench_core.topology import NETWORKS, Extent, NetworkShape, ScaleUpLink, ScaleUpNetwork
 
 
 @frozen
@@ -26,7 +25,7 @@ class Network:
     machine: ScaleUpNetwork | None = field(default=None, eq=False, repr=False)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> NetworkShape:
         """The shape: the machine's own, or core's of this name."""
         return NETWORKS[self.name] if self.machine is None else self.machine.shape
 

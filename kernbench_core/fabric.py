@@ -42,7 +42,7 @@ class Neighbour(Protocol):
         """Return a time in ns that its service of a message never undercuts."""
 
 
-class Layout(Protocol):
+class MachineLayout(Protocol):
     """What components ask of the design of a machine: its PEs, and sizes in bytes."""
 
     @property
@@ -124,7 +124,7 @@ class Fabric:
         *,
         routes: Routes | None = None,
         addresses: Addresses | None = None,
-        layout: Layout | None = None,
+        layout: MachineLayout | None = None,
         op_logger: OpLogger | None = None,
         parts: Mapping[type, object] = MappingProxyType({}),
     ) -> None:
@@ -152,7 +152,7 @@ class Fabric:
         self._chunks = lru_cache(MOST_CUT)(self._cut)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> MachineLayout:
         """The PEs and sizes of the machine."""
         if self._layout is None:
             raise _by_hand("design")

@@ -1,7 +1,7 @@
 """Find the installed plug-ins, ask each once what it offers, and freeze the answers into registries.
 
 Plug-ins are entry points of group `kernbench`. pluggy is used here, at start-up, and nowhere else.
-Loading is guarded and sorted: a plug-in that cannot be used is left out and recorded as a `Failure`,
+Loading is guarded and sorted: a plug-in that cannot be used is left out and recorded as a `PluginFailure`,
 and no result depends on the order in which plug-ins were found.
 """
 
@@ -30,10 +30,10 @@ from kernbench_core.registry import (
     ComponentRegistry,
     Entry,
     ExporterEntry,
-    Failure,
     NetworkEntry,
     NetworkRegistry,
     OpEntry,
+    PluginFailure,
     Provider,
     Registry,
     TopologyEntry,
@@ -86,7 +86,7 @@ class Plugins:
     collectives: Registry[CollectiveEntry]
     commands: Registry[CommandEntry]
     providers: tuple[Provider, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[PluginFailure, ...]
 
 
 class _HookRaised(Exception):
@@ -119,7 +119,7 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
     given = (_parsed(item) if isinstance(item, str) else item for item in extra)
     found.update(source for source in given if (source.name, source.module) not in known)
     offers: dict[str, list[tuple[Any, Provider]]] = {kind: [] for kind in _OFFERS}
-    failures: list[Failure] = []
+    failures: list[PluginFailure] = []
     providers: list[Provider] = []
     for source in sorted(found):
         try:
@@ -127,12 +127,12 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
         except PluginError:
             raise
         except _HookRaised as error:
-            failures.append(Failure(source.provider, str(error).rstrip(".")))
+            failures.append(PluginFailure(source.provider, str(error).rstrip(".")))
             continue
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
-            failures.append(Failure(source.provider, _one_line(error)))
+            failures.append(PluginFailure(source.provider, _one_line(error)))
             continue
         providers.append(source.provider)
         for kind, entries in collected.items():
@@ -154,7 +154,7 @@ def _parsed(text: str) -> PluginSource:
     return PluginSource(f"{module.partition('.')[0]} (source tree)", name, module)
 
 
-def _collect(source: PluginSource, module: ModuleType, failures: list[Failure]) -> dict[str, list[Entry]]:
+def _collect(source: PluginSource, module: ModuleType, failures: list[PluginFailure]) -> dict[str, list[Entry]]:
     """Call every hook of one plug-in; return its checked entries by sort.
 
     An algorithm with a wrong entry goes to `failures`: nothing but who names it has to do without.
@@ -186,7 +186,7 @@ def _collect(source: PluginSource, module: ModuleType, failures: list[Failure]) 
                 if kind != "algorithms":
                     raise
                 name = repr(entry.name) if isinstance(entry, Entry) else repr(entry)
-                failures.append(Failure(source.provider, str(error).rstrip("."), f"algorithm {name}"))
+                failures.append(PluginFailure(source.provider, str(error).rstrip("."), f"algorithm {name}"))
     return collected
 
 
@@ -238,7 +238,7 @@ def _named(name: str) -> bool:
 
 
 def _frozen(
-    offers: dict[str, list[tuple[Any, Provider]]], providers: tuple[Provider, ...], failures: tuple[Failure, ...]
+    offers: dict[str, list[tuple[Any, Provider]]], providers: tuple[Provider, ...], failures: tuple[PluginFailure, ...]
 ) -> Plugins:
     registries: dict[str, Any] = {}
     for kind, (_, noun) in _OFFERS.items():

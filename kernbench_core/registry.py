@@ -101,7 +101,7 @@ class TopologyEntry(Entry):
 
 @attrs.frozen
 class NetworkEntry(Entry):
-    """A shape of the scale-up network: `target` is a `Shape` of `kernbench_core.topology.networks`.
+    """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 
     >>> def kernbench_networks():
     ...     return [kb.NetworkEntry("acme.star", "acme_models.star:SHAPE", "All packages around the first.")]
@@ -174,7 +174,7 @@ class CommandEntry(Entry):
 
 
 @attrs.frozen
-class Failure:
+class PluginFailure:
     """A plug-in that could not be used, or one entry of it, and why in one line."""
 
     provider: Provider
@@ -201,7 +201,9 @@ class Registry(Generic[E], Mapping[str, E]):
     that is missing because of one of them is reported as that plug-in's failure.
     """
 
-    def __init__(self, noun: str, entries: Iterable[tuple[E, Provider]], failures: tuple[Failure, ...] = ()) -> None:
+    def __init__(
+        self, noun: str, entries: Iterable[tuple[E, Provider]], failures: tuple[PluginFailure, ...] = ()
+    ) -> None:
         self.noun = noun
         self.failures = failures
         self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(_unique(noun, entries))
@@ -320,7 +322,7 @@ class NetworkRegistry(Registry[NetworkEntry]):
         self,
         noun: str = "network",
         entries: Iterable[tuple[NetworkEntry, Provider]] = (),
-        failures: tuple[Failure, ...] = (),
+        failures: tuple[PluginFailure, ...] = (),
     ) -> None:
         own = Provider("core", "kernbench", "")
         super().__init__(noun, [*((entry, own) for entry in CORE_NETWORKS), *entries], failures)

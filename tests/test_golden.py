@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from kernbench_ccl.measure.data_check import Verdict
+from kernbench_ccl.measure.data_check import DataVerdict
 from kernbench_core.plugins import Plugins
 from tests.conftest import loaded_tool
 
@@ -114,7 +114,7 @@ def test_a_bench_that_checks_nothing_is_no_golden_run(golden: ModuleType, monkey
 
 def test_wrong_data_of_a_collective_is_seen(golden: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "kernbench_ccl.measure.timed_run.TimedRun.check", lambda ran, engine: Verdict(3, ("rank 0 is off",))
+        "kernbench_ccl.measure.timed_run.TimedRun.check", lambda ran, engine: DataVerdict(3, ("rank 0 is off",))
     )
     assert golden.carry_out(golden.chosen(["tiny/reduce.*"])[0]).wrong == "3 elements\nrank 0 is off"
 

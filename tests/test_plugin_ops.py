@@ -21,7 +21,7 @@ REPO = Path(__file__).parents[1]
 ACME = '''
 import numpy as np
 
-from kernbench_core.compute.ops import Again, Cost, Form, MathOp
+from kernbench_core.compute.ops import Again, Form, LaneCost, MathOp
 from kernbench_core.compute.ops.record import both, plain
 from kernbench_core.compute.ops.shape_rules import along, elementwise, reduced
 from kernbench_core.compute.ops.type_rules import always, floats, integers, same
@@ -33,19 +33,20 @@ def log_of_sum(params, x):
 
 
 POPCOUNT = MathOp(
-    "popcount", lambda params, x: np.bitwise_count(x), types=always("int32"), shapes=elementwise, cost=Cost(1)
+    "popcount", lambda params, x: np.bitwise_count(x), types=always("int32"), shapes=elementwise, cost=LaneCost(1)
 )
-LOGSUMEXP = MathOp("logsumexp", log_of_sum, types=floats, shapes=reduced, form=Form.REDUCTION, cost=Cost(2, 2))
+LOGSUMEXP = MathOp("logsumexp", log_of_sum, types=floats, shapes=reduced, form=Form.REDUCTION, cost=LaneCost(2, 2))
 SORT = MathOp(
     "sort", lambda params, x: np.sort(x, axis=params.get("axis", -1)), types=same, shapes=along, form=Form.NORMALISING,
-    cost=Cost(30),
+    cost=LaneCost(30),
 )
 RUNNING_MAX = MathOp(
     "running_max", lambda params, x: np.maximum.accumulate(x, axis=params["axis"]), types=same, shapes=along,
     form=Form.SCAN,
 )
 HYPOT = MathOp(
-    "hypot", plain(np.hypot), types=floats, shapes=elementwise, arity=2, cost=Cost(3, 1), again=Again(plain(np.hypot))
+    "hypot", plain(np.hypot), types=floats, shapes=elementwise, arity=2, cost=LaneCost(3, 1),
+    again=Again(plain(np.hypot)),
 )
 WRONG_AGAIN = MathOp(
     "wrong_again", plain(np.hypot), types=floats, shapes=elementwise, arity=2,

@@ -8,12 +8,12 @@ from typing import Literal
 
 from attrs import frozen
 
-Model = Literal["llama3-8b", "llama3-70b", "gpt2", "mixtral-8x7b"]
+ModelName = Literal["llama3-8b", "llama3-70b", "gpt2", "mixtral-8x7b"]
 """Names that the benches' parameter `model` takes."""
 
 
 @frozen
-class Shape:
+class ModelShape:
     """One model's layers: `hidden` features, `heads` of queries and `kv_heads` of keys of `head_dim`, `ffn` features.
 
     `gated` models compute down(silu(gate(x)) * up(x)), the others down(gelu(up(x))). Of `experts` each token uses some.
@@ -40,13 +40,13 @@ class Shape:
         }[layer]
 
 
-MODELS: Mapping[str, Shape] = MappingProxyType(
+MODELS: Mapping[str, ModelShape] = MappingProxyType(
     {
         # the figures are those of the models' published configurations
-        "llama3-8b": Shape(hidden=4096, ffn=14336, heads=32, kv_heads=8, head_dim=128),
-        "llama3-70b": Shape(hidden=8192, ffn=28672, heads=64, kv_heads=8, head_dim=128),
-        "gpt2": Shape(hidden=768, ffn=3072, heads=12, kv_heads=12, head_dim=64, gated=False),
-        "mixtral-8x7b": Shape(hidden=4096, ffn=14336, heads=32, kv_heads=8, head_dim=128, experts=8),
+        "llama3-8b": ModelShape(hidden=4096, ffn=14336, heads=32, kv_heads=8, head_dim=128),
+        "llama3-70b": ModelShape(hidden=8192, ffn=28672, heads=64, kv_heads=8, head_dim=128),
+        "gpt2": ModelShape(hidden=768, ffn=3072, heads=12, kv_heads=12, head_dim=64, gated=False),
+        "mixtral-8x7b": ModelShape(hidden=4096, ffn=14336, heads=32, kv_heads=8, head_dim=128, experts=8),
     }
 )
 """Shapes by name."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import require_divisor, require_positive
 from kernbench_core.host import Runtime
 from kernbench_core.values import Array
@@ -86,7 +86,7 @@ def attention(q: Array, k: Array, v: Array, scale: float, causal: bool) -> Array
 
 def bench(
     rt: Runtime,
-    model: Model = "llama3-8b",
+    model: ModelName = "llama3-8b",
     tokens: int = 128,
     heads: int | None = None,
     kv_heads: int | None = None,

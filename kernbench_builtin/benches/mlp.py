@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
-from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import product, require_positive
 from kernbench_core.host import DeviceTensor, Runtime
 from kernbench_core.values import Array
@@ -58,7 +58,7 @@ def gelu(x: Array) -> Array:
 
 def bench(
     rt: Runtime,
-    model: Model = "llama3-8b",
+    model: ModelName = "llama3-8b",
     tokens: int = 128,
     hidden: int | None = None,
     ffn: int | None = None,

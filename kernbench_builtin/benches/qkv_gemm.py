@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
-from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import check_product, require_positive
 from kernbench_core.host import Runtime
 
 
 def bench(
     rt: Runtime,
-    model: Model = "llama3-8b",
+    model: ModelName = "llama3-8b",
     layer: Literal["qkv", "q", "kv", "out"] = "qkv",
     tokens: int = 128,
     tile_m: int = 128,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
-from kernbench_builtin.benches._models import MODELS, Model
+from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import require_positive
 from kernbench_core.host import Runtime
 
@@ -36,7 +36,7 @@ def rmsnorm(x: npt.NDArray[np.floating], w: npt.NDArray[np.floating], eps: float
 
 def bench(
     rt: Runtime,
-    model: Model = "llama3-8b",
+    model: ModelName = "llama3-8b",
     tokens: int = 128,
     cols: int | None = None,
     block: int = 4,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from kernbench_core.compute.ops import OPS, Cost
+from kernbench_core.compute.ops import OPS, LaneCost
 
 _LOOKUP: Final = 4.0
 
 
-def cycles_of(cost: Cost) -> float:
+def cycles_of(cost: LaneCost) -> float:
     """Return the cycles that a lane takes for one element of what is composed so."""
     return cost.steps + _LOOKUP * cost.lookups
 

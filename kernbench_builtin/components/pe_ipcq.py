@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from kernbench_builtin.components.queues.ends import Incoming, Outgoing
-from kernbench_builtin.components.queues.messages import Arrived, Credit, Fetch, Progress, Push
+from kernbench_builtin.components.queues.messages import Arrived, Credit, Fetch, Push, TransferProgress
 from kernbench_core.callsite import describe_site
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import KernelError, QueueOverflowError
@@ -136,7 +136,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             queue.ends.append(self)
             outgoing = self._outgoing[key] = Outgoing(queue)
         outgoing.queue.enter(command)
-        outgoing.waiting.append((command, Progress(command.total)))
+        outgoing.waiting.append((command, TransferProgress(command.total)))
         self._pump(outgoing, out)
 
     def _refuse(self, command: QueueCommand, error: KernelError, out: float) -> None:
@@ -195,7 +195,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
             return
         self._begin(command, out)
         if len(queues) == 1:
-            queues[0].recvs.append((command, Progress(command.total)))
+            queues[0].recvs.append((command, TransferProgress(command.total)))
             self._match(queues[0], out)
             return
         ready = [queue for queue in queues if queue.ready]
@@ -209,7 +209,7 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
     def _give_turn(self, chosen: Incoming, command: RecvCmd, out: float) -> None:
         """Let a receipt from several take from one of them, which is then the last to be asked again."""
         self._turn = chosen.queue.source
-        chosen.recvs.append((command, Progress(command.total)))
+        chosen.recvs.append((command, TransferProgress(command.total)))
         self._match(chosen, out)
 
     def _from(self, source: int, command: RecvCmd) -> Incoming:

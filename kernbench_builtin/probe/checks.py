@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from kernbench_builtin.probe.transfers import Measured, Prober
+from kernbench_builtin.probe.transfers import MeasuredTransfer, Prober
 from kernbench_core.errors import SanityError
 from kernbench_core.units import format_bytes, format_time
 
 _WIDER = 2.0
 
 
-def check_probes(prober: Prober, measured: Sequence[Measured]) -> None:
+def check_probes(prober: Prober, measured: Sequence[MeasuredTransfer]) -> None:
     """Raise SanityError with one sentence for each rule that lone transfers break."""
     problems = [
         *(problem for one in measured for problem in _against_bound(one)),
@@ -24,7 +24,7 @@ def check_probes(prober: Prober, measured: Sequence[Measured]) -> None:
         raise SanityError("do not use this result: " + " ".join(problems))
 
 
-def _against_bound(one: Measured) -> Iterator[str]:
+def _against_bound(one: MeasuredTransfer) -> Iterator[str]:
     took = one.fabric_ns if one.chunks == 1 else one.total_ns
     if took < one.bound_ns:
         yield f"{_named(one)} took {format_time(took)}, below its lower bound of {format_time(one.bound_ns)}."
@@ -35,9 +35,9 @@ def _against_bound(one: Measured) -> Iterator[str]:
         )
 
 
-def _farther_not_faster(measured: Sequence[Measured]) -> Iterator[str]:
+def _farther_not_faster(measured: Sequence[MeasuredTransfer]) -> Iterator[str]:
     """Compare transfers that differ in nothing but the way: same size, direction, source and kind of memory."""
-    groups: dict[tuple[object, ...], list[Measured]] = {}
+    groups: dict[tuple[object, ...], list[MeasuredTransfer]] = {}
     for one in measured:
         memory = one.case.memory.rpartition(".")[2].rstrip("0123456789")
         groups.setdefault((one.nbytes, one.case.op, one.case.source, memory), []).append(one)
@@ -52,7 +52,7 @@ def _farther_not_faster(measured: Sequence[Measured]) -> Iterator[str]:
                 )
 
 
-def _wider_not_slower(prober: Prober, measured: Sequence[Measured]) -> Iterator[str]:
+def _wider_not_slower(prober: Prober, measured: Sequence[MeasuredTransfer]) -> Iterator[str]:
     for one in measured:
         if not one.exact:
             continue  # a refresh in between may make it slower: nothing would be learned
@@ -64,7 +64,7 @@ def _wider_not_slower(prober: Prober, measured: Sequence[Measured]) -> Iterator[
             )
 
 
-def _host_reads_not_faster(measured: Sequence[Measured]) -> Iterator[str]:
+def _host_reads_not_faster(measured: Sequence[MeasuredTransfer]) -> Iterator[str]:
     host = {(one.nbytes, one.case.op, one.case.memory): one for one in measured if one.case.source == "host"}
     for (nbytes, op, memory), one in host.items():
         other = host.get((nbytes, "write", memory))
@@ -75,5 +75,5 @@ def _host_reads_not_faster(measured: Sequence[Measured]) -> Iterator[str]:
             )
 
 
-def _named(one: Measured) -> str:
+def _named(one: MeasuredTransfer) -> str:
     return f"{one.case.name!r} of {format_bytes(one.nbytes)}"

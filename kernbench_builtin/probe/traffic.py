@@ -123,7 +123,7 @@ class Meter:
 
 
 @frozen
-class Traffic:
+class TrafficSetup:
     """A mesh, what flows over it, and how it is measured. `flits` is the size of every packet."""
 
     mesh: Mesh
@@ -171,7 +171,7 @@ def _links_first(edge: EdgeId) -> tuple[bool, tuple[int, int], tuple[int, int]]:
 class _Run:
     """One simulation of one load."""
 
-    def __init__(self, traffic: Traffic, load: float, components: ComponentClasses) -> None:
+    def __init__(self, traffic: TrafficSetup, load: float, components: ComponentClasses) -> None:
         self.traffic = traffic
         self.load = load
         self.env = Environment()

@@ -13,7 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 
 if TYPE_CHECKING:
-    from kernbench_builtin.probe.traffic import Traffic
+    from kernbench_builtin.probe.traffic import TrafficSetup
     from kernbench_core.topology import Mesh
 
 FLAG = "--traffic"
@@ -65,7 +65,7 @@ def run(
     seed: str,
 ) -> int:
     """Measure every load that was asked for, and print a table or one JSON object."""
-    from kernbench_builtin.probe.traffic import Traffic, Window
+    from kernbench_builtin.probe.traffic import TrafficSetup, Window
     from kernbench_builtin.probe.traffic_patterns import make_pattern
     from kernbench_builtin.probe.traffic_view import Report
 
@@ -78,7 +78,7 @@ def run(
     pattern = make_pattern(traffic, mesh, hot, share)
     warm, measured = _cycles("--warmup", warmup, 0), _cycles("--measure", measure, 1)
     window = Window(warm, measured, warm + measured if drain is None else _cycles("--drain", drain, 0))
-    driven = Traffic(
+    driven = TrafficSetup(
         mesh, pattern, packet_flits(packet, mesh.flit_bytes), window, _cycles("--seed", seed, 0, "integer")
     )
     wanted = default_loads(driven) if load is None else parse_loads(load)
@@ -134,7 +134,7 @@ def parse_loads(text: str) -> tuple[float, ...]:
     return tuple(loads)
 
 
-def default_loads(traffic: Traffic) -> tuple[float, ...]:
+def default_loads(traffic: TrafficSetup) -> tuple[float, ...]:
     """Return loads up to a little below the ceiling, rounded down to four digits after the point."""
     ceiling = min(1.0, traffic.ceiling()[0])
     return tuple(max(1, int(share * ceiling * 10**4 + 1e-6)) / 10**4 for share in DEFAULT_SHARES)

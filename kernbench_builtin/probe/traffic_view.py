@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kernbench_builtin.probe.traffic import NEAR, EdgeId, LoadPoint, Traffic, WireUse, links
+from kernbench_builtin.probe.traffic import NEAR, EdgeId, LoadPoint, TrafficSetup, WireUse, links
 from kernbench_builtin.probe.traffic_patterns import mean_hops
 from kernbench_core.runs import json_text
 from kernbench_core.topology import naming
@@ -26,7 +26,7 @@ class Report:
 
     topology: str
     pattern: str
-    traffic: Traffic
+    traffic: TrafficSetup
     points: list[LoadPoint] = attrs.field(factory=list)
 
     def heading(self) -> list[str]:
@@ -123,7 +123,7 @@ def drawn_point(points: list[LoadPoint]) -> LoadPoint:
     return max(calm, key=lambda point: point.load) if calm else min(points, key=lambda point: point.load)
 
 
-def picture(traffic: Traffic, point: LoadPoint) -> list[str]:
+def picture(traffic: TrafficSetup, point: LoadPoint) -> list[str]:
     """Draw routers with the use of the links between them in percent, of each pair the busier direction."""
     spec = traffic.mesh.spec
     uses = {use.edge: use.utilisation for use in point.wires}

@@ -48,7 +48,7 @@ class Resource:
 
 
 @frozen
-class Measured:
+class MeasuredTransfer:
     """A lone transfer: `total_ns` as its source sees it, of which `fabric_ns` for its quickest chunk's round trip.
 
     `bound_ns` is the least that a round trip of all bytes at once takes; `binding` the wire or channel that is
@@ -209,7 +209,7 @@ class Prober:
         machine = Machine.of_graph(Graph.of(nodes.values(), edges), self.design)
         return GraphEngine(machine, self._components, data=False, log=False)
 
-    def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> Measured:
+    def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> MeasuredTransfer:
         """Simulate one transfer of `nbytes` from the start of the memory."""
         engine = self.engine(case, wider=wider)
         regions = (Region(self.base(case.memory), nbytes),)
@@ -217,7 +217,7 @@ class Prober:
         trips = engine.hardware.round_trips.values()
         path = self.path(case.source, case.memory)
         passed = [engine.hardware.components[node] for node in path[1:]]
-        return Measured(
+        return MeasuredTransfer(
             case,
             nbytes,
             path,

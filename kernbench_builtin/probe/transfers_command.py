@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from kernbench_builtin.probe.load import Loaded
-    from kernbench_builtin.probe.transfers import Case, Measured, Prober
+    from kernbench_builtin.probe.transfers import Case, MeasuredTransfer, Prober
 
 FLAG = ""
 OPTIONS: tuple[click.Option, ...] = (
@@ -94,9 +94,9 @@ def _size(text: str, prober: Prober, cases: Sequence[Case]) -> int:
 
 def _json(
     topology: str,
-    alone: Sequence[Measured],
+    alone: Sequence[MeasuredTransfer],
     chosen: Sequence[Case],
-    sweeps: Sequence[Sequence[Measured]],
+    sweeps: Sequence[Sequence[MeasuredTransfer]],
     chunk: int,
     loaded: Sequence[Sequence[Loaded]],
 ) -> str:
@@ -104,7 +104,7 @@ def _json(
 
     from kernbench_core.runs import json_text
 
-    def told(one: Measured) -> dict[str, Any]:
+    def told(one: MeasuredTransfer) -> dict[str, Any]:
         return {
             "case": one.case.name,
             "op": one.case.op,
@@ -136,9 +136,9 @@ def _json(
 
 def _print(
     topology: str,
-    alone: Sequence[Measured],
+    alone: Sequence[MeasuredTransfer],
     chosen: Sequence[Case],
-    sweeps: Sequence[Sequence[Measured]],
+    sweeps: Sequence[Sequence[MeasuredTransfer]],
     chunk: int,
     loaded: Sequence[Sequence[Loaded]],
 ) -> None:
@@ -181,7 +181,7 @@ def _table(*titles: str) -> Table:
     return table
 
 
-def _transfers(alone: Sequence[Measured]) -> Table:
+def _transfers(alone: Sequence[MeasuredTransfer]) -> Table:
     from kernbench_core.units import format_time
 
     lone = [format_time(one.set_up_ns) if one.chunks == 1 else "-" for one in alone]
@@ -200,7 +200,7 @@ def _transfers(alone: Sequence[Measured]) -> Table:
     return table
 
 
-def _sweep(chosen: Sequence[Case], sweeps: Sequence[Sequence[Measured]]) -> Table:
+def _sweep(chosen: Sequence[Case], sweeps: Sequence[Sequence[MeasuredTransfer]]) -> Table:
     from kernbench_core.units import format_bytes
 
     table = _table("GB/s by size", *(case.name for case in chosen))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from kernbench_core.graph import Edge, Graph
-from kernbench_core.topology.networks import Extent, Network
+from kernbench_core.topology.networks import Extent, ScaleUpNetwork
 from kernbench_core.units import format_bandwidth, format_time
 
 MOST_LISTED = 4
@@ -16,7 +16,7 @@ MOST_DRAWN = 16
 _PER_LINE = 8
 
 
-def draw_network(graph: Graph, network: Network) -> list[str]:
+def draw_network(graph: Graph, network: ScaleUpNetwork) -> list[str]:
     """Draw the network of a compiled graph and say what its links carry; nothing for a single package."""
     edges = [graph.edges[link.first.id, link.second.id] for link in network.links]
     if not edges:
@@ -100,7 +100,7 @@ def _draw_switch(extent: Extent) -> list[str]:
     return lines
 
 
-def _draw_links(network: Network) -> list[str]:
+def _draw_links(network: ScaleUpNetwork) -> list[str]:
     """List for each package those that it is linked with, by number; the first packages of many."""
     peers: dict[str, list[str]] = {name: [] for name in _names(network.extent)}
     names = list(peers)

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from kernbench_core.compute.batches import Batch, Job
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
-from kernbench_core.compute.functions import Computed, function_of
+from kernbench_core.compute.functions import PluginFunction, function_of
 from kernbench_core.compute.op_verification import OpCheck, Where
 from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.substitution import Substitution
@@ -195,7 +195,7 @@ class DataExecutor:
             module, _, attribute = name.partition(":")
             try:
                 made = getattr(import_module(module), attribute)
-                self._imported[name] = Computed(made) if isinstance(made, MathOp) else made
+                self._imported[name] = PluginFunction(made) if isinstance(made, MathOp) else made
             except (ImportError, AttributeError) as error:
                 raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {error}.") from error
         return name, self._imported[name]

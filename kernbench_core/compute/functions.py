@@ -75,7 +75,7 @@ def compute(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
 
 
 @frozen
-class Computed:
+class PluginFunction:
     """The computing function of a plug-in's math op."""
 
     op: MathOp

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kernbench_core.messages import HostRequest
 
 
-class Observer(Protocol):
+class RunObserver(Protocol):
     """What is given to an engine that is to be observed; the clock that the run is to use is the observer's."""
 
     env: Environment

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.expectation import Expectation
     from kernbench_core.host.inputs import Inputs
-    from kernbench_core.host.rows import Cell
+    from kernbench_core.host.rows import Scalar
     from kernbench_core.kernel.queues import Queues
     from kernbench_core.oplog.log import OpLog
     from kernbench_core.plugins import Plugins
@@ -82,7 +82,7 @@ class Shared:
     #: Launches that no program has waited for yet.
     running: list[LaunchHandle] = attrs.field(factory=list)
     expectations: list[Expectation] = attrs.field(factory=list)
-    rows: list[dict[str, Cell]] = attrs.field(factory=list)
+    rows: list[dict[str, Scalar]] = attrs.field(factory=list)
     #: Programs that sleep between two polls.
     polling: int = 0
     #: What each package keeps for the run, under a name of its own.

@@ -10,11 +10,11 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.units import format_bytes, format_time
 
-Cell: TypeAlias = int | float | str | bool | None
-Row: TypeAlias = Mapping[str, Cell]
+Scalar: TypeAlias = int | float | str | bool | None
+Row: TypeAlias = Mapping[str, Scalar]
 
 
-def make_row(columns: Mapping[str, Any]) -> dict[str, Cell]:
+def make_row(columns: Mapping[str, Any]) -> dict[str, Scalar]:
     """Return the columns with numpy's scalars as Python's; UsageError for a value that is none, or for no column."""
     if not columns:
         raise UsageError("rt.report must be given at least one column, as rt.report(size=64); name one.")
@@ -31,7 +31,7 @@ def column_title(name: str) -> str:
     return shown(name.removesuffix("_ns").removesuffix("_bytes").replace("_", "\n"))
 
 
-def cell_text(name: str, value: Cell) -> str:
+def cell_text(name: str, value: Scalar) -> str:
     """Write a cell: a time where its column's name ends in `_ns`, bytes where in `_bytes`, "-" for None."""
     if value is None:
         return "-"
@@ -44,7 +44,7 @@ def cell_text(name: str, value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
-def _plain(name: str, value: Any) -> Cell:
+def _plain(name: str, value: Any) -> Scalar:
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
     if value is not None and not isinstance(value, int | float | str):
@@ -52,5 +52,5 @@ def _plain(name: str, value: Any) -> Cell:
             f"rt.report: column {name!r} must be a number, a text, true, false or None, not {value!r}; report a plain "
             "value."
         )
-    plain: Cell = value
+    plain: Scalar = value
     return plain

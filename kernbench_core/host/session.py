@@ -36,7 +36,7 @@ from kernbench_core.topology.routing import PathRouter
 from kernbench_core.values.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from kernbench_core.engine.observer import Observer
+    from kernbench_core.engine.observer import RunObserver
     from kernbench_core.graph import PeSite
     from kernbench_core.host.host_program import HostProgram
     from kernbench_core.host.inputs import Inputs
@@ -79,7 +79,7 @@ class GraphEngine:
         on_progress: Callable[[Progress], None] | None = None,
         log: bool = True,
         functions: Mapping[str, str] | None = None,
-        observer: Observer | None = None,
+        observer: RunObserver | None = None,
         tcm_map: bool = False,
         race_by: str = "pe",
         spill_rows: int = SPILL_ROWS,

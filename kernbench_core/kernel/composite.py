@@ -26,7 +26,7 @@ _COMMAND_BYTES = 128
 
 
 @frozen(eq=False)
-class Layout:
+class MatrixLayout:
     """Where a matrix operand lies: rows `pitch` bytes apart, in HBM (`memory` translates for `pe`) or in the TCM."""
 
     base: int
@@ -61,14 +61,14 @@ class Layout:
         return (tile,) if self.memory is None else self.memory.translate((tile,), self.pe)
 
     @classmethod
-    def of_ref(cls, ref: Ref, memory: DeviceMemory, pe: int | None = None) -> Layout:
+    def of_ref(cls, ref: Ref, memory: DeviceMemory, pe: int | None = None) -> MatrixLayout:
         """Give the layout of a tile of a tensor, as a PE sees it; its last dimension is contiguous."""
         rows, cols = ref.shape
         pitch = ref.strides[0] * itemsize(ref.dtype)
         return cls(ref.base, pitch, rows, cols, ref.dtype, memory, ref.pointer.tensor, pe)
 
     @classmethod
-    def of_operand(cls, operand: Operand) -> Layout:
+    def of_operand(cls, operand: Operand) -> MatrixLayout:
         """Give the layout of a tile in the scratchpad."""
         rows, cols = operand.value.shape
         return cls(operand.address, cols * itemsize(operand.value.dtype), rows, cols, operand.value.dtype)
@@ -87,11 +87,11 @@ class EpilogueSpec:
     operands: tuple[Operand, ...] = ()
     per_tile: bool = False
     source: str = ""
-    layout: Layout | None = None
+    layout: MatrixLayout | None = None
 
 
 @frozen(eq=False)
-class Work:
+class CompositeWork:
     """What a composite computes: (m, k) x (k, n) with op "gemm", or with op "math" and k 0 a `math_op`, of (m, n)."""
 
     op: str
@@ -125,8 +125,8 @@ class CompositeCmd(KernelCommand):
         op_id: tuple[int, int],
         site: CallSite,
         blocks: tuple[TcmBlock, ...],
-        work: Work,
-        layouts: dict[str, Layout],
+        work: CompositeWork,
+        layouts: dict[str, MatrixLayout],
         pinned: dict[str, Operand],
     ) -> None:
         super().__init__(op_id, "tl.composite", site, blocks, _COMMAND_BYTES)

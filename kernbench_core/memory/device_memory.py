@@ -36,7 +36,7 @@ _MOST_LISTED = 12
 
 
 @frozen
-class Segment:
+class TensorSegment:
     """One copy of one cell of a tensor, in one PE's HBM slice.
 
     `va` is the virtual address of its first byte, `pa` the physical start of its `nbytes`, `pe` the PE's index.
@@ -62,7 +62,7 @@ class TensorAllocation:
     shape: tuple[int, ...]
     dtype: str
     nbytes: int
-    segments: tuple[Segment, ...]
+    segments: tuple[TensorSegment, ...]
     layout: Layout | None = None
     whole: str = field()
 
@@ -85,9 +85,9 @@ class TensorAllocation:
         """How many copies there are."""
         return 1 if self.layout is None else self.layout.replicas
 
-    def replica(self, number: int = 0) -> tuple[Segment, ...]:
+    def replica(self, number: int = 0) -> tuple[TensorSegment, ...]:
         """Give the segments of one copy, by cell: each cell's holder of this number, in PE order."""
-        held: dict[int, list[Segment]] = {}
+        held: dict[int, list[TensorSegment]] = {}
         for segment in self.segments:
             held.setdefault(segment.cell, []).append(segment)
         return tuple(held[cell][number] for cell in sorted(held))
@@ -169,7 +169,7 @@ class DeviceMemory:
             self._next_va = self._after(va, own.nbytes)
             one = dealt_rows(shape, own.nbytes, 1)
             known[pe] = TensorAllocation(
-                name, va, shape, allocation.dtype, own.nbytes, (Segment(va, own.pa, own.nbytes, pe),), one,
+                name, va, shape, allocation.dtype, own.nbytes, (TensorSegment(va, own.pa, own.nbytes, pe),), one,
                 allocation.name,
             )  # fmt: skip
             self.page_table.map(Mapping(va, one, (own.pa,), name))
@@ -260,19 +260,19 @@ class DeviceMemory:
             )
         return self._next_va
 
-    def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[Segment, ...]:
+    def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[TensorSegment, ...]:
         """Reserve every PE's cell; nothing is kept when one does not fit."""
         copies = f" in {layout.replicas} copies" if layout.replicas > 1 else ""
         site = site_of_frame(sys._getframe(1))
         owner = f"{name}{copies}" if site is None else f"{name}{copies}, made at {describe_site(site)}"
         first = [layout.regions(cell)[0].base if layout.size(cell) else 0 for cell in range(layout.cells)]
-        segments: list[Segment] = []
+        segments: list[TensorSegment] = []
         try:
             for pe, cell in zip(pes, layout.cell_of, strict=False):
                 nbytes = layout.size(cell)
                 if nbytes:
                     start = self._reserve(nbytes, name, owner, pe)
-                    segments.append(Segment(va + first[cell], start, nbytes, pe.index, cell))
+                    segments.append(TensorSegment(va + first[cell], start, nbytes, pe.index, cell))
         except KernelError:
             self._release(segments)
             raise
@@ -280,7 +280,7 @@ class DeviceMemory:
 
     def _mapping(self, allocation: TensorAllocation, layout: Layout) -> Mapping:
         starts = dict.fromkeys(range(layout.cells), 0)
-        holders: dict[int, list[Segment]] = {}
+        holders: dict[int, list[TensorSegment]] = {}
         for segment in allocation.segments:
             holders.setdefault(segment.cell, []).append(segment)
         starts.update((cell, held[0].pa) for cell, held in holders.items())
@@ -321,7 +321,7 @@ class DeviceMemory:
             )
         return address
 
-    def _release(self, segments: Sequence[Segment]) -> None:
+    def _release(self, segments: Sequence[TensorSegment]) -> None:
         for segment in segments:
             self._slices[segment.pe].free(segment.pa)
 

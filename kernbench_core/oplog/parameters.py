@@ -2,7 +2,7 @@
 
 A *signature* is the tuple that records of one class share; each record adds integers, floats and, rarely, objects of a
 side table. Logging is on the path of every kernel command: what parameters of the same names and types have in common
-is worked out once, in a `Plan`.
+is worked out once, in a `ParamPlan`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SIDE: Final = "s"  # the side table
 _PLAIN: Final = (str, bool, type(None))
 
 RawAccess = tuple[str, tuple[Region, ...], Value | None]
-Params = tuple[tuple[str, ...], str, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
+PackedParams = tuple[tuple[str, ...], str, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
 Getter = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
@@ -53,7 +53,7 @@ OF_READS: Final = OfReads()
 
 
 @frozen(eq=False)
-class Plan:
+class ParamPlan:
     """Where parameters of given names and types go; `codes` is None where that depends on more than the types."""
 
     codes: str | None
@@ -65,12 +65,12 @@ class Plan:
     handle: int
 
 
-Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], Plan]
+Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], ParamPlan]
 
 
 def encode_params(
     described: OpDescription, ints: list[int], floats: list[float], side: list[Any], plans: Plans, huge: bool = False
-) -> Params:
+) -> PackedParams:
     """Append what varies to the columns; return the rest of the signature: names, letters, constants, types, counts."""
     params = described.params
     keys, values = tuple(params), tuple(params.values())
@@ -100,7 +100,7 @@ def encode_params(
 
 
 def decode_params(
-    packed: Params,
+    packed: PackedParams,
     ints: list[int],
     used: int,
     floats: Iterator[float],
@@ -199,7 +199,7 @@ def _all_ints(types: tuple[type, ...]) -> bool:
     return all(t is int for t in types)
 
 
-def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> Plan:
+def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> ParamPlan:
     codes = [_code(key, kind) for key, kind in zip(keys, types, strict=True)]
 
     def getter(letters: str) -> Getter:
@@ -210,7 +210,7 @@ def _plan(keys: tuple[str, ...], types: tuple[type, ...]) -> Plan:
 
     known = None if None in codes else "".join(code for code in codes if code is not None)
     handle = codes.index(_HANDLE) if _HANDLE in codes else -1
-    return Plan(
+    return ParamPlan(
         codes=known,
         ints=getter(_INT),
         floats=getter(_FLOAT),
@@ -246,7 +246,7 @@ def _encode_singly(
     floats: list[float],
     side: list[Any],
     huge: bool,
-) -> Params:
+) -> PackedParams:
     """Encode parameters one by one: those with lists, objects, or (`huge`) integers beyond 64 bits among them."""
     codes, consts, nested, counts, later = "", [], [], [], []
     for key, value in zip(keys, values, strict=True):

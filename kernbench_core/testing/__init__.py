@@ -6,7 +6,7 @@
     rig.run()
     rig.arrivals, rig.log
 
-`Rig` puts one component between inputs and outputs. `Machine` is any graph made by hand, from models
+`Rig` puts one component between inputs and outputs. `Harness` is any graph made by hand, from models
 and from edges (`edge`, `line`). `assert_same_log` says whether two models, for example the same one in
 both authoring styles, behave alike, bit for bit. The machinery is the engine's own.
 """
@@ -47,7 +47,7 @@ class Placed:
     kind: str = "under_test"
 
 
-#: What `Machine` and `Rig` take for a component.
+#: What `Harness` and `Rig` take for a component.
 Model: TypeAlias = type[ComponentBase] | str | Placed
 
 
@@ -134,7 +134,7 @@ class LogLine:
     label: str
 
 
-class Machine:
+class Harness:
     """Simulate a graph made by hand: `nodes` maps ids to models, `edges` come from `edge` and `line`.
 
     `Probe` nodes are where messages are fed and collected. Registered names are looked up in
@@ -239,7 +239,7 @@ class Machine:
         return f"<{type(self).__name__} of {len(self.hardware.components)} nodes at {self.env.now!r} ns>"
 
 
-class Rig(Machine):
+class Rig(Harness):
     """Simulate one component between `inputs` probes in0, in1, … and `outputs` probes out0, out1, ….
 
     All wires are alike: `wire` is what `edge` takes, by default 100 bytes/ns and 1 ns, without headers.
@@ -292,7 +292,7 @@ class Feed:
     port: int = 0
 
 
-def assert_ready_at(machine: Machine, at_ns: float, arrival: int = 1) -> None:
+def assert_ready_at(machine: Harness, at_ns: float, arrival: int = 1) -> None:
     """Assert that the given arrival (1 is the first) is there at `at_ns` and was not one grid step before.
 
     The machine is run up to `at_ns`; it must not have passed it yet. Raise AssertionError, or UsageError.

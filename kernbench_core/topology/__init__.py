@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from kernbench_core.topology.network_reader import build_alone as build_alone
     from kernbench_core.topology.network_shapes import NETWORKS as NETWORKS
     from kernbench_core.topology.networks import Extent as Extent
-    from kernbench_core.topology.networks import Network as Network
     from kernbench_core.topology.networks import NetworkFault as NetworkFault
+    from kernbench_core.topology.networks import NetworkShape as NetworkShape
     from kernbench_core.topology.networks import ScaleUpLink as ScaleUpLink
-    from kernbench_core.topology.networks import Shape as Shape
+    from kernbench_core.topology.networks import ScaleUpNetwork as ScaleUpNetwork
     from kernbench_core.topology.networks import find_extent as find_extent
     from kernbench_core.topology.networks import network_directions as network_directions
     from kernbench_core.topology.routing import PathRouter as PathRouter
@@ -48,11 +48,11 @@ __getattr__ = door(
         "Machine": "design",
         "Mesh": "mesh",
         "NETWORKS": "network_shapes",
-        "Network": "networks",
+        "ScaleUpNetwork": "networks",
         "NetworkFault": "networks",
         "PathRouter": "routing",
         "ScaleUpLink": "networks",
-        "Shape": "networks",
+        "NetworkShape": "networks",
         "build_alone": "network_reader",
         "compile_mesh": "mesh",
         "compile_topology": "compilation",

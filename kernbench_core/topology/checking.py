@@ -17,7 +17,7 @@ from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.design import Design
 from kernbench_core.topology.layout import CubeLayout, LayoutFault, lay_out_cube
 from kernbench_core.topology.network_reader import read_network
-from kernbench_core.topology.networks import Network
+from kernbench_core.topology.networks import ScaleUpNetwork
 from kernbench_core.topology.specification import TCM_ALIGNMENT, Spec
 from kernbench_core.units import format_bytes
 
@@ -39,7 +39,7 @@ class Plan:
 
     spec: Spec
     layout: CubeLayout
-    network: Network
+    network: ScaleUpNetwork
     design: Design
 
     @property
@@ -79,7 +79,7 @@ _ROOM_KEYS: tuple[KeyPath, ...] = (("cube", "pes"), ("cube", "mesh"))
 """What decides whether a cube's mesh has room; a fault is shown where one of these was written last."""
 
 
-def _check_network(config: Config, spec: Spec, networks: NetworkRegistry, problems: list[str]) -> Network | None:
+def _check_network(config: Config, spec: Spec, networks: NetworkRegistry, problems: list[str]) -> ScaleUpNetwork | None:
     """Build the scale-up network, of a machine whose counts fit; report what is wrong with it."""
     countable = spec.system.sips <= 2**SIP_BITS and spec.sip.io_chiplets <= len(naming.SIDES)
     try:
@@ -140,7 +140,7 @@ def _check_units(spec: Spec, report: _Report) -> None:
             report((*path, "attach"), f"must be another unit of the PE, not {unit.attach!r}.{hint}")
 
 
-def _design(spec: Spec, network: Network) -> Design:
+def _design(spec: Spec, network: ScaleUpNetwork) -> Design:
     system, cubes, pes = spec.system, spec.sip.mesh.width * spec.sip.mesh.height, spec.cube.pes
     sites = (
         (sip, cube, pe, naming.pe(sip, cube, pe))

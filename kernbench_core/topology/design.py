@@ -7,7 +7,7 @@ from attrs import field, frozen
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph, PeSite
 from kernbench_core.topology.address import AddressMap
-from kernbench_core.topology.networks import Network
+from kernbench_core.topology.networks import ScaleUpNetwork
 
 
 @frozen
@@ -23,7 +23,7 @@ class Design:
     address_map: AddressMap
     mesh_width: int = 1
     mesh_height: int = 1
-    network: Network | None = None
+    network: ScaleUpNetwork | None = None
 
     @property
     def hbm_slice_bytes(self) -> int:

@@ -17,7 +17,7 @@ from kernbench_core.topology.naming import SIDES
 from kernbench_core.topology.specification import CubeSpec
 
 Cell = tuple[int, int]
-"""Row and column of a router."""
+"""Row and column of a router, counted from the north-west, both from 0."""
 Point = tuple[float, float]
 MAX_SIDE = 256
 """Most rows or columns of a router mesh."""

@@ -18,6 +18,7 @@ from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.topology import naming
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
+from kernbench_core.topology.layout import Cell
 from kernbench_core.topology.specification import (
     Choices,
     ComponentSpec,
@@ -37,9 +38,6 @@ MAX_NODES = 4096
 """Most places of a mesh: traffic keeps a number for each pair of them."""
 
 _MACHINE_SECTIONS = ("system", "host", "sip", "cube", "pe")
-
-Cell = tuple[int, int]
-"""Row, counted from the north, and column, counted from the west, both from 0."""
 
 
 @frozen

@@ -9,13 +9,20 @@ from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import NetworkRegistry, UnknownName
 from kernbench_core.topology.configuration import Config, KeyPath
-from kernbench_core.topology.networks import Network, NetworkFault, Shape, ShapeFault, build_network, find_extent
+from kernbench_core.topology.networks import (
+    NetworkFault,
+    NetworkShape,
+    ScaleUpNetwork,
+    ShapeFault,
+    build_network,
+    find_extent,
+)
 from kernbench_core.topology.specification import Spec
 
 _WHERE: KeyPath = ("system", "network")
 
 
-def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countable: bool) -> Network | None:
+def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countable: bool) -> ScaleUpNetwork | None:
     """Return the scale-up network of a machine; None where it has too many packages to be `countable`.
 
     Raises:
@@ -47,7 +54,7 @@ def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countabl
     return network
 
 
-def build_alone(networks: NetworkRegistry, name: str, sips: int) -> Network:
+def build_alone(networks: NetworkRegistry, name: str, sips: int) -> ScaleUpNetwork:
     """Return the network of a shape over some packages of one IO chiplet, with the defaults of its parameters.
 
     Raises:
@@ -70,15 +77,15 @@ def build_alone(networks: NetworkRegistry, name: str, sips: int) -> Network:
         raise networks.raised(name, error) from error
 
 
-def open_shape(networks: NetworkRegistry, name: str) -> Shape:
+def open_shape(networks: NetworkRegistry, name: str) -> NetworkShape:
     """Return the shape of a name; raise UnknownName where there is none, PluginError where it is none."""
     shape = networks.load(name)
-    if not isinstance(shape, Shape):
-        raise networks.fault(name, f"must be a Shape of kernbench_core.topology.networks, not {shape!r}")
+    if not isinstance(shape, NetworkShape):
+        raise networks.fault(name, f"must be a NetworkShape of kernbench_core.topology, not {shape!r}")
     return shape
 
 
-def _open(config: Config, networks: NetworkRegistry, name: str) -> Shape:
+def _open(config: Config, networks: NetworkRegistry, name: str) -> NetworkShape:
     """Return the shape of a name; raise ConfigError where there is none, or none that is usable."""
     try:
         return open_shape(networks, name)
@@ -101,7 +108,7 @@ def _path_of(key: str) -> KeyPath:
     return (*_WHERE, key) if key in ("width", "height") else (*_WHERE, "params", key)
 
 
-def _unmatched(config: Config, spec: Spec, network: Network) -> list[str]:
+def _unmatched(config: Config, spec: Spec, network: ScaleUpNetwork) -> list[str]:
     """Say which patterns of `system.network.links` match no link."""
     names, problems = [name for link in network.links for name in link.names], []
     for index, override in enumerate(spec.system.network.links):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from kernbench_core.topology.networks import Extent, ScaleUpLink, Shape
+from kernbench_core.topology.networks import Extent, NetworkShape, ScaleUpLink
 
 
 def _ring_links(extent: Extent) -> list[ScaleUpLink]:
@@ -77,13 +77,13 @@ def _straight(_: Extent, __: int, there: int) -> int:
     return there
 
 
-RING = Shape(_ring_links, _by_dimension(_around), closed=True)
-MESH_2D = Shape(_mesh_links, _by_dimension(_towards), flat=True, closed=False)
-TORUS_2D = Shape(_torus_links, _by_dimension(_around), flat=True, closed=True)
-FULLY_CONNECTED = Shape(_full_links, _straight)
-SWITCH = Shape(_switch_links, _straight)
+RING = NetworkShape(_ring_links, _by_dimension(_around), closed=True)
+MESH_2D = NetworkShape(_mesh_links, _by_dimension(_towards), flat=True, closed=False)
+TORUS_2D = NetworkShape(_torus_links, _by_dimension(_around), flat=True, closed=True)
+FULLY_CONNECTED = NetworkShape(_full_links, _straight)
+SWITCH = NetworkShape(_switch_links, _straight)
 
-NETWORKS: Mapping[str, Shape] = MappingProxyType(
+NETWORKS: Mapping[str, NetworkShape] = MappingProxyType(
     {
         "ring": RING,
         "mesh_2d": MESH_2D,

@@ -67,7 +67,7 @@ class ScaleUpLink:
 
 
 @frozen
-class Shape:
+class NetworkShape:
     """One family of networks.
 
     `links` is called once for a machine and returns every link, each once; it raises `NetworkFault` where the packages
@@ -86,7 +86,7 @@ class Shape:
 
 def find_extent(
     name: str,
-    shape: Shape,
+    shape: NetworkShape,
     sips: int,
     width: int | None = None,
     height: int | None = None,
@@ -115,7 +115,7 @@ def find_extent(
     return Extent(sips, *found, values)
 
 
-def neighbour(shape: Shape, extent: Extent, sip: int, step: tuple[int, int]) -> int | None:
+def neighbour(shape: NetworkShape, extent: Extent, sip: int, step: tuple[int, int]) -> int | None:
     """Return the package one `step` (columns to the east, rows to the south) away over one link, None without one.
 
     Packages of a ring are one row.
@@ -132,7 +132,7 @@ def neighbour(shape: Shape, extent: Extent, sip: int, step: tuple[int, int]) -> 
 
 
 def network_directions(
-    shape: Shape, extent: Extent, ranks: Sequence[Sequence[int]]
+    shape: NetworkShape, extent: Extent, ranks: Sequence[Sequence[int]]
 ) -> Callable[[int, str], int | None]:
     """Give `Peers.direction` for ranks that are the packages of a scale-up network: the same place next door.
 
@@ -151,7 +151,7 @@ def network_directions(
 
 
 @frozen
-class Port:
+class LinkEnd:
     """One end of a placed link: a node on an IO chiplet of a SIP, or the switch (`sip` and `io` None)."""
 
     id: str
@@ -163,8 +163,8 @@ class Port:
 class PlacedLink:
     """The two ends of a placed link; both directions run between them."""
 
-    first: Port
-    second: Port
+    first: LinkEnd
+    second: LinkEnd
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,22 +173,22 @@ class PlacedLink:
         return f"{a}-{b}", f"{b}-{a}", *(port.id for port in self.ports)
 
     @property
-    def ends(self) -> tuple[Port, Port]:
+    def ends(self) -> tuple[LinkEnd, LinkEnd]:
         """Both ends, the first first."""
         return self.first, self.second
 
     @property
-    def ports(self) -> tuple[Port, ...]:
+    def ports(self) -> tuple[LinkEnd, ...]:
         """The ends that are ports of packages."""
         return tuple(end for end in self.ends if end.sip is not None)
 
 
 @frozen
-class Network:
+class ScaleUpNetwork:
     """The scale-up network of one machine: its shape, its links with their ports, and its routes."""
 
     topology: str
-    shape: Shape = field(eq=False, repr=False)
+    shape: NetworkShape = field(eq=False, repr=False)
     extent: Extent
     links: tuple[PlacedLink, ...]
     _ways: Mapping[tuple[int, int], tuple[str, ...]] = field(repr=False)
@@ -199,7 +199,7 @@ class Network:
         return tuple(self._ways[pair] for pair in pairwise(_stops(self._next[other], sip, other)))
 
 
-def build_network(name: str, shape: Shape, extent: Extent, io_chiplets: int) -> Network:
+def build_network(name: str, shape: NetworkShape, extent: Extent, io_chiplets: int) -> ScaleUpNetwork:
     """Place the ends of every link, dealing the ports of a SIP round-robin to its IO chiplets, and find every route.
 
     Raises:
@@ -208,12 +208,12 @@ def build_network(name: str, shape: Shape, extent: Extent, io_chiplets: int) -> 
     """
     used: dict[int, int] = {}
 
-    def port(sip: int | None, name: str) -> Port:
+    def port(sip: int | None, name: str) -> LinkEnd:
         if sip is None:
-            return Port(naming.switch(0))
+            return LinkEnd(naming.switch(0))
         io = used.get(sip, 0) % io_chiplets
         used[sip] = used.get(sip, 0) + 1
-        return Port(naming.link(sip, io, name), sip, io)
+        return LinkEnd(naming.link(sip, io, name), sip, io)
 
     links = tuple(
         PlacedLink(port(link.sip, link.port), port(link.other_sip, link.other_port))
@@ -221,10 +221,10 @@ def build_network(name: str, shape: Shape, extent: Extent, io_chiplets: int) -> 
     )
     ways = _ways(links)
     following = tuple(_towards(shape, extent, there, ways) for there in range(extent.sips))
-    return Network(name, shape, extent, links, MappingProxyType(ways), following)
+    return ScaleUpNetwork(name, shape, extent, links, MappingProxyType(ways), following)
 
 
-def _checked_links(shape: Shape, extent: Extent) -> list[ScaleUpLink]:
+def _checked_links(shape: NetworkShape, extent: Extent) -> list[ScaleUpLink]:
     """Return the links of a shape; raise ShapeFault for the first that cannot be built."""
     links, pairs, ports = list(shape.links(extent)), set[frozenset[int | None]](), set[tuple[int, str]]()
     for link in links:
@@ -255,7 +255,7 @@ def _ends(link: ScaleUpLink) -> Iterator[tuple[int, str]]:
 def _ways(links: tuple[PlacedLink, ...]) -> dict[tuple[int, int], tuple[str, ...]]:
     """Return the nodes from each package to each that is one step away, by a link of their own before the switch."""
     found: dict[tuple[int, int], tuple[str, ...]] = {}
-    up: list[Port] = []
+    up: list[LinkEnd] = []
     for link in links:
         for a, b in (link.ends, link.ends[::-1]):
             if a.sip is not None and b.sip is not None:
@@ -269,7 +269,9 @@ def _ways(links: tuple[PlacedLink, ...]) -> dict[tuple[int, int], tuple[str, ...
     return found
 
 
-def _towards(shape: Shape, extent: Extent, there: int, ways: Mapping[tuple[int, int], object]) -> tuple[int, ...]:
+def _towards(
+    shape: NetworkShape, extent: Extent, there: int, ways: Mapping[tuple[int, int], object]
+) -> tuple[int, ...]:
     """Return what comes after each package on the way to `there`; raise ShapeFault where that leads nowhere."""
     following = [there] * extent.sips
     for here in range(extent.sips):

@@ -6,8 +6,8 @@ the mesh as the end of the path. Inside a router mesh every run of routers is th
 before rows, wherever both legs exist (the HBM zone may cut one off). So traffic between cubes of one package stays in
 the cube mesh, and no UCIe port is a short cut between routers of its own cube.
 
-Which packages a path between two packages crosses is the network's to say (`Network.route`): on the way it goes from
-link port to link port over IO chiplets, never through cubes.
+Which packages a path between two packages crosses is the network's to say (`ScaleUpNetwork.route`): on the way it goes
+from link port to link port over IO chiplets, never through cubes.
 
 Endpoints (host, processors, memories, PE units) begin and end paths and are never passed through, except that a TCM is
 reached through the pe_dma of its own PE. A direct edge is a path.

@@ -38,7 +38,7 @@ OptionalCount = Annotated[int | None, Quantity("int", positive=True)]
 
 
 @frozen
-class Form:
+class Derivation:
     """Another way to give the figure `key`: by the keys `others`, from whose values `derive` makes it.
 
     `derive` raises a ValueError whose text starts with the key at fault.
@@ -67,7 +67,7 @@ class LinkSpec:
 class PcieSpec(LinkSpec):
     """A PCIe link, by its bandwidth or by generation and lanes."""
 
-    FORMS: ClassVar[tuple[Form, ...]] = (Form("bandwidth", ("generation", "lanes"), pcie_bandwidth),)
+    FORMS: ClassVar[tuple[Derivation, ...]] = (Derivation("bandwidth", ("generation", "lanes"), pcie_bandwidth),)
 
     bandwidth: Bandwidth = field(default=0.0, kw_only=True)
     generation: OptionalCount = field(default=None, kw_only=True)
@@ -78,9 +78,9 @@ class PcieSpec(LinkSpec):
 class UcieSpec(LinkSpec):
     """A UCIe link, by bandwidth and latency or by lanes, transfer rate (GT/s) and the latency of both adapters."""
 
-    FORMS: ClassVar[tuple[Form, ...]] = (
-        Form("bandwidth", ("lanes", "rate"), ucie_bandwidth),
-        Form("latency", ("adapter_latency",), float),
+    FORMS: ClassVar[tuple[Derivation, ...]] = (
+        Derivation("bandwidth", ("lanes", "rate"), ucie_bandwidth),
+        Derivation("latency", ("adapter_latency",), float),
     )
 
     bandwidth: Bandwidth = field(default=0.0, kw_only=True)

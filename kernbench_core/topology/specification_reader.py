@@ -21,7 +21,15 @@ from cattrs.gen import make_dict_structure_fn
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology.configuration import Config, KeyPath
-from kernbench_core.topology.specification import Choices, ComponentSpec, Form, OverrideSpec, Quantity, Spec, UnitSpec
+from kernbench_core.topology.specification import (
+    Choices,
+    ComponentSpec,
+    Derivation,
+    OverrideSpec,
+    Quantity,
+    Spec,
+    UnitSpec,
+)
 from kernbench_core.units import parse_quantity
 
 _T = TypeVar("_T")
@@ -114,7 +122,7 @@ def _converter() -> cattrs.Converter:
 
 def _section_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
     inner = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
-    forms: tuple[Form, ...] = getattr(cls, "FORMS", ())
+    forms: tuple[Derivation, ...] = getattr(cls, "FORMS", ())
     return (lambda value, target: _with_forms(forms, value, inner(value, target))) if forms else inner
 
 
@@ -126,7 +134,7 @@ class _KeyFault(ValueError):
         super().__init__(rest)
 
 
-def _with_forms(forms: tuple[Form, ...], given: Mapping[str, object], read: Any) -> Any:
+def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read: Any) -> Any:
     """Complete a section that was read: each figure is given by itself or by its other form, never by both."""
     for form in forms:
         others = [key for key in form.others if key in given]

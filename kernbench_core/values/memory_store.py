@@ -17,11 +17,11 @@ from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.loads_in_flight import LoadInFlight, LoadsInFlight
 from kernbench_core.values.region import Region, ascending_pieces, normal, subtract, total_bytes
-from kernbench_core.values.store_index import Entry, SpaceIndex, Write, WriteTicket
+from kernbench_core.values.store_index import SpaceIndex, Write, WriteTicket, WrittenRegion
 from kernbench_core.values.value import ArrayValue, AssemblyValue, OpId, Part, ResultValue, Value, sub_parts
 from kernbench_core.values.views import AbstractValue, view_of
 
-__all__ = ["Entry", "MemoryStore", "Write", "WriteTicket"]
+__all__ = ["MemoryStore", "Write", "WriteTicket", "WrittenRegion"]
 
 _Where = int | Region | tuple[Region, ...]
 
@@ -172,7 +172,7 @@ class MemoryStore:
         """Return the names of the spaces that were written, sorted."""
         return tuple(sorted(self._spaces))
 
-    def entries(self, space: str) -> Iterator[Entry]:
+    def entries(self, space: str) -> Iterator[WrittenRegion]:
         """Yield the entries of a space, oldest first; a later one hides what it overlaps of an earlier one."""
         index = self._spaces.get(space)
         return iter(()) if index is None else iter(index.entries())
@@ -219,7 +219,7 @@ class MemoryStore:
         self, index: SpaceIndex | None, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str
     ) -> tuple[Value, tuple[OpId, ...]]:
         parts: list[Part] = []
-        used: list[Entry] = []
+        used: list[WrittenRegion] = []
         offset = 0
         for region in regions:
             for piece in ascending_pieces(region):

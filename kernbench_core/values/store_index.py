@@ -38,7 +38,7 @@ class Write:
 
 
 @frozen(eq=False)
-class Entry:
+class WrittenRegion:
     """One region of a write; its linear bytes are the bytes from `offset` on of the value."""
 
     region: Region
@@ -53,7 +53,7 @@ class _Remembered:
     writers: tuple[OpId, ...]
     shape: Shape
     dtype: str
-    used: tuple[Entry, ...]
+    used: tuple[WrittenRegion, ...]
 
 
 @define(eq=False)
@@ -62,9 +62,9 @@ class SpaceIndex:
 
     exact: dict[tuple[Region, ...], Write] = field(factory=dict)
     starts: dict[int, Write] = field(factory=dict)
-    _pages: RegionPages[Entry] = field(factory=RegionPages)
-    _clean: set[Entry] = field(factory=set)
-    _hidden: set[Entry] = field(factory=set)
+    _pages: RegionPages[WrittenRegion] = field(factory=RegionPages)
+    _clean: set[WrittenRegion] = field(factory=set)
+    _hidden: set[WrittenRegion] = field(factory=set)
     _cache: dict[tuple[Region, ...], _Remembered] = field(factory=dict)
     _sequence: int = 0
     _compact_at: int = _COMPACT_AT
@@ -72,11 +72,11 @@ class SpaceIndex:
     def insert(self, write: Write) -> None:
         """File a write: what it hides whole is dropped, what it hides in part is no longer clean."""
         offset = 0
-        filed: list[Entry] = []
+        filed: list[WrittenRegion] = []
         met: set[Write] = set()
         for region in write.regions:
             for piece in ascending_pieces(region):
-                filed.append(Entry(piece, write, offset, self._sequence))
+                filed.append(WrittenRegion(piece, write, offset, self._sequence))
                 self._file(filed[-1], met)
                 self._sequence += 1
                 offset += piece.nbytes
@@ -89,7 +89,7 @@ class SpaceIndex:
 
     def insert_part(self, write: Write, region: Region, offset: int) -> None:
         """File one ascending region of a write by itself; it is found by what it touches only."""
-        self._file(Entry(region, write, offset, self._sequence), set())
+        self._file(WrittenRegion(region, write, offset, self._sequence), set())
         self._sequence += 1
 
     def forget(self, region: Region) -> None:
@@ -103,16 +103,16 @@ class SpaceIndex:
                 for start, size in runs(rest):
                     row = Region(start, size)
                     kept = intersect(old.region, row)[0][0]
-                    self._keep(Entry(row, old.write, old.offset + kept.base, old.sequence), clean)
+                    self._keep(WrittenRegion(row, old.write, old.offset + kept.base, old.sequence), clean)
 
-    def touching(self, piece: Region) -> list[Entry]:
+    def touching(self, piece: Region) -> list[WrittenRegion]:
         """Return the entries that share a byte with an ascending region, newest first."""
         out = [entry for entry in self._pages.near(piece) if overlaps(entry.region, piece)]
         if len(out) > 1:
             out.sort(key=_newest_first)
         return out
 
-    def collect(self, piece: Region, offset: int, parts: list[Part], used: list[Entry]) -> int:
+    def collect(self, piece: Region, offset: int, parts: list[Part], used: list[WrittenRegion]) -> int:
         """Append the parts that make up an ascending region, painted in order; return how many bytes they cover.
 
         `offset` is where the linear bytes of the region start in the destination.
@@ -152,7 +152,7 @@ class SpaceIndex:
         dtype: str,
         value: Value,
         writers: tuple[OpId, ...],
-        used: list[Entry],
+        used: list[WrittenRegion],
     ) -> None:
         """Keep the value of a read that was made of clean entries only, so that equal reads share one value."""
         if not self._clean.issuperset(used):
@@ -161,7 +161,7 @@ class SpaceIndex:
             self._cache.clear()
         self._cache[regions] = _Remembered(value, writers, shape, dtype, tuple(used))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[WrittenRegion]:
         """Return every entry that is still filed, oldest first."""
         return sorted(self._clean | self._hidden, key=lambda e: e.sequence)
 
@@ -193,7 +193,7 @@ class SpaceIndex:
             part._keep(entry, entry in self._clean)
         return part
 
-    def _file(self, entry: Entry, met: set[Write]) -> None:
+    def _file(self, entry: WrittenRegion, met: set[Write]) -> None:
         """File an entry; the writes in `met` were met by this write before, and are looked up by their regions once."""
         region = entry.region
         for old in self.touching(region):
@@ -208,12 +208,12 @@ class SpaceIndex:
                 self._hidden.add(old)
         self._keep(entry, clean=True)
 
-    def _keep(self, entry: Entry, clean: bool) -> None:
+    def _keep(self, entry: WrittenRegion, clean: bool) -> None:
         """Put an entry on the pages that it touches."""
         (self._clean if clean else self._hidden).add(entry)
         self._pages.file(entry.region, entry)
 
-    def _drop(self, entry: Entry) -> None:
+    def _drop(self, entry: WrittenRegion) -> None:
         self._clean.discard(entry)
         self._hidden.discard(entry)
         start = entry.write.regions[0].base
@@ -221,7 +221,7 @@ class SpaceIndex:
             del self.starts[start]
         self._pages.drop(entry.region, entry)
 
-    def _take(self, entries: list[Entry], piece: Region, offset: int, parts: list[Part]) -> int:
+    def _take(self, entries: list[WrittenRegion], piece: Region, offset: int, parts: list[Part]) -> int:
         covered = 0
         for entry in entries:
             for at_piece, at_entry in intersect(piece, entry.region):
@@ -230,7 +230,7 @@ class SpaceIndex:
         return covered
 
 
-def _take_common(rest: Region, entry: Entry, piece: Region, offset: int, parts: list[Part]) -> int:
+def _take_common(rest: Region, entry: WrittenRegion, piece: Region, offset: int, parts: list[Part]) -> int:
     """Append what an entry holds of `rest`, a part of `piece`; return its bytes."""
     covered = 0
     for at_rest, _ in intersect(rest, entry.region):
@@ -246,5 +246,5 @@ def _take_common(rest: Region, entry: Entry, piece: Region, offset: int, parts: 
     return covered
 
 
-def _newest_first(entry: Entry) -> int:
+def _newest_first(entry: WrittenRegion) -> int:
     return -entry.sequence

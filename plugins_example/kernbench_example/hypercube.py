@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.topology import Extent, NetworkFault, ScaleUpLink, Shape
+from kernbench_core.topology import Extent, NetworkFault, NetworkShape, ScaleUpLink
 
 
 def links(extent: Extent) -> list[ScaleUpLink]:
@@ -27,4 +27,4 @@ def step(extent: Extent, here: int, there: int) -> int:
     return here ^ (differing & -differing)
 
 
-SHAPE = Shape(links, step)
+SHAPE = NetworkShape(links, step)

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kernbench_core.compute.ops import Again, Cost, MathOp
+from kernbench_core.compute.ops import Again, LaneCost, MathOp
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
-
-Array = npt.NDArray[Any]
+from kernbench_core.values import Array
 
 
 def softplus(params: Mapping[str, Any], x: Array) -> Array:
@@ -37,7 +35,7 @@ SOFTPLUS = MathOp(
     types=floats,  # of a float, which the result is too; integers are refused
     shapes=elementwise,
     again=Again(second_way),
-    cost=Cost(steps=5, lookups=2),  # exp and log are a look-up and a product each; scale, add one, scale back
+    cost=LaneCost(steps=5, lookups=2),  # exp and log are a look-up and a product each; scale, add one, scale back
 )
 
 

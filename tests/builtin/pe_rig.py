@@ -16,7 +16,7 @@ from kernbench_core.messages import Command
 from kernbench_core.oplog.description import OpDescription
 from kernbench_core.oplog.log import OpLog, OpLogger
 from kernbench_core.params import Param
-from kernbench_core.testing import Machine, Placed, Probe, edge, place
+from kernbench_core.testing import Harness, Placed, Probe, edge, place
 from kernbench_core.values.region import Region
 
 PREFIX = "sip0.cube0.pe0"
@@ -79,7 +79,7 @@ def in_hbm(kind: str, scope: str, shape: tuple[int, int], per_tile: bool = False
     return SimpleNamespace(kind=kind, scope=scope, per_tile=per_tile, source=f"of {kind}", layout=layout)
 
 
-class Pe(Machine):
+class Pe(Harness):
     """A PE whose units take the given parameters; `records` is its op log after `run`."""
 
     def __init__(

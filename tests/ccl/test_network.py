@@ -7,7 +7,7 @@ import pytest
 
 from kernbench_ccl.network import Network
 from kernbench_core.topology.network_shapes import NETWORKS
-from kernbench_core.topology.networks import ScaleUpLink, Shape, build_network, find_extent
+from kernbench_core.topology.networks import NetworkShape, ScaleUpLink, build_network, find_extent
 
 SIZES = {4: (2, 2), 6: (3, 2), 9: (3, 3)}
 
@@ -36,7 +36,7 @@ def test_the_links_of_the_networks_that_core_names(world: int) -> None:
 
 def machine(links: list[ScaleUpLink], world: int) -> Network:
     """Return the network of a machine whose shape nobody has named; one step leads everywhere."""
-    shape = Shape(lambda _: links, lambda _, __, there: there)
+    shape = NetworkShape(lambda _: links, lambda _, __, there: there)
     built = build_network("acme.own", shape, find_extent("acme.own", shape, world), 1)
     return Network("acme.own", world, world, 1, built)
 

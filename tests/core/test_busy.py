@@ -10,7 +10,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.messages import MsgBase
-from kernbench_core.testing import Machine, Model, Probe, Rig, edge
+from kernbench_core.testing import Harness, Model, Probe, Rig, edge
 from tests.conftest import examples
 
 SERVICE = 8.0
@@ -120,7 +120,7 @@ def test_uses_stop_at_the_end_of_the_run() -> None:
 )
 def test_a_wire_is_busy_as_far_as_time_has_come(until: float, busy: float) -> None:
     """Two messages of 10 B over 1 B/ns, put on it at 0 and 20 ns."""
-    machine = Machine({"a": Probe, "b": Probe}, [edge("a", "b", bandwidth=1.0, latency=1.0)])
+    machine = Harness({"a": Probe, "b": Probe}, [edge("a", "b", bandwidth=1.0, latency=1.0)])
     for time in (0.0, 20.0):
         machine.send(("a", "b"), time, 10)
     machine.run(until_ns=until)

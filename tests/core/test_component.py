@@ -18,7 +18,7 @@ from kernbench_core.errors import ComponentError
 from kernbench_core.graph import Edge
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.params import Param
-from kernbench_core.testing import Feed, Machine, Probe, Rig, assert_ready_at, assert_same_log, edge, line
+from kernbench_core.testing import Feed, Harness, Probe, Rig, assert_ready_at, assert_same_log, edge, line
 from kernbench_core.units import grid_ceil
 from tests.conftest import examples
 from tests.core.reference_model import Behaviour, ReferenceMachine
@@ -76,7 +76,7 @@ Feeds = Sequence[tuple[tuple[str, ...], float, int]]
 def compare(services: dict[str, Service], edges: Sequence[Edge], feeds: Feeds) -> int:
     """Run both machines and assert equal logs and completions; return how many completions there were."""
     probes = {end for each in edges for end in (each.src, each.dst)} - set(services)
-    fast = Machine({**{n: s.model() for n, s in services.items()}, **dict.fromkeys(probes, Probe)}, edges)
+    fast = Harness({**{n: s.model() for n, s in services.items()}, **dict.fromkeys(probes, Probe)}, edges)
     naive = ReferenceMachine(
         {**{n: s.behaviour() for n, s in services.items()}, **dict.fromkeys(probes, Behaviour())}, edges
     )
@@ -342,7 +342,7 @@ def test_answer_is_taken_at_its_last_byte(on_head: bool) -> None:
             return 7.0
 
     taken: list[float] = []
-    machine = Machine({"a": Sender, "b": Pipelined}, line("a", "b", bandwidth=10.0, latency=2.0))
+    machine = Harness({"a": Sender, "b": Pipelined}, line("a", "b", bandwidth=10.0, latency=2.0))
     sent = Transaction("read", (), 100, ("a", "b"), lambda back: taken.append(machine.env.now))
     machine.send(("a", "b"), 0.0, msg=sent)
     machine.run()

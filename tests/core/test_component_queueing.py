@@ -6,7 +6,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
-from kernbench_core.testing import Machine, Probe, Rig, line, place
+from kernbench_core.testing import Harness, Probe, Rig, line, place
 
 
 class Paced(ComponentBase):
@@ -43,7 +43,7 @@ def test_a_message_that_leaves_when_its_own_latency_is_over_has_not_waited() -> 
 
 def test_waits_add_up_at_the_component_and_along_the_way_of_a_message() -> None:
     """Three at once leave x 10 ns apart and y 15 ns apart, so that they wait 0, 10 and 20 ns, then 0, 5 and 10."""
-    machine = Machine(
+    machine = Harness(
         {"a": Probe, "x": Paced, "y": place(Paced, interval="15 ns"), "b": Probe}, line("a", "x", "y", "b")
     )
     for _ in range(3):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, Event, ProcessGenerator, Signal
 from kernbench_core.messages import MsgBase
-from kernbench_core.testing import Machine, Probe, edge
+from kernbench_core.testing import Harness, Probe, edge
 
 
 @settings(deadline=None)
@@ -85,7 +85,7 @@ def test_deliveries_come_first_in_edge_order_then_everything_else() -> None:
             return 0.0
 
     edges = [edge(source, "n", latency=2.0) for source in ("s2", "s1", "s3")] + [edge("n", "z")]
-    machine = Machine({"n": Noting, "s1": Probe, "s2": Probe, "s3": Probe, "z": Probe}, edges)
+    machine = Harness({"n": Noting, "s1": Probe, "s2": Probe, "s3": Probe, "z": Probe}, edges)
     at(machine.env, 3.0, lambda _: order.append("timeout"))
     for source in ("s3", "s2", "s1", "s2"):
         machine.send((source, "n", "z"), 1.0)

@@ -16,7 +16,7 @@ from kernbench_core.messages import (
     MsgBase,
     Transaction,
 )
-from kernbench_core.testing import Machine, Probe, Rig, line
+from kernbench_core.testing import Harness, Probe, Rig, line
 from kernbench_core.values.region import Region
 
 
@@ -67,7 +67,7 @@ def test_command_resumes_its_waiter_when_the_answer_is_back() -> None:
 
 def test_base_request_is_answered_at_the_end_of_its_path() -> None:
     """A message that ends at a component turns around by itself."""
-    machine = Machine({"a": Probe, "m": ComponentBase, "b": ComponentBase}, line("a", "m", "b", latency=2.0))
+    machine = Harness({"a": Probe, "m": ComponentBase, "b": ComponentBase}, line("a", "m", "b", latency=2.0))
     msg = machine.send(("a", "m", "b"), 1.0, 0)
     machine.run()
     assert (msg.reply, machine.arrivals[0].time) == (True, 1.0 + 4 * 2.0)

@@ -13,9 +13,9 @@ from kernbench_core.registry import (
     BenchEntry,
     ComponentEntry,
     ComponentRegistry,
-    Failure,
     NetworkEntry,
     NetworkRegistry,
+    PluginFailure,
     Provider,
     Registry,
     UnknownName,
@@ -25,7 +25,7 @@ from kernbench_core.topology.network_shapes import NETWORKS
 ACME = Provider("acme", "acme-models", "1.2")
 
 
-def benches(*names: str, failures: tuple[Failure, ...] = ()) -> Registry[BenchEntry]:
+def benches(*names: str, failures: tuple[PluginFailure, ...] = ()) -> Registry[BenchEntry]:
     return Registry("bench", [(BenchEntry(name, "math:sqrt"), ACME) for name in names], failures)
 
 
@@ -60,7 +60,7 @@ def test_an_unknown_name_is_a_sentence(name: str, sentence: str, suggestions: tu
 def test_a_bare_name_may_be_of_a_failed_plugin() -> None:
     """A bench has no vendor: its absence mentions the plug-ins that were left out."""
     with pytest.raises(UnknownName) as caught:
-        benches("gemm", failures=(Failure(ACME, "ImportError: no libfoo"),)).load("fft")
+        benches("gemm", failures=(PluginFailure(ACME, "ImportError: no libfoo"),)).load("fft")
     assert str(caught.value) == (
         "bench must be a registered name or the path of a .py file, not 'fft'. Known: gemm. "
         "It may belong to a plug-in that was left out: 'acme' (acme-models 1.2)."
@@ -69,7 +69,7 @@ def test_a_bare_name_may_be_of_a_failed_plugin() -> None:
 
 def test_a_vendor_name_of_a_failed_plugin_is_its_failure() -> None:
     """A name with a failed vendor gives that plug-in's reason."""
-    registry = ComponentRegistry("component", [], (Failure(ACME, "ImportError: no libfoo"),))
+    registry = ComponentRegistry("component", [], (PluginFailure(ACME, "ImportError: no libfoo"),))
     with pytest.raises(PluginError) as caught:
         registry.declared("acme.sfu")
     assert str(caught.value) == (

@@ -16,7 +16,7 @@ from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Graph
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
-from kernbench_core.testing import Machine, Probe, assert_ready_at, edge, line, place
+from kernbench_core.testing import Harness, Probe, assert_ready_at, edge, line, place
 from kernbench_core.wire import Wire
 
 
@@ -39,7 +39,7 @@ def make_wire(bandwidth: float = 10.0, latency: float = 2.0, **framing: int) -> 
 def test_uncontended_transfer_pays_the_narrowest_wire_once() -> None:
     """100 B over 10 B/ns and 2 ns, a node of 5 ns, 100 B/ns and 2 ns: 2 + 5 + 2 + 10 = 19 ns."""
     edges = (edge("a", "n", bandwidth=10, latency=2), edge("n", "b", bandwidth=100, latency=2))
-    machine = Machine({"a": Probe, "n": Node5, "b": Probe}, edges)
+    machine = Harness({"a": Probe, "n": Node5, "b": Probe}, edges)
     msg = machine.send(("a", "n", "b"), 0.0, 100)
     assert_ready_at(machine, 19.0)
     assert (msg.propagation, msg.overhead, msg.serialisation, msg.queueing, msg.service) == (4.0, 5.0, 10.0, 0.0, 0.0)
@@ -48,14 +48,14 @@ def test_uncontended_transfer_pays_the_narrowest_wire_once() -> None:
 def test_narrow_wire_behind_a_wide_one_costs_the_same() -> None:
     """The order of the two wires does not matter to the last byte."""
     edges = (edge("a", "n", bandwidth=100, latency=2), edge("n", "b", bandwidth=10, latency=2))
-    machine = Machine({"a": Probe, "n": Node5, "b": Probe}, edges)
+    machine = Harness({"a": Probe, "n": Node5, "b": Probe}, edges)
     machine.send(("a", "n", "b"), 0.0, 100)
     assert_ready_at(machine, 19.0)
 
 
 def test_two_messages_on_one_wire_serialise_in_order() -> None:
     """The second starts when the last byte of the first has passed, and its wait is queueing."""
-    machine = Machine({"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2))
+    machine = Harness({"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2))
     first, second = machine.send(("a", "b"), 0.0, 100), machine.send(("a", "b"), 4.0, 50)
     assert_ready_at(machine, 12.0)
     assert_ready_at(machine, 17.0, arrival=2)
@@ -64,7 +64,7 @@ def test_two_messages_on_one_wire_serialise_in_order() -> None:
 
 def test_directions_do_not_share_a_wire() -> None:
     """Traffic back does not wait for traffic there."""
-    machine = Machine({"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2))
+    machine = Harness({"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2))
     machine.send(("a", "b"), 0.0, 100)
     machine.send(("b", "a"), 0.0, 100)
     assert [(a.node, a.time) for a in machine.run().arrivals] == [("b", 12.0), ("a", 12.0)]
@@ -109,7 +109,7 @@ def test_durations_are_rounded_up_to_the_grid_once() -> None:
 
 def test_ledger_counts_bytes_busy_time_and_deliveries() -> None:
     """Payload bytes, time under way and deliveries add up; headers count as time."""
-    machine = Machine(
+    machine = Harness(
         {"a": Probe, "b": Probe}, line("a", "b", bandwidth=10, latency=2, payload_bytes=50, header_bytes=5)
     )
     for _ in range(3):
@@ -131,7 +131,7 @@ def test_accumulators_sum_to_the_time_since_birth(
     """Propagation, serialisation, overhead, queueing and service are all of it, exactly."""
     models = [type("Stage", (Node5,), {"ON_HEAD": acts}) for acts in on_head]
     edges = [edge(a, b, bandwidth=w, latency=0.7) for (a, b), w in zip(("ac", "cd", "db"), widths, strict=True)]
-    machine = Machine({"a": Probe, "b": Probe, "c": place(models[0]), "d": place(models[1], overhead="0.3 ns")}, edges)
+    machine = Harness({"a": Probe, "b": Probe, "c": place(models[0]), "d": place(models[1], overhead="0.3 ns")}, edges)
     sent = [machine.send("acdb", float(at), n) for at, n in zip(times, sizes, strict=False)]
     machine.run()
     for msg in sent:

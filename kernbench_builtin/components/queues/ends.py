@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kernbench_builtin.components.queues.messages import Progress, Push
+from kernbench_builtin.components.queues.messages import Push, TransferProgress
 from kernbench_core.kernel import Queue, RecvCmd, SendCmd
 from kernbench_core.units import format_bytes
 
@@ -18,9 +18,9 @@ class Outgoing:
         self.queue = queue
         self.tail = 0
         self.given_back = 0
-        self.waiting: deque[tuple[SendCmd, Progress]] = deque()
+        self.waiting: deque[tuple[SendCmd, TransferProgress]] = deque()
 
-    def told(self, peer: str, progress: Progress) -> str:
+    def told(self, peer: str, progress: TransferProgress) -> str:
         """Say what a message waits for here."""
         slots, part = len(self.queue.slots), ""
         if progress.begun:
@@ -40,9 +40,9 @@ class Incoming:
         self.queue = queue
         self.arrived: deque[Push] = deque()
         self.early: dict[int, Push] = {}
-        self.copies: dict[int, Progress] = {}
+        self.copies: dict[int, TransferProgress] = {}
         self.next = 0
-        self.recvs: deque[tuple[RecvCmd, Progress]] = deque()
+        self.recvs: deque[tuple[RecvCmd, TransferProgress]] = deque()
         self.free: set[int] = set()
         self.given_back = 0
 
@@ -58,7 +58,7 @@ class Incoming:
             self.arrived.append(self.early.pop(self.next))
             self.next += 1
 
-    def told(self, peer: str, progress: Progress) -> str:
+    def told(self, peer: str, progress: TransferProgress) -> str:
         """Say what a receipt waits for here."""
         if progress.begun:
             return (

@@ -72,7 +72,7 @@ class Push(DmaOrder):
         path: tuple[str, ...],
         route: tuple[str, ...],
         metadata_bytes: int,
-        progress: Progress,
+        progress: TransferProgress,
     ) -> None:
         index = number % len(queue.slots)
         super().__init__(queue, Region(queue.slots[index].base, nbytes), path, send)
@@ -117,7 +117,7 @@ class Fetch(DmaOrder):
         self.receive = receive
 
 
-class Progress:
+class TransferProgress:
     """Keep how far a message is: of `total` bytes `moved` are out of the scratchpad, or in the receiver's tile.
 
     `begun` bytes have been handed to the DMA.

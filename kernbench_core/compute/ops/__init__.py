@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kernbench_core.compute.ops import arithmetic, bits, logic, moves, reductions, scans, special
-from kernbench_core.compute.ops.record import Again, Cost, Form, MathOp, Operands
+from kernbench_core.compute.ops.record import Again, Form, LaneCost, MathOp, Operands
 from kernbench_core.errors import ShapeError
 
-__all__ = ["ALIASES", "OPS", "Again", "Cost", "Form", "MathOp", "Operands", "op_of"]
+__all__ = ["ALIASES", "OPS", "Again", "Form", "LaneCost", "MathOp", "Operands", "op_of"]
 
 OPS: Final[Mapping[str, MathOp]] = {
     op.name: op for family in (special, arithmetic, bits, logic, reductions, scans, moves) for op in family.OPS

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Cost, MathFunction, MathOp, Params, both, plain
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathFunction, MathOp, Params, both, plain
 from kernbench_core.compute.ops.second_way import EPS, Anew
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import integers, quotient, same
 from kernbench_core.values.arrays import Array
 
-_DIVISION = LOOKUP + Cost(3)  # reciprocal, product, and one refinement: residual and correction
+_DIVISION = LOOKUP + LaneCost(3)  # reciprocal, product, and one refinement: residual and correction
 
 
 def _is_integer(x: Array) -> bool:
@@ -89,7 +89,7 @@ def _of_one(name: str, function: Callable[..., Any], again: Again, triton: str |
     return MathOp(name, plain(function), same, elementwise, again, triton=triton)
 
 
-def _of_two(name: str, function: MathFunction, again: Again, cost: Cost = STEP, **more: Any) -> MathOp:
+def _of_two(name: str, function: MathFunction, again: Again, cost: LaneCost = STEP, **more: Any) -> MathOp:
     return MathOp(name, function, more.pop("types", same), elementwise, again, arity=2, cost=cost, **more)
 
 
@@ -116,7 +116,7 @@ OPS: Final = (
     ),
     _of_two(
         "mod", plain(_mod), Again(plain(np.fmod), lambda params, a, b: a - _quotient_again(params, a, b) * b),
-        _DIVISION + Cost(2), dividing=True,  # quotient, cut, and one fused step
+        _DIVISION + LaneCost(2), dividing=True,  # quotient, cut, and one fused step
     ),
     _of_two("pow", plain(np.power), both(plain(lambda a, b: a**b)), LOOKUP + STEP + LOOKUP),  # exp2(y log2 x)
     _of_two("minimum", _minimum, both(_min_again), triton=""),
@@ -128,7 +128,8 @@ OPS: Final = (
     ),
     MathOp(
         "clamp", _clamp, same, elementwise,
-        both(lambda params, x, low, high: _min_again(params, _max_again(params, x, low), high)), arity=3, cost=Cost(2),
+        both(lambda params, x, low, high: _min_again(params, _max_again(params, x, low), high)), arity=3,
+        cost=LaneCost(2),
         triton="Two commands: maximum and minimum.",
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_core.compute.ops import second_way
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Cost, Form, MathFunction, MathOp, Operands, Params, both
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Form, LaneCost, MathFunction, MathOp, Operands, Params, both
 from kernbench_core.compute.ops.reductions import in_range
 from kernbench_core.compute.ops.shape_rules import Shapes, axis_in, broadcast, first, in_words
 from kernbench_core.compute.ops.type_rules import asked, same
@@ -154,7 +154,7 @@ def _bits_again(params: Params, x: Array) -> Array:
 
 def _move(
     name: str, function: MathFunction, shapes: Callable[..., Shape], again: MathFunction, *, types: Any = same,
-    form: Form = Form.MOVE, operands: Operands = Operands.GIVEN, cost: Cost = STEP, arity: int = 1,
+    form: Form = Form.MOVE, operands: Operands = Operands.GIVEN, cost: LaneCost = STEP, arity: int = 1,
     aliases: tuple[str, ...] = (), triton: str | None = None,
 ) -> MathOp:  # fmt: skip
     return MathOp(
@@ -175,7 +175,7 @@ OPS: Final = (
     ),
     _move(
         "trans", lambda params, x: x.transpose(_axes(params, x.ndim)), _turned, _turned_again, aliases=("permute",),
-        cost=Cost(2), triton="",  # written in another order than read [unverified]
+        cost=LaneCost(2), triton="",  # written in another order than read [unverified]
     ),
     _move(
         "broadcast_to", lambda params, x: np.broadcast_to(x, _target(params)), _broadcast_to,

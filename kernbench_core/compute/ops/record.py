@@ -50,7 +50,7 @@ class Operands(StrEnum):
 
 
 @frozen
-class Cost:
+class LaneCost:
     """What a lane of a vector unit does for one element: simple steps, and look-ups at an address of its own.
 
     A special function is a look-up in a table; what is composed of such steps is their sum.
@@ -59,12 +59,12 @@ class Cost:
     steps: float = 1.0
     lookups: float = 0.0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.steps + other.steps, self.lookups + other.lookups)
+    def __add__(self, other: LaneCost) -> LaneCost:
+        return LaneCost(self.steps + other.steps, self.lookups + other.lookups)
 
 
-STEP: Final = Cost()
-LOOKUP: Final = Cost(0.0, 1.0)
+STEP: Final = LaneCost()
+LOOKUP: Final = LaneCost(0.0, 1.0)
 
 
 @frozen
@@ -98,7 +98,7 @@ class MathOp:
     operands: Operands = Operands.COMPUTED
     arity: int = 1
     """How many operands it takes; 0 where that differs."""
-    cost: Cost = STEP
+    cost: LaneCost = STEP
     dividing: bool = False
     """Whether its operands meet as those of a division do."""
     keeps_sign: bool = False

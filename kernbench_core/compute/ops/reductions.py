@@ -15,8 +15,8 @@ from kernbench_core.compute.ops.record import (
     LOOKUP,
     STEP,
     Again,
-    Cost,
     Form,
+    LaneCost,
     MathFunction,
     MathOp,
     Operands,
@@ -103,7 +103,7 @@ _FIRST = "The axis may be left out. Always the first of equals; NaN is greatest 
 
 def _reducing(
     name: str, function: MathFunction, types: Any, again: Again, *, shapes: Any = reduced_of_some,
-    operands: Operands = Operands.COMPUTED, cost: Cost = STEP, triton: str | None = None, arity: int = 1,
+    operands: Operands = Operands.COMPUTED, cost: LaneCost = STEP, triton: str | None = None, arity: int = 1,
 ) -> MathOp:  # fmt: skip
     return MathOp(
         name, function, types, shapes, again, Form.REDUCTION, operands, arity=arity, cost=cost, triton=triton
@@ -126,11 +126,11 @@ OPS: Final = (
     _reducing("reduce_or", _of_ufunc(np.bitwise_or), integers, _OR, triton=""),
     _reducing(
         "argmax", _reduction(np.argmax), always("int32"), both(reducing(lambda x, axis: x.argmax(axis))),
-        cost=Cost(2), triton=_FIRST,  # compare, and select the index
+        cost=LaneCost(2), triton=_FIRST,  # compare, and select the index
     ),
     _reducing(
         "argmin", _reduction(np.argmin), always("int32"), both(reducing(lambda x, axis: x.argmin(axis))),
-        cost=Cost(2), triton=_FIRST,
+        cost=LaneCost(2), triton=_FIRST,
     ),
     _reducing(
         "any", _reduction(np.any), always("bool"), both(reducing(lambda x, axis: (x != 0).any(axis))), shapes=reduced,

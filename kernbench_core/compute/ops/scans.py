@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Cost, Form, MathFunction, MathOp, Params
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Form, LaneCost, MathFunction, MathOp, Params
 from kernbench_core.compute.ops.reductions import MOST_BITS
 from kernbench_core.compute.ops.second_way import EPS, Anew, error_of_sum, scanning
 from kernbench_core.compute.ops.shape_rules import along
@@ -66,7 +66,7 @@ OPS: Final = (
     ),
     MathOp(
         "softmax", _softmax, floats, along, Again(_softmax_again), form=Form.NORMALISING,
-        cost=Cost(2) + STEP + (LOOKUP + STEP) + (LOOKUP + Cost(3)),  # max and sum, subtract, exp, divide
+        cost=LaneCost(2) + STEP + (LOOKUP + STEP) + (LOOKUP + LaneCost(3)),  # max and sum, subtract, exp, divide
         triton="Composed of max, sub, exp, sum and div, each a timed command.",
     ),
 )  # fmt: skip

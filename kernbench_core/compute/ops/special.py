@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Cost, MathOp, plain
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathOp, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
 from kernbench_core.values.arrays import Array
@@ -23,8 +23,9 @@ _ERF: Final = np.vectorize(math.erf, otypes=[np.float64])
 
 _EXP = LOOKUP + STEP  # exp2 of a product
 _SIGMOID = STEP + _EXP + STEP + LOOKUP  # negate, exp, add, reciprocal
-_TANH = _SIGMOID + Cost(2)  # 2 sigmoid(2x) - 1: a product before, a fused multiply-add after
-_ERF_COST = Cost(5 + 1) + _EXP + LOOKUP + Cost(3)  # Abramowitz and Stegun 7.1.26: five fused, square, exp, 1/x, three
+_TANH = _SIGMOID + LaneCost(2)  # 2 sigmoid(2x) - 1: a product before, a fused multiply-add after
+# Abramowitz and Stegun 7.1.26: five fused, square, exp, 1/x, three
+_ERF_COST = LaneCost(5 + 1) + _EXP + LOOKUP + LaneCost(3)
 
 
 def _erf(x: Array) -> Array:
@@ -45,7 +46,7 @@ def _gelu_erf(x: Array) -> Array:
 
 
 def _of_float(
-    name: str, function: Callable[..., Any], again: Callable[..., Any], cost: Cost, **more: Any
+    name: str, function: Callable[..., Any], again: Callable[..., Any], cost: LaneCost, **more: Any
 ) -> MathOp:
     return MathOp(name, plain(function), floats, elementwise, Again(plain(again)), cost=cost, **more)
 
@@ -68,10 +69,10 @@ OPS: Final = (
     _of_float("silu", lambda x: x * _sigmoid(x), lambda x: x * 0.5 * (1.0 + np.tanh(0.5 * x)), _SIGMOID + STEP),
     _of_float(
         "gelu", _gelu, lambda x: x * 0.5 * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
-        _TANH + Cost(3 + 2), aliases=("gelu_tanh",),  # three steps inside the tanh, two outside
+        _TANH + LaneCost(3 + 2), aliases=("gelu_tanh",),  # three steps inside the tanh, two outside
     ),
     _of_float(
         "gelu_erf", _gelu_erf, lambda x: x * 0.5 * (1.0 + _ERF(x / math.sqrt(2.0))),
-        _ERF_COST + Cost(1 + 2),  # one step inside, two outside
+        _ERF_COST + LaneCost(1 + 2),  # one step inside, two outside
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from kernbench_core.compute.promotion import meet_all
 from kernbench_core.compute.result_types import operand_type
 from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.commands import Operand
-from kernbench_core.kernel.composite import CompositeCmd, EpilogueSpec, Layout, Work
+from kernbench_core.kernel.composite import CompositeCmd, CompositeWork, EpilogueSpec, MatrixLayout
 from kernbench_core.kernel.pointers import Pointer, Ref, direct_transfer, make_ref
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import CompositeHandle, Tensor
@@ -114,7 +114,7 @@ class CompositeLanguage(Family):
         whole = _dtype_of_integers(thing.dtype for thing in sources.values())
         specs, blocks = self._epilogue(epilogue, shape, max(1, -(-k // tile_k)), whole)
         layouts |= {spec.source: spec.layout for spec in specs if spec.layout is not None}
-        work = Work(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
+        work = CompositeWork(op, shape[0], k, shape[1], tile_m, tile_k, tile_n, math_op or "", specs)
         held = (*(tensor.block for tensor in tensors), *blocks)
         site = call_site()
         command = CompositeCmd(self.op_id(), site, held, work, layouts, pinned)
@@ -200,11 +200,11 @@ class CompositeLanguage(Family):
         self._check_rows("out", target)
         return target
 
-    def _layout(self, thing: Ref | Tensor, pinned: Operand | None) -> Layout:
+    def _layout(self, thing: Ref | Tensor, pinned: Operand | None) -> MatrixLayout:
         if isinstance(thing, Ref):
-            return Layout.of_ref(thing, self._state.memory, self._state.pe)
+            return MatrixLayout.of_ref(thing, self._state.memory, self._state.pe)
         assert pinned is not None
-        return Layout.of_operand(pinned)
+        return MatrixLayout.of_operand(pinned)
 
     def _epilogue(
         self, steps: Sequence[Any], shape: tuple[int, int], k_tiles: int, integers: str

@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_builtin.components.channelled_memory import ChannelledMemory, Interleaving, Shares
 from kernbench_core.messages import Transaction
-from kernbench_core.testing import Machine, Probe, assert_ready_at, line
+from kernbench_core.testing import Harness, Probe, assert_ready_at, line
 from kernbench_core.units import GRID_NS
 from kernbench_core.values.region import Region
 
@@ -34,8 +34,8 @@ class HeadProbe(Probe):
     ON_HEAD = True
 
 
-def machine(probe: type[Probe] = Probe) -> Machine:
-    return Machine({"unit": probe, "memory": Uneven}, line("unit", "memory", bandwidth=1000.0, latency=1.0))
+def machine(probe: type[Probe] = Probe) -> Harness:
+    return Harness({"unit": probe, "memory": Uneven}, line("unit", "memory", bandwidth=1000.0, latency=1.0))
 
 
 def request(op: str, row: int) -> Transaction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernbench_builtin.components.forwarding import Forwarding
-from kernbench_core.testing import Machine, Probe, Rig, assert_ready_at, edge, line, place
+from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, edge, line, place
 from kernbench_core.units import GRID_NS
 
 
@@ -18,14 +18,14 @@ class HeadProbe(Probe):
 def test_head_and_tail_pass_with_the_overhead_and_the_bytes_are_charged_once() -> None:
     nodes = {"a": Probe, "hop": place(Forwarding, overhead="5 ns"), "b": Probe}
     edges = (edge("a", "hop", bandwidth=10, latency=2), edge("hop", "b", bandwidth=100, latency=2))
-    machine = Machine(nodes, edges)
+    machine = Harness(nodes, edges)
     machine.send(("a", "hop", "b"), 0, 100)
     assert_ready_at(machine, 2 + 5 + 2 + 10)
 
 
 def test_the_first_byte_leaves_before_the_last_has_come() -> None:
     nodes = {"a": Probe, "hop": place(Forwarding, overhead="5 ns"), "b": HeadProbe}
-    machine = Machine(nodes, (edge("a", "hop", bandwidth=10, latency=2), edge("hop", "b", bandwidth=100, latency=2)))
+    machine = Harness(nodes, (edge("a", "hop", bandwidth=10, latency=2), edge("hop", "b", bandwidth=100, latency=2)))
     machine.send(("a", "hop", "b"), 0, 100)
     assert_ready_at(machine, 2 + 5 + 2)
     assert (machine.arrivals[0].head, machine.arrivals[0].tail) == (9, 19)
@@ -35,7 +35,7 @@ def test_the_first_byte_leaves_before_the_last_has_come() -> None:
 def test_a_line_costs_overheads_and_latencies_and_the_slowest_wire_once(hops: int) -> None:
     names = [f"n{i}" for i in range(hops)]
     nodes = {"a": Probe, "b": Probe} | {name: place(Forwarding, overhead="3 ns") for name in names}
-    machine = Machine(nodes, line("a", *names, "b", bandwidth=16, latency=0.5, payload_bytes=64, header_bytes=8))
+    machine = Harness(nodes, line("a", *names, "b", bandwidth=16, latency=0.5, payload_bytes=64, header_bytes=8))
     machine.send(("a", *names, "b"), 0, 200)
     assert_ready_at(machine, 3 * hops + 0.5 * (hops + 1) + (200 + 4 * 8) / 16)
 

@@ -10,7 +10,7 @@ from kernbench_builtin.components.hbm_ctrl import HbmCtrl
 from kernbench_core.engine.bound import formula_latency
 from kernbench_core.errors import ConfigError
 from kernbench_core.messages import Transaction
-from kernbench_core.testing import Machine, Probe, Rig, assert_ready_at, line, place
+from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
 
 #: A controller whose figures make sums easy, on wires of 10 B/ns and 1 ns without headers.
@@ -44,7 +44,7 @@ def test_the_data_of_a_read_leaves_as_the_channel_brings_it() -> None:
     class HeadProbe(Probe):
         ON_HEAD = True
 
-    machine = Machine({"unit": HeadProbe, "ctrl": place(HbmCtrl, **EASY)}, line("unit", "ctrl", bandwidth=10.0))
+    machine = Harness({"unit": HeadProbe, "ctrl": place(HbmCtrl, **EASY)}, line("unit", "ctrl", bandwidth=10.0))
     machine.send(("unit", "ctrl"), 0, msg=transaction("read", Region(0, 100)))
     assert_ready_at(machine, 1 + 8 + 30 + 1)
     assert (machine.arrivals[0].head, machine.arrivals[0].tail) == (40.0, 65.0)

@@ -21,7 +21,7 @@ from kernbench_core.engine.bound import formula_latency
 from kernbench_core.errors import ConfigError
 from kernbench_core.messages import Transaction
 from kernbench_core.plugins import Plugins
-from kernbench_core.testing import Machine, Probe, Rig, assert_ready_at, line, place
+from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
 from tests.builtin.dram_rules import violations
 from tests.conftest import examples
@@ -145,7 +145,7 @@ def test_the_data_of_a_read_leaves_as_it_comes() -> None:
     class HeadProbe(Probe):
         ON_HEAD = True
 
-    machine = Machine({"unit": HeadProbe, "ctrl": place(HbmCtrlBank, **ONE)}, line("unit", "ctrl"))
+    machine = Harness({"unit": HeadProbe, "ctrl": place(HbmCtrlBank, **ONE)}, line("unit", "ctrl"))
     machine.send(("unit", "ctrl"), 0, msg=transaction("read", Region(0, 1024)))
     first = IN + 19.375 + 12.5 + 1
     assert_ready_at(machine, first)

@@ -14,7 +14,7 @@ import pytest
 from kernbench_builtin.probe import transfers_command
 from kernbench_builtin.probe.checks import check_probes
 from kernbench_builtin.probe.load import loaded_latency
-from kernbench_builtin.probe.transfers import Case, Measured, Prober, Resource
+from kernbench_builtin.probe.transfers import Case, MeasuredTransfer, Prober, Resource
 from kernbench_core.cli import main
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.graph import Graph
@@ -158,19 +158,19 @@ class TestRules:
     """Each rule is tripped by a measurement that breaks just it."""
 
     @pytest.fixture
-    def good(self, prober: Probers) -> tuple[Prober, list[Measured]]:
+    def good(self, prober: Probers) -> tuple[Prober, list[MeasuredTransfer]]:
         probing = prober("tiny")
         return probing, [probing.measure(case, 4096) for case in probing.cases()]
 
-    def told(self, probing: Prober, measured: list[Measured]) -> str:
+    def told(self, probing: Prober, measured: list[MeasuredTransfer]) -> str:
         with pytest.raises(SanityError) as error:
             check_probes(probing, measured)
         return str(error.value)
 
-    def test_good_ones_pass(self, good: tuple[Prober, list[Measured]]) -> None:
+    def test_good_ones_pass(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         check_probes(*good)
 
-    def test_below_the_bound(self, good: tuple[Prober, list[Measured]]) -> None:
+    def test_below_the_bound(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         probing, (first, *_) = good
         low = attrs.evolve(first, fabric_ns=first.bound_ns / 2)
         assert self.told(probing, [low]) == (
@@ -178,7 +178,7 @@ class TestRules:
             f"of {format_time(low.bound_ns)}."
         )
 
-    def test_a_lone_chunk_above_the_bound(self, good: tuple[Prober, list[Measured]]) -> None:
+    def test_a_lone_chunk_above_the_bound(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         probing, (first, *_) = good
         high = attrs.evolve(first, fabric_ns=first.bound_ns + 1)
         assert self.told(probing, [high]) == (
@@ -187,7 +187,7 @@ class TestRules:
         )
         check_probes(probing, [attrs.evolve(high, exact=False)])
 
-    def test_farther_is_not_faster(self, good: tuple[Prober, list[Measured]]) -> None:
+    def test_farther_is_not_faster(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         probing, measured = good
         own, _, far = measured[2:5]
         quick = attrs.evolve(far, bound_ns=80.0, fabric_ns=80.0, total_ns=500.0, chunks=2)
@@ -197,7 +197,7 @@ class TestRules:
             "KiB with 600 ns, though it is farther."
         )
 
-    def test_wider_is_not_slower(self, good: tuple[Prober, list[Measured]]) -> None:
+    def test_wider_is_not_slower(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         probing, measured = good
         own = attrs.evolve(measured[2], total_ns=100.0)
         assert self.told(probing, [own]) == (
@@ -206,7 +206,7 @@ class TestRules:
             "must never be slower."
         )
 
-    def test_the_host_does_not_read_faster_than_it_writes(self, good: tuple[Prober, list[Measured]]) -> None:
+    def test_the_host_does_not_read_faster_than_it_writes(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         probing, (write, read, *_) = good
         slow = attrs.evolve(write, total_ns=1000.0)
         assert self.told(probing, [slow, read]) == (
@@ -218,14 +218,14 @@ class TestRules:
 def test_a_model_that_is_faster_when_far_is_caught() -> None:
     """The rule is about distance, not about the order of the list."""
     case = Case("load x", "read", "pe", "a.hbm_ctrl0")
-    near = Measured(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), True)
+    near = MeasuredTransfer(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), True)
     far = attrs.evolve(near, case=attrs.evolve(case, name="load y"), distance_ns=9.0, total_ns=10.0)
 
     class Same(Prober):
         def __init__(self) -> None:
             """Measure nothing."""
 
-        def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> Measured:
+        def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> MeasuredTransfer:
             return near if case is near.case else far
 
     with pytest.raises(SanityError, match="though it is farther"):
@@ -240,10 +240,10 @@ def test_what_is_not_exact_is_not_measured_a_second_time() -> None:
         def __init__(self) -> None:
             """Measure nothing."""
 
-        def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> Measured:
+        def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> MeasuredTransfer:
             raise AssertionError
 
-    check_probes(Never(), [Measured(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), False)])
+    check_probes(Never(), [MeasuredTransfer(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), False)])
 
 
 class TestLoad:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.probe.traffic import LoadPoint, Meter, Packet, Traffic, Window, half_width, rank, state_of
+from kernbench_builtin.probe.traffic import LoadPoint, Meter, Packet, TrafficSetup, Window, half_width, rank, state_of
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
@@ -28,7 +28,7 @@ from tests.core.mesh_rig import HOPS, INTERFACE, INTERFACE_WIRE, LINK, ROUTER, H
 
 def measure(mesh: Mesh, name: str, load: float, flits: int = 1, *, cycles: int = 2000, seed: int = 0) -> LoadPoint:
     window = Window(500, cycles, 1000)
-    return Traffic(mesh, make_pattern(name, mesh), flits, window, seed).measure(load, HOPS)
+    return TrafficSetup(mesh, make_pattern(name, mesh), flits, window, seed).measure(load, HOPS)
 
 
 def lone_latency(mesh: Mesh, source: int, destination: int, flits: int) -> float:
@@ -109,7 +109,7 @@ def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, 
 def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) -> None:
     """Count at the destinations whose whole traffic crosses it, not at the link."""
     mesh, k = make_mesh(4, 4), 4
-    traffic = Traffic(mesh, make_pattern(name, mesh), 1, Window(500, 3000, 0))
+    traffic = TrafficSetup(mesh, make_pattern(name, mesh), 1, Window(500, 3000, 0))
     ceiling, wire = traffic.ceiling()
     table = traffic.pattern.matrix().argmax(axis=1)
     through = [int(table[s]) for s in range(k * k) if wire in pairwise(mesh.route(s, int(table[s])))]
@@ -203,7 +203,7 @@ def test_the_clock_scales_nothing_but_nanoseconds() -> None:
 
 def test_packets_that_do_not_arrive_are_counted() -> None:
     mesh = make_mesh(2, 2)
-    traffic = Traffic(mesh, make_pattern("hotspot", mesh, ["r0c0"], 1.0), 1, Window(0, 400, 100))
+    traffic = TrafficSetup(mesh, make_pattern("hotspot", mesh, ["r0c0"], 1.0), 1, Window(0, 400, 100))
     point = traffic.measure(0.5, HOPS)
     assert point.state == "saturated"
     assert point.packets - point.unfinished == pytest.approx(500 - 2 * (INTERFACE + INTERFACE_WIRE) - ROUTER, abs=8)
@@ -212,7 +212,7 @@ def test_packets_that_do_not_arrive_are_counted() -> None:
 
 def test_a_window_in_which_nothing_arrives_has_no_latencies() -> None:
     mesh = make_mesh(2, 2)
-    point = Traffic(mesh, make_pattern("uniform", mesh), 1, Window(0, 5, 0)).measure(1.0, HOPS)
+    point = TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(0, 5, 0)).measure(1.0, HOPS)
     assert (point.mean, point.mean_ci95, point.p50, point.p99) == (None,) * 4
     assert (point.longest, point.queued, point.hops) == (None,) * 3
     assert (point.packets, point.unfinished, point.accepted) == (20, 20, 0.0)
@@ -252,7 +252,7 @@ def test_a_model_that_raises_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     mesh = make_mesh(2, 2)
     with pytest.raises(ComponentError) as caught:
-        Traffic(mesh, make_pattern("uniform", mesh), 1, Window(0, 50, 0)).measure(0.5, Failing())
+        TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(0, 50, 0)).measure(0.5, Failing())
     assert "tests.builtin.probe.test_traffic.Fails raised RuntimeError: no at simulated time 0 ns." in str(caught.value)
 
 

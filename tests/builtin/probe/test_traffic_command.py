@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.probe.traffic import Traffic, state_of
+from kernbench_builtin.probe.traffic import TrafficSetup, state_of
 from kernbench_builtin.probe.traffic_command import default_loads, packet_flits, parse_loads
 from kernbench_builtin.probe.traffic_patterns import PATTERNS, make_pattern
 from kernbench_core.errors import UsageError
@@ -78,7 +78,7 @@ def test_other_packets_are_refused_in_a_sentence(text: str, sentence: str) -> No
 @pytest.mark.parametrize("name", PATTERNS)
 def test_loads_that_nobody_gives_stay_below_the_ceiling(name: str) -> None:
     mesh = make_mesh(5, 5)
-    traffic = Traffic(mesh, make_pattern(name, mesh))
+    traffic = TrafficSetup(mesh, make_pattern(name, mesh))
     loads = default_loads(traffic)
     states = [state_of(load, min(1.0, traffic.ceiling()[0]), 0) for load in loads]
     assert loads == tuple(sorted(loads))

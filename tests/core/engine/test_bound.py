@@ -16,7 +16,7 @@ from kernbench_core.engine.bound import formula_latency
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.graph import Edge
 from kernbench_core.messages import MsgBase, Transaction
-from kernbench_core.testing import Machine, Probe, edge, line, place
+from kernbench_core.testing import Harness, Probe, edge, line, place
 from kernbench_core.values.region import Region
 from tests.core.toy_machine import ToyForward, ToyMemory
 
@@ -38,7 +38,7 @@ def grid(ns: Fraction | float) -> Fraction:
     return Fraction(math.ceil(Fraction(ns) * 65536), 65536)
 
 
-def random_machine(rng: random.Random) -> tuple[Machine, nx.DiGraph]:
+def random_machine(rng: random.Random) -> tuple[Harness, nx.DiGraph]:
     """Return a machine of forwarding nodes between sources and memories, and the same as a networkx graph."""
     names = [f"n{i}" for i in range(6)]
     nodes: dict[str, Any] = dict.fromkeys(SOURCES, Probe)
@@ -65,7 +65,7 @@ def random_machine(rng: random.Random) -> tuple[Machine, nx.DiGraph]:
         drawn.add_node(name, **known)
     for (src, dst), each in edges.items():
         drawn.add_edge(src, dst, latency=each.latency, edge=each)
-    return Machine(nodes, edges.values()), drawn
+    return Harness(nodes, edges.values()), drawn
 
 
 def transaction(rng: random.Random, drawn: nx.DiGraph, op: str, done: Any = nothing) -> Transaction:
@@ -143,7 +143,7 @@ def test_channels_of_unequal_latency_are_not_overestimated() -> None:
         def connect(self) -> None:
             self.wires[0].latency = 100.0
 
-    machine = Machine({"s0": Probe, "m0": Uneven}, [edge("s0", "m0"), edge("m0", "s0")])
+    machine = Harness({"s0": Probe, "m0": Uneven}, [edge("s0", "m0"), edge("m0", "s0")])
     # 1 byte on the channel of 100 ns, 256 B on one of 10 ns at 8 B/ns
     sent = Transaction("write", (Region(255, 257),), 257, ("s0", "m0"), nothing)
     copy = Transaction("write", (Region(255, 257),), 257, ("s0", "m0"), nothing)
@@ -165,7 +165,7 @@ def test_a_run_on_the_way_adds_what_it_says() -> None:
 
     edges = [*line("a", "b", "c", bandwidth=8, latency=2), *line("c", "m", bandwidth=4, latency=3)]
     nodes = {"a": Probe, "b": place(ToyForward, overhead="5 ns"), "c": Runs, "m": ToyMemory}
-    machine = Machine(nodes, edges)
+    machine = Harness(nodes, edges)
     sent, copy = (Transaction("read", (Region(0, 64),), 64, ("a", "b", "c", "m"), nothing) for _ in range(2))
     bound = formula_latency(machine.hardware.graph, machine.hardware.components, copy)
     machine.send(sent.path, 0.0, msg=sent)

@@ -13,11 +13,12 @@ from kernbench_core.callsite import line_number
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, direct_transfer, make_ref, pointer_transfer
-from kernbench_core.memory.device_memory import Segment, TensorAllocation
+from kernbench_core.memory.device_memory import TensorAllocation, TensorSegment
 from kernbench_core.values.region import Region
 
 ROWS, COLS = 12, 10
-TENSOR = TensorAllocation("x", 4096, (ROWS, COLS), "f32", ROWS * COLS * 4, (Segment(4096, 0, ROWS * COLS * 4, 0),))
+SIZE = ROWS * COLS * 4
+TENSOR = TensorAllocation("x", 4096, (ROWS, COLS), "f32", SIZE, (TensorSegment(4096, 0, SIZE, 0),))
 X = Pointer(TENSOR, 0, "f32")
 
 

@@ -19,7 +19,7 @@ from kernbench_core.params import Param
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing import (
     Feed,
-    Machine,
+    Harness,
     Probe,
     Rig,
     assert_ready_at,
@@ -77,10 +77,10 @@ def test_ask_brings_the_answer_back() -> None:
 def test_machine_of_a_line() -> None:
     """Nodes and edges by hand, without a design."""
     nodes = {"a": Probe, "x": place(Delay, overhead="1 ns"), "y": Delay, "b": Probe}
-    machine = Machine(nodes, line("a", "x", "y", "b", latency=2.0))
+    machine = Harness(nodes, line("a", "x", "y", "b", latency=2.0))
     machine.send(("a", "x", "y", "b"), 4.0)
     assert_ready_at(machine, 4 + 2 + 1 + 2 + 5 + 2)
-    assert repr(machine) == "<Machine of 4 nodes at 16.0 ns>"
+    assert repr(machine) == "<Harness of 4 nodes at 16.0 ns>"
 
 
 def test_line_may_be_one_way() -> None:
@@ -129,7 +129,7 @@ def test_same_log_names_the_first_difference() -> None:
 def test_wrong_parameters_are_told_together() -> None:
     """Unknown and unfit parameters of all nodes make one ConfigError."""
     with pytest.raises(ConfigError) as caught:
-        Machine({"a": place(Delay, overhead="5 GB/s"), "b": place(Delay, overhaed="5 ns")}, line("a", "b"))
+        Harness({"a": place(Delay, overhead="5 GB/s"), "b": place(Delay, overhaed="5 ns")}, line("a", "b"))
     assert caught.value.problems == (
         "a.overhead must be a time, not '5 GB/s'. Did you mean '5 ns'?",
         "b.overhaed must be a declared parameter. Did you mean 'overhead'?",
@@ -138,7 +138,7 @@ def test_wrong_parameters_are_told_together() -> None:
 
 def test_path_must_exist() -> None:
     """A path without an edge, and a time in the past, are refused."""
-    machine = Machine({"a": Probe, "b": Probe}, [edge("a", "b")])
+    machine = Harness({"a": Probe, "b": Probe}, [edge("a", "b")])
     with pytest.raises(UsageError) as caught:
         machine.send(("b", "a"))
     assert str(caught.value) == "path must follow edges of the machine, not ['b', 'a']; add ['b -> a']."
@@ -188,7 +188,7 @@ def test_classes_of_one_name_are_kept_apart() -> None:
 
         return Local
 
-    machine = Machine({"a": Probe, "x": make(1.0), "y": make(2.0), "b": Probe}, line("a", "x", "y", "b"))
+    machine = Harness({"a": Probe, "x": make(1.0), "y": make(2.0), "b": Probe}, line("a", "x", "y", "b"))
     machine.send(("a", "x", "y", "b"))
     assert_ready_at(machine, 3.0 + 3.0)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kernbench_core.params import Param
 from kernbench_core.registry import NetworkEntry, NetworkRegistry, Provider
-from kernbench_core.topology.networks import Extent, NetworkFault, ScaleUpLink, Shape
+from kernbench_core.topology.networks import Extent, NetworkFault, NetworkShape, ScaleUpLink
 
 
 def chordal_links(extent: Extent) -> list[ScaleUpLink]:
@@ -46,12 +46,12 @@ def broken(extent: Extent) -> list[ScaleUpLink]:
 
 
 CHORD = Param("chord", "int", 2, "How far the second link leads.", minimum=2)
-DEMANDING = Shape(chordal_links, chordal_step, params=(Param("chord", "int", None, "How far.", minimum=2),))
-CHORDAL = Shape(chordal_links, chordal_step, params=(CHORD,))
-MIXED = Shape(pair_and_switch, straight)
-CIRCLE = Shape(line_links, to_and_fro)
-LEAP = Shape(line_links, straight)
-BROKEN = Shape(broken, straight)
+DEMANDING = NetworkShape(chordal_links, chordal_step, params=(Param("chord", "int", None, "How far.", minimum=2),))
+CHORDAL = NetworkShape(chordal_links, chordal_step, params=(CHORD,))
+MIXED = NetworkShape(pair_and_switch, straight)
+CIRCLE = NetworkShape(line_links, to_and_fro)
+LEAP = NetworkShape(line_links, straight)
+BROKEN = NetworkShape(broken, straight)
 NO_SHAPE = "a text"
 
 TARGETS: Mapping[str, str] = {

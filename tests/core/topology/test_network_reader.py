@@ -8,17 +8,17 @@ import networkx as nx
 import pytest
 
 from kernbench_core.errors import ConfigError, PluginError
-from kernbench_core.registry import Failure, NetworkRegistry, UnknownName
+from kernbench_core.registry import NetworkRegistry, PluginFailure, UnknownName
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.network_reader import build_alone
-from kernbench_core.topology.networks import Network, NetworkFault
+from kernbench_core.topology.networks import NetworkFault, ScaleUpNetwork
 from tests.core.small_machine import TEXT, machine
 from tests.core.topology.odd_shapes import ACME, STRANGERS
 
 SMALL = "sip.mesh={width: 1, height: 1}"
 
 
-def network(shape: str, sips: int, *sets: str) -> Network:
+def network(shape: str, sips: int, *sets: str) -> ScaleUpNetwork:
     wanted = [f"system.network.topology={shape}", f"system.sips={sips}", SMALL, *sets]
     found = design_of(machine(sets=wanted, networks=STRANGERS)).network
     assert found is not None
@@ -90,7 +90,7 @@ def test_packages_that_do_not_fit_are_told_at_the_key_that_the_shape_names() -> 
                    "reinstall acme-nets."),
         ("leap", "must lead along its links, but on the way to sip0 it goes from sip2 to 0, which no link joins; "
                  "repair or reinstall acme-nets."),
-        ("text", "must be a Shape of kernbench_core.topology.networks, not 'a text'; repair or reinstall acme-nets."),
+        ("text", "must be a NetworkShape of kernbench_core.topology, not 'a text'; repair or reinstall acme-nets."),
         ("gone", "must be importable from 'tests.core.topology.odd_shapes:GONE', but that raised AttributeError: "
                  "module 'tests.core.topology.odd_shapes' has no attribute 'GONE'; repair or reinstall acme-nets."),
     ],
@@ -121,7 +121,7 @@ def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
 
 
 def test_a_shape_of_a_plugin_that_was_left_out_is_told_with_the_reason() -> None:
-    left_out = NetworkRegistry(failures=(Failure(ACME, "ImportError: no tables"),))
+    left_out = NetworkRegistry(failures=(PluginFailure(ACME, "ImportError: no tables"),))
     with pytest.raises(ConfigError) as caught:
         machine(TEXT.replace("topology: ring", "topology: acme.cube"), networks=left_out)
     assert caught.value.problems == (

@@ -14,7 +14,14 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.network_shapes import NETWORKS
-from kernbench_core.topology.networks import Network, ScaleUpLink, Shape, ShapeFault, build_network, find_extent
+from kernbench_core.topology.networks import (
+    NetworkShape,
+    ScaleUpLink,
+    ScaleUpNetwork,
+    ShapeFault,
+    build_network,
+    find_extent,
+)
 from kernbench_core.topology.routing import PathRouter
 from tests.core.small_machine import machine
 
@@ -35,7 +42,7 @@ def reference(topology: str, sips: int) -> nx.Graph[int]:
     return nx.relabel_nodes(grid, {(row, column): row * width + column for row, column in grid})
 
 
-def network(topology: str, sips: int, io_chiplets: int = 1) -> Network:
+def network(topology: str, sips: int, io_chiplets: int = 1) -> ScaleUpNetwork:
     return build_network(topology, NETWORKS[topology], find_extent(topology, NETWORKS[topology], sips), io_chiplets)
 
 
@@ -111,7 +118,7 @@ def test_a_network_is_built_only_where_every_route_ends_and_goes_along_links(dat
         way = nx.shortest_path(graph, here, there)[1] if right else data.draw(st.integers(0, sips - 1))
         following[here, there] = way
     links = [ScaleUpLink(a, f"to{b}", b, f"to{a}") for a, b in linked]
-    shape = Shape(lambda _: links, lambda _, here, there: following[here, there])
+    shape = NetworkShape(lambda _: links, lambda _, here, there: following[here, there])
     right = True
     for there in range(sips):
         steps = nx.DiGraph((here, following[here, there]) for here in range(sips) if here != there)
@@ -150,7 +157,7 @@ def test_a_network_is_built_only_where_every_route_ends_and_goes_along_links(dat
     ],
 )  # fmt: skip
 def test_links_that_cannot_be_built_are_refused(links: list[ScaleUpLink], sentence: str) -> None:
-    shape = Shape(lambda _: links, lambda _, __, there: there)
+    shape = NetworkShape(lambda _: links, lambda _, __, there: there)
     with pytest.raises(ShapeFault) as caught:
         build_network("x", shape, find_extent("x", shape, 3), 1)
     assert str(caught.value) == sentence
