@@ -185,6 +185,35 @@ def test_the_example_adds_a_unit_an_op_and_a_bench(clean_environment: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("batch", "loads"), [(1, 4), (8, 2)])
+def test_the_reactive_example_serves_what_waits_at_once(clean_environment: Path, batch: int, loads: int) -> None:
+    """Of four commands three come while the table is loaded for the first: each load counts once in the total."""
+    unit = str(REPO / "plugins_example/kernbench_example/batching_sfu.yaml")
+    args = ["run", "example-silu", "--topology", "tiny", "--verify-data", "--json", "-p", "block=64", "-p", "parts=4"]
+    args += ["--components", unit, "--set", f"pe.units.pe_sfu.params.batch={batch}"]
+    quick, slow = (
+        kernbench(clean_environment, *args, "--set", f"pe.units.pe_sfu.params.load={us} us") for us in (1, 2)
+    )
+    assert quick["verified"] is slow["verified"] is True
+    assert slow["total_ns"] - quick["total_ns"] == loads * 1000.0
+    assert [each["value"] for each in slow["statistics"] if each["name"] == "batches"] == [4 * loads]
+
+
+@pytest.mark.slow
+def test_the_pipelined_example_delays_each_crossing(clean_environment: Path) -> None:
+    """The host asks seven times, one after another: maps of three tensors, two copies, a launch and a copy back."""
+    port = str(REPO / "plugins_example/kernbench_example/retimed_port.yaml")
+    args = ["run", "vector-add", "--topology", "tiny", "--verify-data", "--json", "-p", "n=64"]
+    built_in = kernbench(clean_environment, *args)
+    for retimers in (0, 1, 3):
+        count = f"components.io_ucie.params.retimers={retimers}"
+        found = kernbench(clean_environment, *args, "--components", port, "--set", count)
+        assert found["verified"] is True
+        assert found["total_ns"] - built_in["total_ns"] == 7 * 2 * retimers * 10.0
+        assert found["phases"]["kernel"] == built_in["phases"]["kernel"], "no kernel's data cross it"
+
+
+@pytest.mark.slow
 def test_the_algorithm_of_the_example_is_listed(clean_environment: Path) -> None:
     """With who brought it."""
     listed = kernbench(clean_environment, "ccl", "list", "all_reduce", "--json")["algorithms"]

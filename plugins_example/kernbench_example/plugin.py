@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import (
-    AlgorithmEntry,
-    BenchEntry,
-    CollectiveEntry,
-    ComponentEntry,
-    NetworkEntry,
-    OpEntry,
-)
+from kernbench_core import AlgorithmEntry, BenchEntry, CollectiveEntry, ComponentEntry, NetworkEntry, OpEntry
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -26,6 +19,18 @@ def kernbench_components() -> list[ComponentEntry]:
             "kernbench_example.sfu:Sfu",
             kind="pe_sfu",
             sentence="A unit for special functions, which kernbench itself does not have.",
+        ),
+        ComponentEntry(
+            "example.batching_sfu",
+            "kernbench_example.batching_sfu:BatchingSfu",
+            kind="pe_sfu",
+            sentence="The same, with a table that is loaded for each batch of commands.",
+        ),
+        ComponentEntry(
+            "example.retimed_port",
+            "kernbench_example.retimed_port:RetimedPort",
+            kind="io_ucie, ucie, link",
+            sentence="A port of a long link, with retimers on the way.",
         ),
     ]
 

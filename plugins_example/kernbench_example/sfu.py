@@ -8,12 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.component import ComponentBase
+from kernbench_core import ComponentBase, Fabric, Node, Param, Stat, UsageError
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.fabric import Fabric
-from kernbench_core.graph import Node
-from kernbench_core.params import Param
-from kernbench_core.reporting import Stat
 
 
 class Sfu(ComponentBase):
@@ -48,18 +44,23 @@ def silu(params: Mapping[str, Any], inputs: Sequence[npt.NDArray[Any]]) -> npt.N
     return (x / (1.0 + np.exp(-float(params.get("scale", 1.0)) * x))).astype(inputs[0].dtype)
 
 
-def silu_kernel(x_ptr, y_ptr, BLOCK, tl):  # type: ignore[no-untyped-def]
-    """Apply silu to one PE's block, on the unit that the configuration adds."""
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    y = tl.unit_op("pe_sfu", "example_silu", tl.load(x_ptr + offsets), scale=1.0)
-    tl.store(y_ptr + offsets, y)
+def silu_kernel(x_ptr, y_ptr, BLOCK, PARTS, tl):  # type: ignore[no-untyped-def]
+    """Apply silu to one PE's block, on the unit that the configuration adds: a command for each part, sent at once."""
+    n = BLOCK // PARTS
+    parts = [tl.program_id(0) * BLOCK + part * n + tl.arange(0, n) for part in range(PARTS)]
+    tiles = [tl.load(x_ptr + offsets) for offsets in parts]
+    results = [tl.unit_op("pe_sfu", "example_silu", x, scale=1.0, wait=False) for x in tiles]
+    for offsets, y in zip(parts, results, strict=True):
+        tl.store(y_ptr + offsets, y)
 
 
-def bench(rt: Any, block: int = 1024) -> None:
-    """Apply silu to one block per PE, on a special-function unit; needs --components sfu.yaml."""
+def bench(rt: Any, block: int = 1024, parts: int = 1) -> None:
+    """Apply silu to one block per PE, in equal parts, on a special-function unit; needs --components sfu.yaml."""
+    if parts < 1 or block % parts:
+        raise UsageError(f"parameter 'parts' must divide 'block', which is {block}, not {parts!r}; give a divisor.")
     n = block * rt.n_pes
     x = rt.tensor((n,), "f32", name="x")
     y = rt.empty((n,), "f32", name="y")
-    rt.launch(silu_kernel, x, y, block)
+    rt.launch(silu_kernel, x, y, block, parts)
     rt.copy_to_host(y)
     rt.check(y, lambda: x.numpy() / (1.0 + np.exp(-x.numpy())))
