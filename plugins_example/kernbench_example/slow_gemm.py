@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from kernbench_core.component import ComponentBase
+from kernbench_core import ComponentBase, Fabric, Node, Param
 from kernbench_core.environment import Environment, ProcessGenerator
-from kernbench_core.fabric import Fabric
-from kernbench_core.graph import Node
-from kernbench_core.params import Param
 
 
 class SlowGemm(ComponentBase):
