@@ -75,8 +75,8 @@ def test_each_function_of_core_had_an_old_place() -> None:
             "kernbench_core.tcm_map is now kernbench_core.memory.scratchpad_map",
         ),
         (
-            "from kernbench_core.memory import DeviceMemory",
-            "ImportError: cannot import name 'DeviceMemory' from 'kernbench_core.memory' (PATH); "
+            "from kernbench_core.memory import VIRTUAL_BYTES",
+            "ImportError: cannot import name 'VIRTUAL_BYTES' from 'kernbench_core.memory' (PATH); "
             "kernbench_core.memory is now kernbench_core.memory.device_memory",
         ),
     ],
