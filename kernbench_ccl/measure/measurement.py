@@ -22,7 +22,7 @@ from kernbench_ccl.measure.table import LINK, Busy, Measured
 from kernbench_ccl.measure.timed_run import TimedCase, TimedRun
 from kernbench_ccl.plan import machine_network
 from kernbench_ccl.plan.backend import elapsed_ns
-from kernbench_ccl.prove.symbolic import PayloadError
+from kernbench_ccl.prove.symbols import PayloadError
 from kernbench_core.errors import SanityError
 from kernbench_core.host import GraphEngine, resource_uses
 from kernbench_core.kernel import op_functions

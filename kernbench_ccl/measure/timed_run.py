@@ -17,8 +17,8 @@ from kernbench_ccl.plan import Settings, make_group, plan_collective
 from kernbench_ccl.plan.backend import Planned, RankTensor, TensorSlice
 from kernbench_ccl.plan.groups import CHOSEN_BY
 from kernbench_ccl.plan.selection import make_collective
-from kernbench_ccl.prove.expected import right_payload
-from kernbench_ccl.prove.symbolic import Symbols
+from kernbench_ccl.prove.postconditions import right_payload
+from kernbench_ccl.prove.symbols import Symbols
 from kernbench_ccl.prove.wrong_step import WrongStep, first_wrong_step
 from kernbench_core.callsite import describe_site
 from kernbench_core.compute import DataExecutor

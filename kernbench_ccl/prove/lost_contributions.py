@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from kernbench_ccl.prove.expected import Difference, spell_who
 from kernbench_ccl.prove.payloads import Payload, PayloadError
+from kernbench_ccl.prove.postconditions import Difference, spell_who
 from kernbench_core.oplog import Access
 from kernbench_core.values import LoadedValue, OpId, Region, Value, runs
 

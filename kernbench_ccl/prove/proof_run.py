@@ -9,12 +9,12 @@ from attrs import define
 
 from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective, KernelContext
-from kernbench_ccl.prove.expected import BEFORE
 from kernbench_ccl.prove.lost_contributions import LOAD, MAKE, RECEIVE, SEND, STORE, Scene, Search, Trail, reads_of
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
 from kernbench_ccl.prove.payloads import Contributor, Payload
+from kernbench_ccl.prove.postconditions import BEFORE
 from kernbench_ccl.prove.proof_case import ProofCase, sides
-from kernbench_ccl.prove.symbolic import Symbols
+from kernbench_ccl.prove.symbols import Symbols
 from kernbench_ccl.prove.untimed_run import Outcome, Untimed, bare_design
 from kernbench_ccl.prove.wrong_step import History
 from kernbench_core.callsite import CallSite, describe_site

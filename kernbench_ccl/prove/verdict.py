@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve
 
-from kernbench_ccl.prove.expected import Admissible, Difference, differences, right_payload
 from kernbench_ccl.prove.lost_contributions import Loss, Search
 from kernbench_ccl.prove.payloads import PayloadError, contribution
+from kernbench_ccl.prove.postconditions import Admissible, Difference, differences, right_payload
 from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, WRONG, Fault, counted
 from kernbench_ccl.prove.proof_run import Run, line_at
 from kernbench_ccl.prove.untimed_queues import Wait

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from attrs import define, field, frozen
 
-from kernbench_ccl.prove.expected import Admissible, Difference, differences, spell_fault, spell_held, spell_right
 from kernbench_ccl.prove.lost_contributions import Loss
 from kernbench_ccl.prove.payloads import Payload, Stretch, length, shifted
-from kernbench_ccl.prove.symbolic import Op, Symbols
+from kernbench_ccl.prove.postconditions import Admissible, Difference, differences, spell_fault, spell_held, spell_right
+from kernbench_ccl.prove.symbols import Op, Symbols
 from kernbench_core.values import LoadedValue, OpId, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these

@@ -13,8 +13,8 @@ import numpy as np
 from kernbench_core.errors import ExecutionError
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import numpy_dtype
-from kernbench_core.values.painting import paint
 from kernbench_core.values.region import Region
+from kernbench_core.values.strided_copies import paint
 from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, Value
 from kernbench_core.values.views import view_of
 

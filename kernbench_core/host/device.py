@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from attrs import field, frozen
 
 from kernbench_core.compute.on_demand import OnDemand
-from kernbench_core.compute.ops.of_plugins import OpsOfPlugins
+from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.kernel.neighbours import Neighbours
 from kernbench_core.kernel.pe_state import Kernels
 from kernbench_core.kernel.queues import Queues

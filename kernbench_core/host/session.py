@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kernbench_core.compute.ops.of_plugins import OpsOfPlugins
+from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.engine.faults import component_error, host_error, models_blamed
 from kernbench_core.engine.hardware import ComponentClasses, Hardware
 from kernbench_core.engine.watchdog import Limits, Progress, Watchdog

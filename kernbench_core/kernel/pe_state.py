@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import CallSite
-from kernbench_core.compute.ops.of_plugins import OpsOfPlugins
+from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.graph import PeSite
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.scratchpad import TcmTable

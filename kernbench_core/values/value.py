@@ -16,8 +16,8 @@ from attrs import frozen
 from kernbench_core.errors import PendingDataError, ShapeError, StoreError
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
-from kernbench_core.values.painting import covered, paint, paint_converted
 from kernbench_core.values.region import Region, intersect, linked
+from kernbench_core.values.strided_copies import covered, paint, paint_converted
 
 OpId = tuple[int, int]
 

@@ -7,8 +7,8 @@ import numpy as np
 from kernbench_core.errors import NoDataError
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
-from kernbench_core.values.painting import view_strides
 from kernbench_core.values.region import Region, normal
+from kernbench_core.values.strided_copies import view_strides
 from kernbench_core.values.value import ArrayValue, Part, Value
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES, CallShape
-from kernbench_ccl.prove.expected import differences, right_payload, spell_fault, spell_held, spell_right
 from kernbench_ccl.prove.payloads import Payload, PayloadError, Stretch, contribution, joined
-from kernbench_ccl.prove.symbolic import Symbols
+from kernbench_ccl.prove.postconditions import differences, right_payload, spell_fault, spell_held, spell_right
+from kernbench_ccl.prove.symbols import Symbols
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, AssemblyValue, Part, ResultValue, Value
