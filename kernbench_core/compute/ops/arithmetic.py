@@ -13,7 +13,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathFunction, MathOp, Params, both, plain
+from kernbench_core.compute.ops.record import (
+    LOOKUP,
+    STEP,
+    Again,
+    LaneCost,
+    MathFunction,
+    MathOp,
+    NumpyFunction,
+    Params,
+    both,
+    plain,
+)
 from kernbench_core.compute.ops.second_way import EPS, Anew
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import integers, quotient, same
@@ -39,7 +50,7 @@ def _mod(a: Array, b: Array) -> Array:
     return np.asarray(a - _floordiv(a, b) * b)
 
 
-def _extreme(number: Callable[..., Any], with_nan: Callable[..., Any]) -> MathFunction:
+def _extreme(number: NumpyFunction, with_nan: NumpyFunction) -> MathFunction:
     def choose(params: Params, a: Array, b: Array) -> Array:
         return np.asarray((with_nan if params.get("propagate_nan") else number)(a, b))
 
@@ -49,8 +60,8 @@ def _extreme(number: Callable[..., Any], with_nan: Callable[..., Any]) -> MathFu
 _minimum, _maximum = _extreme(np.fmin, np.minimum), _extreme(np.fmax, np.maximum)
 
 
-def _clamp(params: Params, x: Array, low: Array, high: Array) -> Any:
-    return _minimum(params, _maximum(params, x, low), high)
+def _clamp(params: Params, x: Array, low: Array, high: Array) -> Array:
+    return np.asarray(_minimum(params, _maximum(params, x, low), high))
 
 
 # The second way ----------------------------------------------------------------------------------------
@@ -66,7 +77,7 @@ def _quotient_again(params: Params, a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, (a - np.fmod(a, divisor)) // divisor)
 
 
-def _extreme_again(pick: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+def _extreme_again(pick: Callable[[Array, Array], Array]) -> MathFunction:
     """Choose between two, passing NaN over unless it is asked for."""
 
     def choose(params: Params, a: Array, b: Array) -> Array:
@@ -85,7 +96,7 @@ def _fused_again(params: Params, a: Array, b: Array, c: Array) -> Anew:
     return Anew(found, np.nan_to_num(4 * EPS * np.abs(found) + EPS * np.abs(a * b)))
 
 
-def _of_one(name: str, function: Callable[..., Any], again: Again, triton: str | None = None) -> MathOp:
+def _of_one(name: str, function: NumpyFunction, again: Again, triton: str | None = None) -> MathOp:
     return MathOp(name, plain(function), same, elementwise, again, triton=triton)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import Again, MathOp, plain
+from kernbench_core.compute.ops.record import Again, MathOp, NumpyFunction, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import integers
 from kernbench_core.values.arrays import Array
@@ -22,7 +21,7 @@ def _right_again(a: Array, b: Array) -> Array:
 
 
 def _of_bits(
-    name: str, function: Callable[..., Any], again: Callable[..., Any], arity: int = 2, **more: Any
+    name: str, function: NumpyFunction, again: NumpyFunction, arity: int = 2, **more: Any
 ) -> MathOp:
     return MathOp(name, plain(function), integers, elementwise, Again(integers=plain(again)), arity=arity, **more)
 

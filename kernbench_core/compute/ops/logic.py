@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import MathOp, Operands, both, plain
+from kernbench_core.compute.ops.record import MathOp, NumpyFunction, Operands, both, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import always, chosen, truth
+from kernbench_core.values.arrays import Array
 
 
-def _compared(name: str, function: Callable[..., Any], again: Callable[..., Any], *aliases: str) -> MathOp:
+def _compared(name: str, function: NumpyFunction, again: NumpyFunction, *aliases: str) -> MathOp:
     return MathOp(name, plain(function), truth, elementwise, both(plain(again)), arity=2, aliases=aliases)
 
 
-def _logical(name: str, function: Callable[..., Any], again: Callable[..., Any], arity: int) -> MathOp:
+def _logical(name: str, function: NumpyFunction, again: NumpyFunction, arity: int) -> MathOp:
     given = Operands.GIVEN
     return MathOp(name, plain(function), always("bool"), elementwise, both(plain(again)), operands=given, arity=arity)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition.astype(bool), x, y)
 
 

@@ -19,6 +19,9 @@ from kernbench_core.values.arrays import Shape
 
 Params = Mapping[str, Any]
 MathFunction = Callable[..., Any]
+"""Takes the params of an op, then its operands."""
+NumpyFunction = Callable[..., Any]
+"""Takes operands alone, as the functions of numpy do."""
 
 
 class Form(StrEnum):
@@ -122,7 +125,7 @@ class MathOp:
         return self.name
 
 
-def plain(function: Callable[..., Any]) -> MathFunction:
+def plain(function: NumpyFunction) -> MathFunction:
     """Make a function of operands alone one that takes params before them."""
     return lambda params, *operands: np.asarray(function(*operands))
 

@@ -5,7 +5,6 @@ equals.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from kernbench_core.compute.ops.record import (
     LaneCost,
     MathFunction,
     MathOp,
+    NumpyFunction,
     Operands,
     Params,
     both,
@@ -33,7 +33,7 @@ MOST_BITS: Final = 120.0
 """Products beyond two to this leave the range of f32 on the way, and may be anything."""
 
 
-def _reduction(function: Callable[..., Any]) -> MathFunction:
+def _reduction(function: NumpyFunction) -> MathFunction:
     def along(params: Params, x: Array) -> Array:
         return np.asarray(function(x, axis=params.get("axis"), keepdims=bool(params.get("keepdims", False))))
 
@@ -58,7 +58,7 @@ def _histogram(params: Params, x: Array, mask: Array | None = None) -> Array:
     return np.bincount(in_range("A value of histogram", kept, bins), minlength=bins)
 
 
-def _bins(op: MathOp, shapes: Any, params: Params) -> Shape:
+def _bins(op: MathOp, shapes: object, params: Params) -> Shape:
     return (int(params["num_bins"]),)
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, Form, LaneCost, MathFunction, MathOp, Params
+from kernbench_core.compute.ops.record import (
+    LOOKUP,
+    STEP,
+    Again,
+    Form,
+    LaneCost,
+    MathFunction,
+    MathOp,
+    NumpyFunction,
+    Params,
+)
 from kernbench_core.compute.ops.reductions import MOST_BITS
 from kernbench_core.compute.ops.second_way import EPS, Anew, error_of_sum, scanning
 from kernbench_core.compute.ops.shape_rules import along
@@ -15,7 +24,7 @@ from kernbench_core.compute.ops.type_rules import floats, same, widened
 from kernbench_core.values.arrays import Array
 
 
-def _cumulative(function: Callable[..., Any]) -> MathFunction:
+def _cumulative(function: NumpyFunction) -> MathFunction:
     def scan(params: Params, x: Array) -> Array:
         axis = params.get("axis") or 0
         if params.get("reverse", False):

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from kernbench_core.compute.ops.record import Params
+from kernbench_core.compute.ops.record import MathFunction, Params
 from kernbench_core.compute.promotion import meet_all
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
@@ -92,12 +92,12 @@ def lined(params: Params, x: Array, function: Callable[[Array, int], Array]) -> 
     return found
 
 
-def reducing(function: Callable[[Array, int], Array]) -> Callable[..., Array]:
+def reducing(function: Callable[[Array, int], Array]) -> MathFunction:
     """Make a function of an array and an axis one of params and an array, that reduces."""
     return lambda params, x: lined(params, x, function)
 
 
-def scanning(function: Callable[[Array, int], Array]) -> Callable[..., Array]:
+def scanning(function: Callable[[Array, int], Array]) -> MathFunction:
     """Make a function of an array and an axis one of params and an array, that scans; from the end with `reverse`."""
 
     def scan(params: Params, x: Array) -> Array:

@@ -7,12 +7,11 @@ A sum of costs is the steps of a composition: argument reductions are not counte
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathOp, plain
+from kernbench_core.compute.ops.record import LOOKUP, STEP, Again, LaneCost, MathOp, NumpyFunction, plain
 from kernbench_core.compute.ops.shape_rules import elementwise
 from kernbench_core.compute.ops.type_rules import floats
 from kernbench_core.values.arrays import Array
@@ -46,7 +45,7 @@ def _gelu_erf(x: Array) -> Array:
 
 
 def _of_float(
-    name: str, function: Callable[..., Any], again: Callable[..., Any], cost: LaneCost, **more: Any
+    name: str, function: NumpyFunction, again: NumpyFunction, cost: LaneCost, **more: Any
 ) -> MathOp:
     return MathOp(name, plain(function), floats, elementwise, Again(plain(again)), cost=cost, **more)
 

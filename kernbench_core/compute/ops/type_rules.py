@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from kernbench_core.compute.ops.record import MathOp, Params
 from kernbench_core.compute.promotion import WeakType
@@ -70,7 +69,7 @@ def first(op: MathOp, dtypes: Dtypes, params: Params) -> str:
 def always(dtype: str) -> Callable[[MathOp, Dtypes, Params], str]:
     """Return the rule of one dtype, whatever the operands are."""
 
-    def rule(op: MathOp, dtypes: Any, params: Params) -> str:
+    def rule(op: MathOp, dtypes: Dtypes, params: Params) -> str:
         return dtype
 
     return rule

@@ -40,10 +40,10 @@ class Family(Issuer, Protocol):
     ) -> Tensor:  # fmt: skip
         """Run one math command and give its result."""
 
-    def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str) -> Tensor:
+    def gemm(self, things: Sequence[object], shape: tuple[int, ...], dtype: str) -> Tensor:
         """Run one GEMM command and give its result."""
 
-    def _immediate(self, number: Any, dtype: str) -> ArrayValue: ...
+    def _immediate(self, number: object, dtype: str) -> ArrayValue: ...
 
     def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock: ...
 
@@ -52,7 +52,7 @@ class Family(Issuer, Protocol):
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         """Choose between two."""
 
-    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Tensor:
+    def full(self, shape: Sequence[int], value: object, dtype: object) -> Tensor:
         """Make a tensor of one repeated number."""
 
     def _axis(self, axis: int, shape: tuple[int, ...], op: str) -> int: ...

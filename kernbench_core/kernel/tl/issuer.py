@@ -35,10 +35,10 @@ class Issuer(Protocol):
     def data_of(self, value: Value, why: str) -> Array:
         """Give the data of a known value."""
 
-    def operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
+    def operand(self, thing: object, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number."""
 
-    def check_operand(self, thing: Any, op: str | MathOp) -> None:
+    def check_operand(self, thing: object, op: str | MathOp) -> None:
         """Raise a sentence when `thing` cannot be an operand."""
 
     # What a tensor has as operators and methods, in the families
