@@ -12,6 +12,8 @@ from kernbench_core.package import door
 
 if TYPE_CHECKING:
     from kernbench_core.engine.bound import formula_latency as formula_latency
+    from kernbench_core.engine.engine import Engine as Engine
+    from kernbench_core.engine.engine import RunObserver as RunObserver
     from kernbench_core.engine.faults import component_error as component_error
     from kernbench_core.engine.hardware import ComponentClasses as ComponentClasses
     from kernbench_core.engine.hardware import Hardware as Hardware
@@ -23,9 +25,11 @@ __getattr__ = door(
     __name__,
     {
         "ComponentClasses": "hardware",
+        "Engine": "engine",
         "Hardware": "hardware",
         "Limits": "watchdog",
         "Progress": "watchdog",
+        "RunObserver": "engine",
         "Watchdog": "watchdog",
         "component_error": "faults",
         "formula_latency": "bound",

@@ -131,7 +131,7 @@ def _roofline_json(point: RooflinePoint) -> dict[str, Any]:
 
 
 class Recorder:
-    """Look on at one run (an `engine.observer.Observer`), on a clock that notes what causes what."""
+    """Look on at one run (a `RunObserver` of the engine), on a clock that notes what causes what."""
 
     def __init__(self) -> None:
         self.env: Environment

@@ -1,7 +1,6 @@
-"""The engine: builds components and wires from a graph, runs a host program, observes completion.
+"""The session: a machine with its memory, kernels and queues, on which host programs run.
 
-It injects requests at `host` and waits for their answers. It walks no path, calls no `run` and
-decomposes nothing.
+It composes what a run needs around the bare engine, starts host programs, and puts their requests in.
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
-from kernbench_core.engine.faults import component_error, host_error, models_blamed
+from kernbench_core.engine.engine import Engine
+from kernbench_core.engine.faults import host_error, models_blamed
 from kernbench_core.engine.hardware import ComponentClasses, Hardware
-from kernbench_core.engine.watchdog import Limits, Progress, Watchdog
+from kernbench_core.engine.watchdog import Limits, Progress
 from kernbench_core.environment import Environment, ProcessGenerator, Signal
-from kernbench_core.errors import DeadlockError, KernbenchError, LimitError, UsageError
+from kernbench_core.errors import DeadlockError, LimitError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.host.device import Device
@@ -29,22 +29,18 @@ from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.columns import SPILL_ROWS
 from kernbench_core.oplog.log import OpLog, OpLogger
-from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter
 from kernbench_core.values.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from kernbench_core.engine.observer import RunObserver
+    from kernbench_core.engine.engine import RunObserver
     from kernbench_core.graph import PeSite
     from kernbench_core.host.host_program import HostProgram
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.plugins import Plugins
     from kernbench_core.process.interrupt import WallTime
-
-#: The node that the engine injects host requests at.
-ENTRY = "host"
 
 
 class GraphEngine:
@@ -90,15 +86,10 @@ class GraphEngine:
         env = self.env = Environment() if observer is None else observer.env
         self.graph = graph
         self.seed = seed
-        self.limits = limits or Limits()
         self.op_log = OpLog(spill_rows, spill_values=not data)
         self.functions = dict(functions or {})
-        self._on_progress = on_progress
-        self._wall = wall
-        self._watchdog: Watchdog | None = None
         self._finished = False
         self._horizon_ns = 0.0
-        self._observer = observer
         #: What the host programs of the run share, and the first of them, the bench.
         self.shared = Shared(plugins=plugins, inputs=inputs)
         self.runtime: Runtime | None = None
@@ -124,9 +115,14 @@ class GraphEngine:
             op_logger=OpLogger(self.op_log) if log else None,
             parts=self.device.parts,
         )
-        self.hardware.build(components if components is not None else _installed())
-        if observer is not None:
-            observer.attach(self.hardware)
+        self.engine = Engine(
+            self.hardware,
+            components if components is not None else _installed(),
+            limits=limits,
+            on_progress=on_progress,
+            wall=wall,
+            observer=observer,
+        )
 
     @property
     def store(self) -> MemoryStore:
@@ -163,16 +159,11 @@ class GraphEngine:
         check(self.hardware, self.get_timing_result(), self._horizon_ns)
 
     def advance(self) -> None:
-        """Process events until nothing is left; translate what components raise."""
-        self._watchdog = Watchdog(self.env, self.limits, self._on_progress, self._wall)
+        """Process events until nothing is left; where a limit is reached, say which kernels wait."""
         try:
-            self._watchdog.run(lambda: False)
+            self.engine.advance()
         except LimitError as error:
             raise LimitError("\n".join([str(error), *kernels_that_wait(self.hardware, self.shared)])) from None
-        except (KernbenchError, *INTERRUPTS):
-            raise
-        except BaseException as error:
-            raise component_error(self.hardware, error) from error
 
     def start(
         self,
@@ -226,14 +217,11 @@ class GraphEngine:
         self.env.halt()
 
     def submit(self, request: HostRequest, program: HostProgram | None = None) -> Signal:
-        """Put a host request of a program in at the entry component; return what to wait on."""
-        entry = self.hardware.components[ENTRY]
+        """Put a host request of a program in; return what to wait on."""
         self.shared.requests.append(request)
         if program is not None:
             program.requests.append(request)
-        if self._observer is not None:
-            self._observer.submitted(request)
-        self.env.inject(request, entry.arrive)
+        self.engine.submit(request)
         return request.done
 
     # Results --------------------------------------------------------------------------------------
@@ -250,9 +238,8 @@ class GraphEngine:
 
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""
-        wall_s = 0.0 if self._watchdog is None else self._watchdog.wall_s
         with models_blamed(self.hardware):
-            return timing_result(self.hardware, self.shared.requests, len(self.op_log), wall_s)
+            return timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
 
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:
