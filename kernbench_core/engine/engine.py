@@ -1,7 +1,7 @@
 """The bare engine: events in order, within limits, and faults as sentences.
 
-It puts requests in at a node and waits for nothing: it walks no path, calls no `run` and decomposes nothing. It knows no
-kernel, no memory and no host program.
+It puts requests in at a node and waits for nothing: it walks no path, calls no `run` and decomposes nothing. It knows
+no kernel, no memory and no host program.
 """
 
 from __future__ import annotations
