@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 from kernbench_core.compute import functions
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.saved_run import load_run, save_run
-from kernbench_core.errors import NoDataError, PendingDataError
+from kernbench_core.errors import NoDataError, PendingDataError, SanityError
 from kernbench_core.oplog.log import OpLog
 from tests.core.kernel_rig import Rig
 
@@ -198,6 +199,29 @@ def test_a_saved_run_confirms_what_was_read(spill_rows: int, tmp_path: Path) -> 
     np.testing.assert_array_equal(found[0], [9, 11, 13, 15, 0, 2, 4, 6])
     np.testing.assert_array_equal(found[1], [0, 2, 4, 6, 10, 12, 14, 16])
     assert sorted(seen) == [6, 6, 14, 15]
+
+
+def test_reads_of_many_elements_are_confirmed_each() -> None:
+    """By a fresh executor, which computes the same; what was read and has changed since is named with its line."""
+
+    def reader(y: Any, tl: Any) -> None:
+        assert tl.load(y + tl.arange(0, 8)).numpy().sum() == 56
+
+    rig = Rig(pes=2)
+    x, y = rig.tensor(np.arange(8, dtype=np.float32)), rig.empty((8,))
+    rig.run(double, x, y)
+    rig.run(reader, y)
+    on_demand = rig.kernels.on_demand
+    assert on_demand is not None
+    on_demand.confirm(DataExecutor(rig.log, rig.store), lambda failure: "")
+    value, read = next(iter(on_demand._reads.items()))
+    on_demand._reads[value] = attrs.evolve(read, array=read.array + np.float32([0, 0, 0, 1, 0, 0, 0, 0]))
+    with pytest.raises(SanityError) as caught:
+        on_demand.confirm(DataExecutor(rig.log, rig.store), lambda failure: " Told.")
+    told = str(caught.value)
+    line = reader.__code__.co_firstlineno + 1
+    assert told.startswith("do not use this result: what ") and f"{__file__}:{line} read while the run went on" in told
+    assert "1 of 8 elements differ; the worst is [3]: got 6.0, expected 7.0" in told and told.endswith(" Told.")
 
 
 def test_without_data_reading_says_so() -> None:

@@ -122,6 +122,19 @@ def test_unlike_neighbours_are_not_joined(epoch: int, line: int, then: int) -> N
     assert len(tensor.reads) == 2
 
 
+def test_what_cannot_be_joined_keeps_nothing_from_it() -> None:
+    """A use of scattered bytes, or one that is pending, stands for itself; neighbours behind it are joined."""
+    tensor = TensorUses()
+    scattered = (Region(0, 8), Region(64, 8))
+    for number, physical in enumerate((scattered, (Region(1024, 64),), (Region(1088, 64),), (Region(1152, 64),))):
+        group = UseGroup(X, physical, False, "tl.load", SITES[0])
+        group.last[0] = LastUse(group, (0, number), 0.0)
+        group.last[0].epoch = 5
+        tensor.add(group)
+    assert tensor.tidy(hazards(2).floor()) == 2
+    assert [group.physical for group in tensor.reads.values()] == [scattered, (Region(1024, 192),)]
+
+
 @pytest.mark.parametrize("order", [("halves", "whole"), ("whole", "halves"), ("whole", "halves", "whole")])
 def test_halves_that_become_a_whole_are_united_with_it(order: tuple[str, ...]) -> None:
     """One line uses bytes at once and in halves: the last use of each PE is kept, the latest of PE 0 is told."""
@@ -177,6 +190,26 @@ def test_what_is_over_for_all_that_comes_is_dropped() -> None:
     assert kept(search) < 8500
     search._tidy()
     assert kept(search) <= 4
+
+
+def test_a_launch_knows_what_the_host_has_waited_for() -> None:
+    """Also while another launch goes on, so that nothing is forgotten: one comes after it, the other does not."""
+    search = hazards(4)
+    first, beside, then = (
+        Launch(None, {}, (1, 1, 1), {pe: ((0, 0, 0),)}) for pe in (0, 1, 2)  # type: ignore[arg-type]
+    )
+    for launch, pe in ((first, 0), (beside, 1)):
+        search.launched(launch)
+        search.begun(launch, pe)
+        used(search, pe, Region(64 * pe, 64), writes=True)
+    search.ended(first, 0)
+    search.joined(first)
+    search.launched(then)
+    search.begun(then, 2)
+    used(search, 2, Region(0, 64), line=1)
+    assert search.found() == ()
+    used(search, 2, Region(64, 64), line=1)
+    assert [hazard.kind for hazard in search.found()] == ["unordered_read"]
 
 
 def test_all_is_forgotten_when_the_host_has_waited() -> None:
