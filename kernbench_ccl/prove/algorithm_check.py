@@ -230,14 +230,18 @@ def _on(fault: Fault, network: Network) -> Fault:
 
 
 def _in_time(algorithm: Algorithm, case: ProofCase, timeout_s: float | None) -> tuple[Proof, int]:
-    """Prove one case within a wall time, in s; a fault where that is over while no kernel runs."""
+    """Prove one case within a wall time, in s; a fault where that is over, also where a kernel swallowed it."""
+    found = None
     try:
         with Alarm(timeout_s):
-            return prove_case(algorithm, case)
+            found = prove_case(algorithm, case)
     except WallTimeExceeded as stuck:
-        line = describe_site(site_of_traceback(stuck.__traceback__))
+        if found is not None and any(fault.kind == ENDLESS for fault in found[0].faults):
+            return found
+        line = stuck.swallowed_in or describe_site(site_of_traceback(stuck.__traceback__))
         told = f"the case must end within the wall time of --timeout, and is still in {line}; {OR_RAISE_IT}"
         return Proof(case, (Fault(ENDLESS, case, None, None, 0, None, None, (line,), told),), 0, 0), case.slots
+    return found
 
 
 def prove_case(algorithm: Algorithm, case: ProofCase) -> tuple[Proof, int]:

@@ -12,7 +12,7 @@ import attrs
 
 from kernbench_core.environment import Environment
 from kernbench_core.errors import LimitError, UsageError
-from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded, innermost_user_line
+from kernbench_core.process.interrupt import Alarm, WallTime, WallTimeExceeded
 from kernbench_core.process.whole_files import same_recursion_limit
 from kernbench_core.units import EXACT_NS, format_time
 
@@ -99,7 +99,7 @@ class Watchdog:
         except WallTimeExceeded as stuck:
             if self._wall.timeout_s is None:  # the limit is of something that this is a part of
                 raise
-            raise LimitError(self._too_long(innermost_user_line(stuck.__traceback__))) from None
+            raise LimitError(self._too_long(stuck.line)) from None
         finally:
             self.wall_s = time.perf_counter() - self._began
             self._wall.spent_s += self.wall_s
@@ -113,10 +113,8 @@ class Watchdog:
         until = EXACT_NS if limits.max_sim_ns is None else min(EXACT_NS, limits.max_sim_ns)
         while not finished():
             left = env.advance(self._next_slice(most), until)
-            if alarm.interrupted:
-                raise alarm.interrupted
-            if alarm.stuck is not None:
-                raise LimitError(self._too_long(alarm.stuck))
+            if (stop := alarm.interrupted) is not None:
+                raise stop
             if not left or not self._wall.own:
                 return
             if env.peek() > until:

@@ -24,7 +24,19 @@ _SPARED = 3
 
 
 class WallTimeExceeded(BaseException):
-    """Raised inside whatever runs when the wall-time limit is over; no `except Exception` stops it."""
+    """Raised inside whatever runs when the wall-time limit is over; no `except Exception` stops it.
+
+    Where a program swallowed it, it is raised once more: `swallowed_in` is the line, as "file:line", if it is known.
+    """
+
+    def __init__(self, swallowed_in: str | None = None) -> None:
+        super().__init__()
+        self.swallowed_in = swallowed_in
+
+    @property
+    def line(self) -> str | None:
+        """The innermost line of the program, as "file:line"; None where nothing of it ran."""
+        return self.swallowed_in or innermost_user_line(self.__traceback__)
 
 
 class Terminated(KeyboardInterrupt):
@@ -66,6 +78,7 @@ class Alarm:
     uses SIGALRM itself, it waits for the next line of Python. C code that never returns is not interrupted: see
     `supervision`. Ctrl-C is made as insistent: pressed again, it also stops a program that catches everything.
     A `__del__`, which would be cut in two and swallow it, is spared for a while; the entry and exit of this class are.
+    Whatever becomes of what was raised, the block does not end well: its end raises it again.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -78,17 +91,19 @@ class Alarm:
         self._rings = 0
         self._tracer = sys.gettrace()
         self._unraisable: Any = None
-        #: Where a `__del__` was that did not end, as "file:line".
-        self.stuck: str | None = None
+        self._line: str | None = None
+        self._around: set[FrameType] = set()
 
     @property
-    def interrupted(self) -> type[BaseException] | None:
-        """What Ctrl-C or SIGTERM raises if one came: asked between events, as what was raised may be swallowed."""
-        if signal.SIGINT in self._came:
-            return KeyboardInterrupt
-        return Terminated if signal.SIGTERM in self._came else None
+    def interrupted(self) -> BaseException | None:
+        """What to raise if Ctrl-C, SIGTERM or the limit came: asked between events, as the program may swallow it."""
+        for number, error in _RAISES.items():
+            if number in self._came:
+                return error()
+        return WallTimeExceeded(self._line) if self._rings else None
 
     def __enter__(self) -> Alarm:
+        self._around = set(_outwards(sys._getframe(1).f_back))
         if threading.current_thread() is threading.main_thread():
             self._take(signal.SIGINT, signal.getsignal(signal.SIGINT) == signal.default_int_handler)
             self._take(signal.SIGTERM, isinstance(signal.getsignal(signal.SIGTERM), Termination))
@@ -99,7 +114,7 @@ class Alarm:
             threading.Thread(target=self._watch, args=(self._timeout_s + _GRACE_S,), daemon=True).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         with self._lock:
             self._left.set()
         if self._timeout_s is not None:
@@ -110,10 +125,13 @@ class Alarm:
             signal.sigwait({signal.SIGALRM})  # the program blocks it; let through later, it would end the process
         for number, handler in self._replaced.items():
             signal.signal(number, handler)
+        self._around.clear()
         if max(self._came.values(), default=0) > 1:
             sys.settrace(self._tracer)
         if self._unraisable is not None:
             sys.unraisablehook = self._unraisable
+        if not isinstance(error, (*INTERRUPTS, LimitError)) and (swallowed := self.interrupted) is not None:
+            raise swallowed from None
 
     def _take(self, number: int, ours: bool) -> None:
         """Handle a signal here, unless somebody has set a handler of his own."""
@@ -131,10 +149,20 @@ class Alarm:
         number: int = getattr(signal, "SIGALRM", 0)
         heard = self._rings <= self._came.get(number, 0)  # else the program blocks it, or never returns from C code
         self._rings += 1
+        self._hush()
+        if self._line is None:
+            self._line = self._innermost_line()
         if number in self._replaced and heard and signal.getsignal(number) == self._on_signal:
             signal.pthread_kill(self._thread_id, number)
         else:
             self._raise_soon()
+
+    def _innermost_line(self) -> str | None:
+        """Return where the thread that entered is, as "file:line": the innermost frame of the block's own program."""
+        for frame in _outwards(sys._current_frames().get(self._thread_id)):
+            if frame not in self._around and _is_users(frame):
+                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        return None
 
     def _raise_soon(self) -> None:
         """Raise WallTimeExceeded at the next line of Python of the thread that entered."""
@@ -159,18 +187,16 @@ class Alarm:
             return
         error = _RAISES.get(number, WallTimeExceeded)
         self._came[number] = self._came.get(number, 0) + 1
-        cut = _finaliser(frame)
-        if _in(frame, _OWN) or (cut is not None and self._came[number] <= _SPARED):
+        cut = _in_finaliser(frame)
+        if _in(frame, _OWN) or (cut and self._came[number] <= _SPARED):
             return
-        if cut is not None:
-            self.stuck = f"{cut.f_code.co_filename}:{cut.f_lineno}"
-            self._hush()
-        elif self._came[number] > 1:
+        self._hush()
+        if not cut and self._came[number] > 1:
             _raise_at_next_line(frame, error)
         raise error
 
     def _hush(self) -> None:
-        """Keep Python from telling that a `__del__` was interrupted: whoever interrupted it does."""
+        """Keep Python from telling what it was that swallowed the interrupt: whoever interrupted does."""
         if self._unraisable is None:
             usual = self._unraisable = sys.unraisablehook
             sys.unraisablehook = lambda found: None if isinstance(found.exc_value, INTERRUPTS) else usual(found)
@@ -215,8 +241,7 @@ class WallTime:
             with doing(what), Alarm(self.left_s):
                 yield
         except WallTimeExceeded as stuck:
-            line = innermost_user_line(stuck.__traceback__)
-            where = f", in {line}" if line else ""
+            where = f", in {stuck.line}" if stuck.line else ""
             raise LimitError(
                 f"the run reached its limit of {self.timeout_s:g} s of wall time while {what}{where}; raise --timeout "
                 "if it is only long."
@@ -243,16 +268,11 @@ _OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)
 
 
 def _in(frame: FrameType | None, codes: tuple[Any, ...]) -> bool:
-    while frame is not None and frame.f_code not in codes:
-        frame = frame.f_back
-    return frame is not None
+    return any(each.f_code in codes for each in _outwards(frame))
 
 
-def _finaliser(frame: FrameType | None) -> FrameType | None:
-    """Return the frame of the `__del__` that is running, if one is."""
-    while frame is not None and frame.f_code.co_name != "__del__":
-        frame = frame.f_back
-    return frame
+def _in_finaliser(frame: FrameType | None) -> bool:
+    return any(each.f_code.co_name == "__del__" for each in _outwards(frame))
 
 
 def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
@@ -273,9 +293,19 @@ def innermost_user_line(traceback: TracebackType | None) -> str | None:
     """Return "file:line" of the innermost frame outside kernbench_core, or None."""
     found = None
     while traceback is not None:
-        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
-        file = traceback.tb_frame.f_code.co_filename
-        if module.partition(".")[0] not in _BETWEEN and not file.startswith("<frozen "):
-            found = f"{file}:{traceback.tb_lineno}"
+        if _is_users(traceback.tb_frame):
+            found = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """Give a frame and those that called it, the innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_users(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] not in _BETWEEN and not frame.f_code.co_filename.startswith("<frozen ")

@@ -33,6 +33,12 @@ def kernel(x, how, tl):
             pass
     if how == "sleeps":
         time.sleep(1000)
+    if how == "swallows":
+        try:
+            while True:
+                pass
+        except:
+            pass
 def bench(rt, how: str):
     """Never end."""
     x = rt.zeros((64,))
@@ -40,12 +46,12 @@ def bench(rt, how: str):
         open("started", "w").close()
     while how == "host":
         pass
-    rt.launch(kernel, x, how)
+    rt.launch(kernel, x, how, grid=(1,) if how == "swallows" else (4,))
     if how == "prints":
         raise ValueError("my own fault")
 '''
 #: The line at which each of them is stuck.
-STUCK = {"spins": {9, 10}, "sleeps": {18}, "catches": {15, 16}, "host": {24, 25}}
+STUCK = {"spins": {9, 10}, "sleeps": {18}, "catches": {15, 16}, "host": {30, 31}, "swallows": {21, 22}}
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +126,7 @@ def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
 @pytest.mark.parametrize("how", STUCK)
 @pytest.mark.sample(2)
 def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: str) -> None:
-    """--timeout stops a loop without simulated time, a sleep of 1000 s, and one that catches every exception."""
+    """--timeout stops a loop without simulated time, a sleep of 1000 s, and who catches every exception."""
     outcome = folder.run("k.py", "-p", f"how={how}", "--timeout", "200 ms")
     found = re.fullmatch(
         r"error: the run reached its limit of 0\.2 s of wall time at simulated time [0-9.]+ [nu]s, after \d+ events in "

@@ -60,6 +60,21 @@ def test_a_module_that_never_returns_has_no_rank(tmp_path: Path) -> None:
     assert fault.sentence.startswith(f"the case must end within the wall time of --timeout, and is still in {tmp_path}")
 
 
+def test_a_kernel_that_swallows_the_limit_is_endless_all_the_same(tmp_path: Path) -> None:
+    """It proves nothing: what it did depends on the time that it had."""
+    swallow = "    try:\n        while rank == 1:\n            pass  # L\n    except BaseException:\n        pass\n"
+    algorithm, lines = ring(tmp_path, (BEGIN, f"{BEGIN}{swallow}"))
+    (found,) = check(algorithm, Wanted([2], counts=[1], pes=1, timeout_s=0.2))
+    (fault,) = found.faults
+    file, _, line = lines["L"].rpartition(":")
+    assert (fault.kind, fault.rank) == (ENDLESS, None)
+    assert fault.lines[0] in (lines["L"], f"{file}:{int(line) - 1}")
+    assert fault.sentence == (
+        f"the case must end within the wall time of --timeout, and is still in {fault.lines[0]}; correct the loop, or "
+        "give it more time if it is only long."
+    )
+
+
 @pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
 def test_fewer_ranks_and_other_networks_are_not_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int

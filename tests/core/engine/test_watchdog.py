@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import linecache
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
@@ -283,22 +286,112 @@ def test_a_program_that_defends_itself_is_interrupted_all_the_same(
     time.sleep(0)  # nothing is still to be raised
 
 
+def endless() -> Iterator[int]:
+    """Never end, once it is closed."""
+    try:
+        yield 1
+    finally:
+        while True:
+            pass
+
+
+def left_open() -> None:
+    """Drop a generator that is not at its end."""
+    given = endless()
+    next(given)
+
+
+def watched() -> None:
+    """Drop an object whose weak reference calls what never returns."""
+    watch = weakref.ref(Clock(), lambda _: spin_deaf(lambda: None))
+    assert watch() is None
+
+
+def suppressed() -> None:
+    """Catch everything."""
+    with contextlib.suppress(BaseException):
+        spin_deaf(lambda: None)
+
+
+def converted() -> None:
+    """Raise something else instead."""
+    try:
+        spin_deaf(lambda: None)
+    except BaseException:
+        raise ValueError("mine") from None
+
+
+SWALLOWED = [suppressed, left_open, watched, converted]
+
+
+@pytest.mark.parametrize("swallow", SWALLOWED)
+def test_a_limit_that_is_swallowed_is_reached_all_the_same(
+    swallow: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the line, though nothing is left to do behind it, and without a word of Python's own."""
+    env = Environment()
+
+    def once(env: Environment) -> ProcessGenerator:
+        yield env.timeout(1.0)
+        swallow()
+
+    env.process(once(env))
+    with pytest.raises(LimitError) as caught:
+        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+    found = re.fullmatch(
+        r"the run reached its limit of 0\.1 s of wall time at simulated time 1 ns, after \d+ events in "
+        rf"{re.escape(__file__)}:(\d+), which never returned to the simulator; raise --timeout if it is only long\.",
+        str(caught.value),
+    )
+    assert found is not None, caught.value
+    assert linecache.getline(__file__, int(found[1])).strip() in ("while True:", "pass")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("swallow", SWALLOWED)
+def test_no_part_of_a_run_swallows_its_limit(swallow: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
+    """As opening the bench, in which no event comes."""
+    with pytest.raises(LimitError) as caught, WallTime(0.1).spent_on("opening the bench"):
+        swallow()
+    told = f"the run reached its limit of 0.1 s of wall time while opening the bench, in {__file__}:"
+    assert str(caught.value).startswith(told)
+    line = int(str(caught.value).removeprefix(told).partition(";")[0])
+    assert linecache.getline(__file__, line).strip() in ("while True:", "pass")
+    assert capsys.readouterr().err == ""
+
+
+def test_no_part_of_a_run_swallows_ctrl_c() -> None:
+    """It comes out at the end of the part, with what that did."""
+
+    def swallow() -> None:
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as caught, WallTime(None).spent_on("opening the bench"):
+        swallow()
+    assert caught.value.__notes__ == ["while opening the bench"]
+
+
 def test_functions_can_be_profiled_after_a_limit_was_over() -> None:
     """What interrupts is taken back whole: CPython 3.11 would never leave a profiled function if it were not."""
     profiled = """if True:
         import signal, sys, time
         from kernbench_core.process.interrupt import Alarm, WallTimeExceeded
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
-        with Alarm(0.01):
-            try:
-                time.sleep(0.5)
-            except WallTimeExceeded:
-                print("swallowed")
+        try:
+            with Alarm(0.01):
+                try:
+                    while True:
+                        time.sleep(0.01)
+                except WallTimeExceeded:
+                    print("swallowed")
+        except WallTimeExceeded:
+            print("and raised again")
         sys.setprofile(lambda *_: None)
         print(max([1], key=lambda number: number))
     """
     done = subprocess.run([sys.executable, "-c", profiled], capture_output=True, text=True, timeout=60.0)
-    assert (done.stdout, done.stderr, done.returncode) == ("swallowed\n1\n", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("swallowed\nand raised again\n1\n", "", 0)
 
 
 def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
