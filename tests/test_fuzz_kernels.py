@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import loaded_tool
 from tests.reference.generator import FURTHER, Maker
-from tests.reference.harness import compare
+from tests.reference.harness import compare, run_reference
+from tests.reference.programs import Launch, Node, Program, Tensor
 from tests.reference.tiles import UndeterminedError
 
 GROUP = 10
@@ -33,6 +34,22 @@ def test_kernels_compute_what_the_interpreter_does(first: int) -> None:
         if mismatch is not None:
             told.append(f"seed {seed}: {mismatch.sentence}")
     assert not told, "\n".join([*told, "tools/fuzz_kernels.py --seeds N makes them small."])
+
+
+def test_pointers_compare_as_on_the_interpreter() -> None:
+    """Made-up programs compare none: of one tensor and of two, single and in blocks."""
+    nodes = (
+        Node("x0 + tl.arange(0, 8) == x0 + tl.arange(0, 8) * tl.arange(0, 8) - 2", target="block"),
+        Node('tl.store(y1 + tl.arange(0, 8), tl.where(block, tl.full((8,), 3.0, "f32"), 5.0))'),
+        Node("tl.store(y1 + 8, 1.0 if x0 + 2 == 2 + x0 else 2.0)"),
+        Node("tl.store(y1 + 9, 1.0 if x0 != y1 else 2.0)"),
+        Node("x0 + tl.arange(0, 6) != x0 + 4", target="others"),
+        Node('tl.store(y1 + 10 + tl.arange(0, 6), tl.where(others, tl.full((6,), 7.0, "f32"), 8.0))'),
+    )
+    tensors = (Tensor("x0", 'rt.zeros((16,), "f32")'), Tensor("y1", 'rt.zeros((16,), "f32")', output=True))
+    program = Program(1, "tiny", tensors, (Launch("first", nodes, (1,)),))
+    assert run_reference(program).tensors["y1"].data.tolist() == [5, 5, 3, 5, 5, 5, 5, 5, 1, 1, 7, 7, 7, 7, 8, 7]
+    assert compare(program) is None
 
 
 @pytest.fixture(scope="module")

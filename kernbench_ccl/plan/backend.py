@@ -230,5 +230,5 @@ def _part(place: RankTensor) -> TensorSlice | None:
 def _argument(values: dict[int, object]) -> object:
     """Return an argument that differs from PE to PE, or the one value that all PEs get."""
     first = next(iter(values.values()))
-    plain = isinstance(first, int | float | str | bool | None)
+    plain = all(isinstance(value, int | float | str | bool | None) for value in values.values())
     return first if plain and all(value == first for value in values.values()) else PerPe(values)

@@ -18,6 +18,7 @@ from kernbench_core.compute.functions import evaluate
 from kernbench_core.compute.ops import MathOp, Operands, op_of
 from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.errors import ShapeError
+from kernbench_core.kernel.placeholders import describe_given
 from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_int, numpy_dtype
 
 Number: TypeAlias = int | float | bool
@@ -38,6 +39,11 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...], op: str) -> 
             )
         found.append(b if a == 1 else a)
     return tuple(found)
+
+
+def inserts_only(parts: tuple[Any, ...]) -> bool:
+    """Tell whether the parts of an index insert dimensions (None) and keep the others whole (`:`), no more."""
+    return all(part is None or (isinstance(part, slice) and part == slice(None)) for part in parts)
 
 
 def number_as(number: Any, dtype: str) -> NDArray[Any]:
@@ -179,7 +185,7 @@ class IndexTensor:
     def __getitem__(self, key: Any) -> Any:
         """`[:, None]` inserts dimensions; integers and slices select, down to a Python number."""
         parts = key if isinstance(key, tuple) else (key,)
-        if self._strides is None or any(part is not None and part != slice(None) for part in parts):
+        if self._strides is None or not inserts_only(parts):
             found = self.numpy()[tuple(int(p) if isinstance(p, IndexTensor) else p for p in parts)]
             return found.item() if np.ndim(found) == 0 else IndexTensor.of(found, self.kind)
         shape, strides = [], []
@@ -274,7 +280,24 @@ class IndexTensor:
     __rshift__, __rrshift__ = _operator("shr"), _operator("shr", swap=True)
     __lt__, __le__ = _operator("lt"), _operator("le")
     __gt__, __ge__ = _operator("gt"), _operator("ge")
-    __eq__, __ne__ = _operator("eq"), _operator("ne")
+
+    def __eq__(self, other: Any) -> Any:
+        return self._equality("eq", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._equality("ne", other)
+
+    def _equality(self, op: str, other: Any) -> Any:
+        """Compare, or let the other side; where neither can, ShapeError: Python would answer by identity."""
+        found = self._dense(op, other)
+        if found is NotImplemented:
+            found = getattr(type(other), f"__{op}__")(other, self)
+        if found is NotImplemented:
+            raise ShapeError(
+                f"a comparison at {describe_site(call_site())} must be of tensors and numbers, not of an index tensor "
+                f"and {describe_given(other)}; compare with an index tensor of tl.arange, or a number."
+            )
+        return found
 
     def __invert__(self) -> Any:
         return compute_index("invert", (self,))

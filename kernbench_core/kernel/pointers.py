@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import OutOfBoundsError, ShapeError, UnsupportedError
 from kernbench_core.kernel.descriptors import affine_regions, contiguous_strides, gather_regions, mask_box
-from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
+from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, inserts_only
+from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.memory.elements import index_at
 from kernbench_core.values.dtypes import NAMES, is_float, is_int, itemsize
@@ -51,6 +52,7 @@ class Pointer:
     """Point to one element of a tensor, or (with a tensor of offsets) to many. Offsets count elements."""
 
     __slots__ = ("element", "offset", "tensor")
+    __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 
     def __init__(self, tensor: TensorAllocation, offset: int | IndexTensor, element: str) -> None:
@@ -84,16 +86,51 @@ class Pointer:
     __truediv__ = __rtruediv__ = _refuse("'/'")
     __floordiv__ = __rfloordiv__ = _refuse("'//'")
     __mod__ = __rmod__ = _refuse("'%'")
+    __divmod__ = __rdivmod__ = _refuse("divmod()")
     __pow__ = __rpow__ = _refuse("'**'")
     __matmul__ = __rmatmul__ = _refuse("'@'")
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse("an operator of bits")
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse("a shift")
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse("a comparison")
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse("a comparison for order")
+    __int__ = __index__ = _refuse("a conversion to an integer")
+    __float__ = __complex__ = _refuse("a conversion to a float")
+    __round__ = __trunc__ = __floor__ = __ceil__ = _refuse("a rounding")
+
+    def __eq__(self, other: Any) -> Any:
+        """Compare addresses: a bool for single pointers, else a bool index tensor; ShapeError unless of pointers."""
+        return self._compare(other, np.equal)
+
+    def __ne__(self, other: Any) -> Any:
+        """Compare addresses, as `==` does."""
+        return self._compare(other, np.not_equal)
+
+    def _compare(self, other: Any, how: Callable[..., Any]) -> Any:
+        if not isinstance(other, Pointer):
+            raise ShapeError(
+                f"a comparison with a pointer at {describe_site(call_site())} must be of another pointer, not "
+                f"{describe_given(other)}; tl.load what it points to, or ask for None by 'is None'."
+            )
+        broadcast_shapes(self.shape, other.shape, "a comparison of pointers")
+        found = how(self._addresses(), other._addresses())
+        return IndexTensor.of(found) if found.ndim else bool(found)
+
+    def _addresses(self) -> NDArray[np.int64]:
+        """Give the virtual address of each element that it points to."""
+        offsets = self.offset if isinstance(self.offset, int) else self.offset.numpy()
+        return self.tensor.va + np.asarray(offsets, np.int64) * itemsize(self.element)
+
+    def __bool__(self) -> bool:
+        if self.shape:
+            raise ShapeError(
+                f"a condition at {describe_site(call_site())} must be a single bool, not {self.shape} pointers; ask "
+                "for None by 'is None'."
+            )
+        return True
 
     def __getitem__(self, key: Any) -> Pointer:
         """Insert dimensions (`[:, None]`); a pointer is read by tl.load, never by indexing."""
         parts = key if isinstance(key, tuple) else (key,)
-        if isinstance(self.offset, int) or any(part is not None and part != slice(None) for part in parts):
+        if isinstance(self.offset, int) or not inserts_only(parts):
             raise UnsupportedError(
                 f"a pointer at {describe_site(call_site())} must be read with tl.load(ptr + index), not by indexing "
                 "it; an index may only insert dimensions, as in ptrs[:, None]."
@@ -124,9 +161,9 @@ def _as_offset(other: Any) -> int | IndexTensor:
         return other if is_int(other.kind) else _integers(other)
     if isinstance(other, int | np.integer):
         return int(other)
-    read = getattr(other, "as_offsets", None)
+    read = None if isinstance(other, Placeholder) else getattr(other, "as_offsets", None)
     if read is None:
-        given = "another pointer" if isinstance(other, Pointer) else f"{type(other).__name__} {other!r}"
+        given = "another pointer" if isinstance(other, Pointer) else describe_given(other)
         raise ShapeError(
             f"pointer arithmetic at {describe_site(call_site())} must use integers, not {given}; offsets count "
             "elements."
@@ -148,14 +185,24 @@ def _integers(offset: IndexTensor) -> IndexTensor:
 _ITEMSIZE = {name: itemsize(name) for name in NAMES}
 
 
-@frozen
-class Ref:
+@frozen(eq=False)
+class Ref(Placeholder):
     """A tensor, or a tile of one, that stays where it is in HBM: a pointer, a shape, strides in elements, a dtype."""
 
     pointer: Pointer
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
+
+    @property
+    def words(self) -> str:
+        """What it is, as a sentence calls it."""
+        return f"a ref to a tile of shape {self.shape} of tensor {self.pointer.tensor.name!r}, which is in HBM"
+
+    @property
+    def advice(self) -> str:
+        """What to do for its data."""
+        return "tl.load it first"
 
     @property
     def base(self) -> int:

@@ -262,6 +262,19 @@ class Pointer:
     def __sub__(self, other: Operand) -> Pointer:
         return self + (-other)
 
+    def _same(self, other: Pointer) -> Array:
+        return np.asarray((self.places == other.places) & (self.tensor is other.tensor))
+
+    def __eq__(self, other: Any) -> Any:
+        same = self._same(other)
+        return Tile(same) if same.ndim else bool(same)
+
+    def __ne__(self, other: Any) -> Any:
+        other_place = ~self._same(other)
+        return Tile(other_place) if other_place.ndim else bool(other_place)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def tile_of(self, shape: Sequence[int], strides: Sequence[int] | None) -> Array:
         """Give the places of a tile that starts here; contiguous unless strides say otherwise."""
         steps = strides if strides is not None else [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]

@@ -12,9 +12,10 @@ from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd
 from kernbench_core.kernel.index import IndexTensor, number_as
+from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.family import Family
-from kernbench_core.kernel.tl.tensor import CompositeHandle, Handle, Tensor
+from kernbench_core.kernel.tl.tensor import Handle, Tensor
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.arrays import Array
@@ -166,8 +167,8 @@ class Dispatcher(Family):
             return
         if isinstance(thing, Pointer):
             hint = "a pointer; load it first"
-        elif isinstance(thing, CompositeHandle):
-            hint = "the result of a composite, which is in HBM; tl.load it first"
+        elif isinstance(thing, Placeholder):
+            hint = f"{thing.words}; {thing.advice}"
         else:
             hint = f"{type(thing).__name__} {thing!r}; load it, or make it with tl.arange or tl.full"
         raise ShapeError(f"tl.{op} at {describe_site(call_site())} must be given tensors and numbers, not {hint}.")

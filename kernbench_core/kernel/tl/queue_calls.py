@@ -9,6 +9,7 @@ from typing import Any
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.slot_block import SlotBlock
@@ -19,10 +20,20 @@ from kernbench_core.peers import Peer
 from kernbench_core.values.dtypes import dtype_of, itemsize
 
 
-class SendHandle(Handle):
+class SendHandle(Placeholder, Handle):
     """A message on its way out; wait for it with tl.wait before its tile's space is written by anything else."""
 
     __slots__ = ()
+
+    @property
+    def words(self) -> str:
+        """What it is, as a sentence calls it."""
+        return f"the handle of {self.op} made at {describe_site(self.site)}, which is for tl.wait alone"
+
+    @property
+    def advice(self) -> str:
+        """What to do for the data."""
+        return "use the tile that was sent"
 
 
 class QueueLanguage(Family):

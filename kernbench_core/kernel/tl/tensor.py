@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.compute.ops import OPS, Form
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, ShapeError, UnsupportedError
-from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.index import IndexTensor, inserts_only
+from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.value import Value
 
@@ -80,7 +81,7 @@ class Handle:
         )
 
 
-class CompositeHandle(Handle):
+class CompositeHandle(Placeholder, Handle):
     """The result of a composite: in HBM at `place`, pending.
 
     Wait for it with tl.wait, tl.load what it wrote, or tl.store it to copy that. Its data is known only after phase 2:
@@ -94,6 +95,16 @@ class CompositeHandle(Handle):
     ) -> None:
         super().__init__(tl, value, "tl.composite", site, command)
         self.place = place
+
+    @property
+    def words(self) -> str:
+        """What it is, as a sentence calls it."""
+        return f"the result of {self.op} made at {describe_site(self.site)}, which is in HBM"
+
+    @property
+    def advice(self) -> str:
+        """What to do for its data."""
+        return "tl.load it first"
 
     def numpy(self) -> NoReturn:
         """Refuse."""
@@ -125,15 +136,6 @@ class CompositeHandle(Handle):
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse_data("an array")
-
-    def _refuse_arithmetic(self, *_: object) -> NoReturn:
-        raise ShapeError(
-            f"arithmetic at {describe_site(call_site())} must be given tensors and numbers, not the result of "
-            f"tl.composite made at {describe_site(self.site)}, which is in HBM; tl.load it first."
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_arithmetic
-    __matmul__ = __rmatmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
 
     def __repr__(self) -> str:
         return f"CompositeHandle({self.dtype}{list(self.shape)} of {self.op} at {describe_site(self.site)})"
@@ -246,7 +248,7 @@ class Tensor(Handle):
     def __getitem__(self, key: Any) -> Any:
         """`x[i, j]` gives an element as a Python number; `x[:, None]` inserts dimensions, free."""
         parts = key if isinstance(key, tuple) else (key,)
-        if all(part is None or (isinstance(part, slice) and part == slice(None)) for part in parts):
+        if inserts_only(parts):
             extents = iter(self.shape)
             shape = [1 if part is None else next(extents) for part in parts]
             return self.view((*shape, *extents))

@@ -133,3 +133,23 @@ def test_floats_are_cut_before_they_are_compared_with_the_limits(number: float, 
     """127.9 is 127 in int8; bool holds whatever is not zero."""
     assert number_as(number, dtype).item() == held
     assert number_as(float("inf"), "bool").item() is True
+
+
+@pytest.mark.parametrize(
+    ("compare", "given"),
+    [
+        (lambda: arange(0, 4) == [0, 1, 2, 3], "list [0, 1, 2, 3]"),
+        (lambda: arange(0, 2) != (0, 1), "tuple (0, 1)"),
+        (lambda: arange(0, 4) != None, "NoneType None"),  # noqa: E711
+        (lambda: arange(0, 4)[::2] == "x", "str 'x'"),
+        (lambda: arange(0, 2) == np.arange(2), "ndarray array([0, 1])"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_sentence(compare: Any, given: str) -> None:
+    """Left to Python it would be one bool, by identity."""
+    with pytest.raises(ShapeError) as caught:
+        compare()
+    assert str(caught.value) == (
+        f"a comparison at {__file__}:{compare.__code__.co_firstlineno} must be of tensors and numbers, not of an index "
+        f"tensor and {given}; compare with an index tensor of tl.arange, or a number."
+    )

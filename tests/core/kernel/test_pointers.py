@@ -20,6 +20,7 @@ ROWS, COLS = 12, 10
 SIZE = ROWS * COLS * 4
 TENSOR = TensorAllocation("x", 4096, (ROWS, COLS), "f32", SIZE, (TensorSegment(4096, 0, SIZE, 0),))
 X = Pointer(TENSOR, 0, "f32")
+REF = make_ref(X, (2, 3), None, None, "tl.ref")
 
 
 def arange(end: int) -> IndexTensor:
@@ -167,7 +168,14 @@ def test_pointer_arithmetic_is_of_integers(make: Any, given: str) -> None:
         (lambda: 1 & X, "an operator of bits"),
         (lambda: X << 1, "a shift"),
         (lambda: -X, "an operator of the pointer alone"),
-        (lambda: arange(4) < X, "a comparison"),
+        (lambda: arange(4) < X, "a comparison for order"),
+        (lambda: divmod(X, 2), "divmod()"),
+        (lambda: divmod(2, X), "divmod()"),
+        (lambda: int(X), "a conversion to an integer"),
+        (lambda: range(X), "a conversion to an integer"),
+        (lambda: float(X), "a conversion to a float"),
+        (lambda: complex(X + arange(4)), "a conversion to a float"),
+        (lambda: round(X), "a rounding"),
     ],
 )
 def test_pointers_have_no_other_arithmetic(make: Any, given: str) -> None:
@@ -178,6 +186,62 @@ def test_pointers_have_no_other_arithmetic(make: Any, given: str) -> None:
     assert str(caught.value) == (
         f"pointer arithmetic at {__file__}:{line} must be a pointer plus or minus integers, not {given}; compute the "
         "offset first, and add it to the pointer."
+    )
+
+
+def test_pointers_are_compared_by_address() -> None:
+    """A bool for single ones, elementwise for blocks, whatever they were made from and of whichever dtype."""
+    other = TensorAllocation("y", 4096 + 8, (4,), "f16", 8, (TensorSegment(4096, 0, 8, 0),))
+    half = Pointer(other, 0, "f16")
+    assert ((X + 0 == X), (X + 1 == X), (X + 0 != X), (X + 1 != X)) == (True, False, False, True)
+    assert (half == X, half == X + 2, half + 2 == X + 3, half != X + 2) == (False, True, True, False)
+    for found, numbers in (
+        (X + arange(4) == X + arange(4), [True] * 4),
+        (X + arange(4) != X + arange(4), [False] * 4),
+        (X + arange(4) == X + 2, [False, False, True, False]),
+        (X + arange(4) * arange(4) == 1 + X, [False, True, False, False]),
+        ((X + arange(2))[:, None] == (X + arange(2))[None, :], [[True, False], [False, True]]),
+        (half + arange(4) == X + 3, [False, False, True, False]),
+    ):
+        assert isinstance(found, IndexTensor)
+        assert found.dtype == "bool"
+        assert found.numpy().tolist() == numbers
+    with pytest.raises(ShapeError) as caught:
+        _ = X + arange(4) == X + arange(3)
+    assert "a comparison of pointers at" in str(caught.value)
+    assert "must have operands that broadcast, not (4,) and (3,)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("compare", "given"),
+    [
+        (lambda: X == 0, "int 0"),
+        (lambda: X != 0.0, "float 0.0"),
+        (lambda: X + arange(2) != None, "NoneType None"),  # noqa: E711
+        (lambda: arange(4) == X, "IndexTensor IndexTensor(shape=(4,), array([0, 1, 2, 3]))"),
+        (lambda: X == REF, "a ref to a tile of shape (2, 3) of tensor 'x', which is in HBM"),
+    ],
+)
+def test_pointers_are_compared_with_pointers_only(compare: Any, given: str) -> None:
+    """Python would say that they differ, by identity."""
+    with pytest.raises(ShapeError) as caught:
+        compare()
+    line = compare.__code__.co_firstlineno
+    assert str(caught.value) == (
+        f"a comparison with a pointer at {__file__}:{line} must be of another pointer, not {given}; tl.load what it "
+        "points to, or ask for None by 'is None'."
+    )
+
+
+def test_a_pointer_is_a_condition_and_many_are_none() -> None:
+    """`if bias_ptr:` tells a pointer from None; of many pointers there is no one answer."""
+    assert bool(X) and bool(X + 0)
+    asked = lambda: bool(X + arange(4))  # noqa: E731
+    with pytest.raises(ShapeError) as caught:
+        asked()
+    assert str(caught.value) == (
+        f"a condition at {__file__}:{asked.__code__.co_firstlineno} must be a single bool, not (4,) pointers; ask for "
+        "None by 'is None'."
     )
 
 
