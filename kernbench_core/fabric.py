@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import attrs
 
@@ -35,10 +35,10 @@ class Neighbour(Protocol):
     node: Node
     out_ports: dict[str, Wire]
 
-    def acts_on_head(self, msg: Any) -> bool:
+    def acts_on_head(self, msg: MsgBase) -> bool:
         """Say whether it acts on the first byte of a message."""
 
-    def min_service_ns(self, msg: Any) -> float:
+    def min_service_ns(self, msg: MsgBase) -> float:
         """Return a time in ns that its service of a message never undercuts."""
 
 
@@ -174,8 +174,7 @@ class Fabric:
 
     def find(self, kind: type[_Part]) -> _Part | None:
         """Return what the session offers of this class, None where it has none."""
-        found: Any = self.parts.get(kind)
-        return found  # type: ignore[no-any-return]
+        return cast("_Part | None", self.parts.get(kind))
 
     def reserve_edges(self, number: int) -> None:
         """Keep the edge ids 1 to `number` for the edges of the graph."""

@@ -105,7 +105,7 @@ class Rates:
                 self.too_fast = (msg, flops, took, peak)
 
 
-def _dtype_of(msg: Any) -> str:
+def _dtype_of(msg: object) -> str:
     """Return the dtype of the work of a command or tile: of the operands, where it tells."""
     for name in ("dtype_in", "dtype"):
         with suppress(AttributeError, KeyError):  # a tile has the parameters of its stage only

@@ -31,11 +31,7 @@ class Hardware(Fabric):
     """
 
     components: dict[str, ComponentBase]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.components = {}
-        self.providers: dict[str, Provider] = {}
+    providers: dict[str, Provider]
 
     def build(self, classes: ComponentClasses) -> None:
         """Create every component of the graph, join them by wires, connect them and start their workers.
@@ -43,6 +39,7 @@ class Hardware(Fabric):
         Edge ids follow sorted (source, destination); internal wires, made by components, come after them. ConfigError
         when a component needs what this session does not have.
         """
+        self.components, self.providers = {}, {}
         provider = getattr(classes, "provider", None)  # a plain mapping of classes has none
         loaded: dict[str, type[ComponentBase]] = {}
         edges = sorted(self.graph.edges)

@@ -32,7 +32,7 @@ class Request:
 
     options: RunOptions
     bench: Bench
-    given: Mapping[str, Any]
+    given: Mapping[str, object]
     values: Mapping[str, Any]
     topology: str
     config: Config

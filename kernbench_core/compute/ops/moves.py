@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from kernbench_core.compute.ops import second_way
-from kernbench_core.compute.ops.record import LOOKUP, STEP, Form, LaneCost, MathFunction, MathOp, Operands, Params, both
+from kernbench_core.compute.ops.record import (
+    LOOKUP,
+    STEP,
+    Form,
+    LaneCost,
+    MathFunction,
+    MathOp,
+    Operands,
+    Params,
+    ShapeRule,
+    TypeRule,
+    both,
+)
 from kernbench_core.compute.ops.reductions import in_range
 from kernbench_core.compute.ops.shape_rules import Shapes, axis_in, broadcast, first, in_words
 from kernbench_core.compute.ops.type_rules import asked, same
@@ -153,7 +165,7 @@ def _bits_again(params: Params, x: Array) -> Array:
 
 
 def _move(
-    name: str, function: MathFunction, shapes: Callable[..., Shape], again: MathFunction, *, types: Any = same,
+    name: str, function: MathFunction, shapes: ShapeRule, again: MathFunction, *, types: TypeRule = same,
     form: Form = Form.MOVE, operands: Operands = Operands.GIVEN, cost: LaneCost = STEP, arity: int = 1,
     aliases: tuple[str, ...] = (), triton: str | None = None,
 ) -> MathOp:  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
 
 from kernbench_core.compute.ops.record import MathOp
 from kernbench_core.errors import PluginError
@@ -16,7 +15,7 @@ class OpsOfPlugins:
     `load(name)` imports what is registered under a name; by default its "module:attr".
     """
 
-    def __init__(self, functions: Mapping[str, str], load: Callable[[str], Any] | None = None) -> None:
+    def __init__(self, functions: Mapping[str, str], load: Callable[[str], object] | None = None) -> None:
         self._functions = functions
         self._load = load or self._imported
         self._found: dict[str, MathOp | None] = {}
@@ -38,6 +37,6 @@ class OpsOfPlugins:
             self._found[name] = made if isinstance(made, MathOp) else None
         return self._found[name]
 
-    def _imported(self, name: str) -> Any:
+    def _imported(self, name: str) -> object:
         module, _, attribute = self._functions[name].partition(":")
         return getattr(import_module(module), attribute)

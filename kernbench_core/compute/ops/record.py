@@ -24,6 +24,10 @@ NumpyFunction = Callable[..., Any]
 """Takes operands alone, as the functions of numpy do."""
 
 
+TypeRule = Callable[["MathOp", Sequence[str | WeakType], Params], str]
+ShapeRule = Callable[["MathOp", Sequence[Shape], Params], Shape]
+
+
 class Form(StrEnum):
     """Which elements of the operands an element of the result comes from."""
 
@@ -92,9 +96,9 @@ class MathOp:
 
     name: str
     function: MathFunction
-    types: Callable[[MathOp, Sequence[str | WeakType], Params], str]
+    types: TypeRule
     """Gives the dtype of the result; see `type_rules`."""
-    shapes: Callable[[MathOp, Sequence[Shape], Params], Shape]
+    shapes: ShapeRule
     """Gives the shape of the result; see `shape_rules`."""
     again: Again | None = None
     form: Form = Form.ELEMENTWISE

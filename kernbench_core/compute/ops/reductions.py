@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from kernbench_core.compute.ops.record import (
     NumpyFunction,
     Operands,
     Params,
+    ShapeRule,
+    TypeRule,
     both,
 )
 from kernbench_core.compute.ops.second_way import EPS, Anew, error_of_sum, lined, reducing
@@ -102,7 +104,7 @@ _FIRST = "The axis may be left out. Always the first of equals; NaN is greatest 
 
 
 def _reducing(
-    name: str, function: MathFunction, types: Any, again: Again, *, shapes: Any = reduced_of_some,
+    name: str, function: MathFunction, types: TypeRule, again: Again, *, shapes: ShapeRule = reduced_of_some,
     operands: Operands = Operands.COMPUTED, cost: LaneCost = STEP, triton: str | None = None, arity: int = 1,
 ) -> MathOp:  # fmt: skip
     return MathOp(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -103,7 +103,7 @@ def scanning(function: Callable[[Array, int], Array]) -> MathFunction:
     def scan(params: Params, x: Array) -> Array:
         axis = params.get("axis") or 0
         turn = slice(None, None, -1 if params.get("reverse") else 1)
-        at: Any = (*[slice(None)] * (axis % max(1, x.ndim)), turn)
+        at = (*[slice(None)] * (axis % max(1, x.ndim)), turn)
         found: Array = function(x[at], axis)[at]
         return found
 
