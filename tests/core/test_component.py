@@ -255,6 +255,23 @@ def test_interval_equal_to_overhead_equals_one_server(on_head: bool, workload: l
         assert_same_log(styles[0], styles[1], workload, bandwidth=20.0)
 
 
+class Doorkeeper(Pipelined):
+    """Hand on what comes to the latency of the base."""
+
+    def receive(self, msg: MsgBase) -> None:
+        self.serve(msg)
+
+
+def test_what_takes_up_capacity_is_told_by_what_a_class_defines() -> None:
+    """A pure latency does not, also behind a `receive` of its own; whoever serves by events or as a process does."""
+    styles = {Pipelined: False, Doorkeeper: False, Serial: True, OneServer: True, OneAfterAnother: True}
+    assert {cls: Rig(cls).component("under_test").keeps_busy for cls in styles} == styles
+    assert_same_log(Pipelined, Doorkeeper, [Feed(0, 100), Feed(0, 100), Feed(3, 5)])
+    rig = Rig(OneAfterAnother).feed(0, 30).feed(0, 30).run()
+    component = rig.component("under_test")
+    assert component.busy_ns == 2 * grid_ceil(1.1 + 30 / 300) == component.busy_by(rig.env.now)
+
+
 def test_departures_keep_the_order_of_arrivals() -> None:
     """A short latency does not overtake a long one: `previous_out` is one per component."""
 
