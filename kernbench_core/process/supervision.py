@@ -31,6 +31,8 @@ _LOOK_S = 0.05
 _FROM_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group has it already
 _HEAD = "Timeout ("
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
+#: Exit codes of a command that a limit, Ctrl-C or SIGTERM ended.
+_CUT_SHORT = frozenset({LimitError.exit_code, 128 + signal.SIGINT, 128 + signal.SIGTERM})
 _OURS = (str(Path(__file__).parents[1]) + os.sep, str(Path(os.__file__).parent) + os.sep)
 
 # Of the process, as the watch of faulthandler and the process's end are.
@@ -96,8 +98,9 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
 
     `limit_s` is the limit on wall time that the body keeps to, for the sentence.
 
-    Both are in one process group with one terminal, and signals sent to this process reach the child. Where the child
-    is ended, for its limit or because it does not come to its end behind the body, nothing that it started is left.
+    Both are in one process group with one terminal, and signals sent to this process reach the child. Where a limit or
+    a signal ends the child or what it does, or it does not come to its end behind the body, nothing that it started is
+    left. What it leaves at an end of its own is left alone.
 
     Raises:
         LimitError: the child's limit was reached in code that never returned to Python.
@@ -106,6 +109,7 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
     import tempfile
 
     forwarded = {signal.SIGINT, signal.SIGTERM}
+    before = frozenset(_children())
     report = tempfile.TemporaryFile()  # noqa: SIM115 - both processes keep it
     parent = os.getpid()
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, {*forwarded, signal.SIGCHLD})
@@ -127,7 +131,11 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
     adopt_orphans()
     status = _wait(child, {*forwarded, signal.SIGCHLD})
     report.seek(0)
-    return _verdict(report.read(), status, limit_s, warn)
+    told = report.read()
+    done = _VERDICT.search(told)
+    if _HEAD.encode() in told or os.WIFSIGNALED(status) or (done is not None and int(done[1]) in _CUT_SHORT):
+        _end_orphans(before)
+    return _verdict(told, status, limit_s, warn)
 
 
 def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], None]) -> int:
@@ -135,7 +143,6 @@ def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], N
     text = report.decode(errors="replace")
     done = _VERDICT.search(report)
     if done is not None and _HEAD in text:
-        _end_orphans()
         line = _line_in(text)
         if line is not None:
             warn(
@@ -143,7 +150,6 @@ def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], N
                 "registers with atexit, and what its objects do in __del__, come to an end."
             )
     elif (found := ended_by_limit(text, limit_s)) is not None:
-        _end_orphans()
         raise found
     elif os.WIFSIGNALED(status):
         _end_likewise(os.WTERMSIG(status))
@@ -179,19 +185,24 @@ def _next_signal(signals: set[signal.Signals]) -> tuple[int, int]:
     return number, _FROM_TERMINAL if number == signal.SIGINT else 0
 
 
-def _end_orphans() -> None:
-    """Wait a little for what the child had started, and end what is left."""
+def _end_orphans(others: frozenset[int]) -> None:
+    """Wait a little for what the child had started, and end what is left; `others` were there before."""
     deadline = time.monotonic() + _PATIENCE_S
-    while _children() and time.monotonic() < deadline:
+    spared = set(others)
+    while set(_children()) - spared and time.monotonic() < deadline:
         _reap()
         time.sleep(_LOOK_S)
     for _ in range(100):  # ending one may bring its own children here
-        left = _children()
+        left = set(_children()) - spared
         if not left:
             return
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except PermissionError:  # it has become somebody else's
+                spared.add(pid)
+            else:
+                os.waitpid(pid, 0)
 
 
 def _reap() -> None:

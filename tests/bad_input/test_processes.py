@@ -21,9 +21,10 @@ from kernbench_core.process import supervision
 BENCH = """
 import resource, subprocess, sys, threading, time
 def kernel(x, how, tl):
-    if how == "C":
+    if how in ("C", "Python"):
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         open("other", "w").write(str(other.pid))
+        while how == "Python": pass
         3 ** (10**9)
     if how == "leaves a thread":
         threading.Thread(target=lambda: [time.sleep(0.1) for _ in iter(int, 1)], name="mine").start()
@@ -96,19 +97,27 @@ def test_the_limit_covers_computing_the_data(folder: Any) -> None:
     assert told == f"{LIMIT}while computing the data, in {folder.path}/k.py:{line}{END}"
 
 
-def test_c_code_that_never_returns_is_ended_with_what_it_started(folder: Any) -> None:
+@pytest.mark.parametrize(
+    ("how", "line", "where"),
+    [
+        ("C", "        3 ** (10**9)", "in {}, in code that never returned to Python"),
+        ("Python", '        while how == "Python": pass', " events in {}, which never returned to the simulator"),
+    ],
+    ids=["C", "Python"],
+)
+def test_what_never_returns_is_ended_with_what_it_started(folder: Any, how: str, line: str, where: str) -> None:
     """Exit code 5, the line, and no orphan."""
     ends = []
 
     def carry_out(limit_s: float) -> str:
-        process = folder.start(*RUN, "-p", "how=C", "--timeout", f"{limit_s} s")
+        process = folder.start(*RUN, "-p", f"how={how}", "--timeout", f"{limit_s} s")
         out, err = process.communicate(timeout=240)
         ends.append((process.returncode, out))
         return str(err)
 
-    line = BENCH.splitlines().index("        3 ** (10**9)") + 1
-    where = f"in {folder.path}/k.py:{line}, in code that never returned to Python"
-    assert limited(where, carry_out) == f"{LIMIT}{where}{END}"
+    where = where.format(f"{folder.path}/k.py:{BENCH.splitlines().index(line) + 1}")
+    told = limited(where, carry_out)
+    assert told.startswith(LIMIT) and told.endswith(f"{where}{END}")
     assert ends[-1] == (5, "")
     other = int((folder.path / "other").read_text())
     assert not Path(f"/proc/{other}").exists()

@@ -85,6 +85,42 @@ def test_code_that_never_returns_to_python_is_ended_with_all_that_it_started(tmp
     )
 
 
+SLEEPER = "subprocess.Popen(['sleep', '1000'], stdout=-3, stderr=-3, start_new_session=True)"
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there; one that has ended was waited for."""
+    return Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(("code", "left"), [(5, False), (130, False), (143, False), (0, True), (1, True), (6, True)])
+def test_what_a_command_leaves_running_is_ended_where_the_command_was(tmp_path: Path, code: int, left: bool) -> None:
+    """By a limit, Ctrl-C or SIGTERM, in whatever session it is; what stays behind an end of its own is wanted."""
+    done = carried_out(tmp_path, f"print({SLEEPER}.pid)", f"return {code}")
+    sleeper = int(done.stdout)
+    try:
+        assert (done.returncode, done.stderr, is_running(sleeper)) == (code, "", left)
+    finally:
+        if is_running(sleeper):
+            os.kill(sleeper, signal.SIGKILL)
+
+
+def test_children_that_were_there_before_are_none_of_the_commands(tmp_path: Path) -> None:
+    """As those of a shell that has become this process."""
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM.format(body="    return 5\n"))
+    becomes = f"os.execv(sys.executable, ['python', {str(file)!r}])"
+    before = f"import os, subprocess, sys; print({SLEEPER}.pid, flush=True); {becomes}"
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    program = [sys.executable, "-c", before]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    sleeper = int(done.stdout)
+    try:
+        assert (done.returncode, done.stderr, is_running(sleeper)) == (5, "", True)
+    finally:
+        os.kill(sleeper, signal.SIGKILL)
+
+
 def test_a_limit_that_was_disarmed_ends_nothing(tmp_path: Path) -> None:
     """Longer than the limit and what comes on top, after it was kept."""
     done = carried_out(tmp_path, "supervision.arm(0.05)", "supervision.disarm()", "time.sleep(0.5)", "return 4")
