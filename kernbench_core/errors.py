@@ -7,7 +7,6 @@ that names the place, the thing, what it must be, and what to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from kernbench_core.moved import hint
 
@@ -46,7 +45,7 @@ class KernbenchError(Exception):
     an extra plug-in must be written 'name = package.module', not 'acme'. 6
     """
 
-    exit_code: ClassVar[int] = 6
+    exit_code: int = 6
 
 
 class KernbenchWarning(UserWarning):

@@ -28,14 +28,17 @@ def own_process(body: Callable[[], int], given: Sequence[str], tell: Callable[[B
     most_s = limit_s(given)
     if most_s is None or not hasattr(os, "fork"):
         return _threads_end(body())
-    from kernbench_core.process.supervision import supervised
+    from kernbench_core.process.supervision import KilledError, end_likewise, supervised
 
     try:
         return supervised(lambda: _threads_end(body()), most_s, Shell().warn)
-    except (LimitError, KernelError) as error:
+    except (LimitError, KernelError, KilledError) as error:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K\x1b[?25h")  # a progress line may stand there, and the cursor be hidden
-        return tell(error)
+        code = tell(error)
+        if isinstance(error, KilledError):
+            end_likewise(error.number)
+        return code
 
 
 def limit_s(given: Sequence[str]) -> float | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernbench_core.errors import KernelError, LimitError
+from kernbench_core.errors import KernbenchError, KernelError, LimitError
 from kernbench_core.process.lifeline import adopt_orphans, end_with
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
@@ -93,6 +93,21 @@ def _line_in(report: str) -> str | None:
     return next((f"{file}:{line}" for file, line in frames if not file.startswith(_OURS)), None)
 
 
+class KilledError(KernbenchError):
+    """A signal ended the process of a run; the exit code is that of a shell for it."""
+
+    def __init__(self, number: int, done: bool) -> None:
+        when = "after" if done else "before"
+        who = "by the system where memory is exhausted" if number == signal.SIGKILL else "by a fault in its C code"
+        name = next((known.name for known in signal.Signals if known == number), "of real time")
+        super().__init__(
+            f"the process of the run was killed by signal {number} ({name}) {when} the command "
+            f"had come to its end: by the program in it, by somebody else, or {who}."
+        )
+        self.number = number
+        self.exit_code = 128 + number
+
+
 def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], None]) -> int:
     """Call `body` in a child of this process, and return its result there and here.
 
@@ -104,6 +119,7 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
 
     Raises:
         LimitError: the child's limit was reached in code that never returned to Python.
+        KilledError: a signal ended the child; whoever has told of it calls `end_likewise`.
         KernelError: the child was ended by the program in it.
     """
     import tempfile
@@ -152,7 +168,7 @@ def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], N
     elif (found := ended_by_limit(text, limit_s)) is not None:
         raise found
     elif os.WIFSIGNALED(status):
-        _end_likewise(os.WTERMSIG(status))
+        raise KilledError(os.WTERMSIG(status), done is not None)
     if done is not None:
         return int(done[1])
     code = os.waitstatus_to_exitcode(status)
@@ -226,8 +242,8 @@ def _children() -> list[int]:
     return found
 
 
-def _end_likewise(number: int) -> None:
-    """End this process by a signal, as the child was ended."""
+def end_likewise(number: int) -> None:
+    """End this process by a signal, as the child was ended: a shell is to see it."""
     handled: Any = {number}
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)

@@ -255,6 +255,19 @@ def test_a_program_that_ends_the_process_gives_no_verdict(folder: Any, code: int
     assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": 6, "problems": [told]}
 
 
+def test_a_run_that_is_killed_says_so(folder: Any) -> None:
+    """With a limit, whose keeper sees it; the shell sees the signal."""
+    folder.write("end.py", "import os\ndef bench(rt):\n    os.kill(os.getpid(), 9)\n")
+    process = folder.start("run", "end.py", "--topology", "tiny", "--json", "--timeout", "1000 s")
+    out, err = process.communicate(timeout=240)
+    told = (
+        "the process of the run was killed by signal 9 (SIGKILL) before the command had come to its end: by the "
+        "program in it, by somebody else, or by the system where memory is exhausted."
+    )
+    assert (process.returncode, err) == (-9, f"error: {told}\n")
+    assert json.loads(out) == {"schema": "kernbench.error/1", "exit_code": 137, "problems": [told]}
+
+
 def _wait_for(path: Path) -> None:
     deadline = time.monotonic() + 240
     while not path.exists():

@@ -26,11 +26,17 @@ def body():
 {body}
 try:
     code = supervision.supervised(body, 0.2, lambda told: print("warned:", told, file=sys.stderr))
+except supervision.KilledError as error:
+    print(type(error).__name__, error.exit_code, error, flush=True)
+    supervision.end_likewise(error.number)
 except KernbenchError as error:
     print(type(error).__name__, error)
     code = 99
 sys.exit(code)
 """
+
+
+SLEEPER = "subprocess.Popen(['sleep', '1000'], stdout=-3, stderr=-3, start_new_session=True)"
 
 
 def carried_out(tmp_path: Path, *body: str) -> subprocess.CompletedProcess[str]:
@@ -39,6 +45,11 @@ def carried_out(tmp_path: Path, *body: str) -> subprocess.CompletedProcess[str]:
     file.write_text(PROGRAM.format(body="".join(f"    {line}\n" for line in body)))
     environment = {**os.environ, "PYTHONPATH": str(REPO)}
     return subprocess.run([sys.executable, file], env=environment, capture_output=True, text=True, check=False)
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there; one that has ended was waited for."""
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize("code", [0, 3, 255])
@@ -68,10 +79,32 @@ def test_a_child_that_ends_the_process_is_an_error(tmp_path: Path, code: int) ->
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_a_child_that_a_signal_ends_ends_the_parent_likewise(tmp_path: Path, number: signal.Signals) -> None:
-    """A shell is to see what ended the command."""
+    """A shell is to see what ended the command, and its user to read it."""
     done = carried_out(tmp_path, f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass",
                        f"os.kill(os.getpid(), {number:d})", "time.sleep(1000)")  # fmt: skip
-    assert (done.returncode, done.stdout) == (-number, "")
+    who = "by the system where memory is exhausted" if number == signal.SIGKILL else "by a fault in its C code"
+    assert (done.returncode, done.stdout) == (
+        -number,
+        f"KilledError {128 + number} the process of the run was killed by signal {number:d} ({number.name}) before the "
+        f"command had come to its end: by the program in it, by somebody else, or {who}.\n",
+    )
+
+
+def test_a_signal_without_a_name_is_told_too(tmp_path: Path) -> None:
+    """Of those of real time only the first and the last have one."""
+    number = signal.SIGRTMIN + 1
+    done = carried_out(tmp_path, f"os.kill(os.getpid(), {number})", "time.sleep(1000)")
+    told = f"KilledError {128 + number} the process of the run was killed by signal {number} (of real time) before the "
+    assert (done.returncode, done.stdout[: len(told)]) == (-number, told)
+
+
+def test_a_child_that_is_killed_behind_its_end_had_come_to_it(tmp_path: Path) -> None:
+    """As by a crash of a library that is unloaded; nothing that it started stays."""
+    kill = "atexit.register(os.kill, os.getpid(), signal.SIGKILL)"
+    done = carried_out(tmp_path, f"print({SLEEPER}.pid, flush=True)", kill, "return 0")
+    sleeper, _, told = done.stdout.partition("\n")
+    assert told.startswith("KilledError 137 the process of the run was killed by signal 9 (SIGKILL) after the command ")
+    assert (done.returncode, is_running(int(sleeper))) == (-signal.SIGKILL, False)
 
 
 def test_code_that_never_returns_to_python_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
@@ -83,14 +116,6 @@ def test_code_that_never_returns_to_python_is_ended_with_all_that_it_started(tmp
         f"LimitError the run reached its limit of 0.2 s of wall time in {tmp_path / 'program.py'}:7, in code that "
         "never returned to Python; raise --timeout if it is only long.\n",
     )
-
-
-SLEEPER = "subprocess.Popen(['sleep', '1000'], stdout=-3, stderr=-3, start_new_session=True)"
-
-
-def is_running(pid: int) -> bool:
-    """Tell whether a process is there; one that has ended was waited for."""
-    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize(("code", "left"), [(5, False), (130, False), (143, False), (0, True), (1, True), (6, True)])
