@@ -3,19 +3,25 @@
 No line of Python runs in it any more, so nothing in it can raise. A thread of the interpreter that needs none
 (`faulthandler`) then writes where it was, and ends the process; another process, which started this one, tells what
 happened. Only processes that have such another one are ended so: those of a pool, and the command line when it is given
-a limit.
+a limit. That of the command line also ends it where no thread of it runs any more: stopped, or become another program.
 """
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 import re
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from kernbench_core.errors import KernbenchError, KernelError, LimitError
 from kernbench_core.process.lifeline import adopt_orphans, end_with
@@ -28,15 +34,39 @@ _END_S = 5.0
 #: What it reports at the end of its command.
 _DONE, _VERDICT, _RAISED = b"\nended with %d\n", re.compile(rb"\nended with (\d+)\n"), b"\nraised\n"
 _LOOK_S = 0.05
+#: How often it is looked whether a child is late.
+_KEEPER_LOOK_S = 0.25
+#: How much longer it is waited for one that ought to end itself.
+_LATE_S = 2.0
 _FROM_TERMINAL = 0x80  # SI_KERNEL: the whole foreground group has it already
 _HEAD = "Timeout ("
+_ENDLESS_C = "in code that never returned to Python"
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in ')
 #: Exit codes of a command that a limit, Ctrl-C or SIGTERM ended.
 _CUT_SHORT = frozenset({LimitError.exit_code, 128 + signal.SIGINT, 128 + signal.SIGTERM})
 _OURS = (str(Path(__file__).parents[1]) + os.sep, str(Path(os.__file__).parent) + os.sep)
 
+
+class _Deadline:
+    """A time of the monotonic clock, in s, that a process and its children see; infinite where there is none."""
+
+    _FORM = struct.Struct("d")
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, self._FORM.size)
+        self.set(math.inf)
+
+    def set(self, deadline_s: float) -> None:
+        self._FORM.pack_into(self._shared, 0, deadline_s)
+
+    @property
+    def is_over(self) -> bool:
+        return bool(time.monotonic() > self._FORM.unpack_from(self._shared)[0])
+
+
 # Of the process, as the watch of faulthandler and the process's end are.
 _report: int | None = None
+_deadline: _Deadline | None = None
 
 
 def report_to(file: int) -> None:
@@ -45,10 +75,16 @@ def report_to(file: int) -> None:
     _report = file
 
 
+def _keep_to(deadline: _Deadline) -> None:
+    """Have whoever shares it know when this process must have ended."""
+    global _deadline
+    _deadline = deadline
+
+
 def _forget() -> None:
     """Leave the watch to the process that it watches: a fork has no thread of it, and would wait for that for ever."""
-    global _report
-    _report = None
+    global _report, _deadline
+    _report = _deadline = None
 
 
 if hasattr(os, "register_at_fork"):
@@ -65,6 +101,8 @@ def _arm(wait_s: float) -> None:
         import faulthandler
 
         faulthandler.dump_traceback_later(wait_s, exit=True, file=_report)
+    if _deadline is not None:
+        _deadline.set(time.monotonic() + wait_s)
 
 
 def disarm() -> None:
@@ -73,6 +111,8 @@ def disarm() -> None:
         import faulthandler
 
         faulthandler.cancel_dump_traceback_later()
+    if _deadline is not None:
+        _deadline.set(math.inf)
 
 
 def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
@@ -80,10 +120,12 @@ def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
     if _HEAD not in report:
         return None
     line = _line_in(report)
-    where = f" in {line}" if line else ""
+    return _limit_error(limit_s, f" in {line}" if line else "", _ENDLESS_C)
+
+
+def _limit_error(limit_s: float, line: str, how: str) -> LimitError:
     return LimitError(
-        f"the run reached its limit of {limit_s:g} s of wall time{where}, in code that never returned to Python; raise "
-        "--timeout if it is only long."
+        f"the run reached its limit of {limit_s:g} s of wall time{line}, {how}; raise --timeout if it is only long."
     )
 
 
@@ -118,7 +160,7 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
     left. What it leaves at an end of its own is left alone.
 
     Raises:
-        LimitError: the child's limit was reached in code that never returned to Python.
+        LimitError: the limit was reached where the child does not end itself, as in code that never returns to Python.
         KilledError: a signal ended the child; whoever has told of it calls `end_likewise`.
         KernelError: the child was ended by the program in it.
     """
@@ -126,6 +168,7 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
 
     forwarded = {signal.SIGINT, signal.SIGTERM}
     before = frozenset(_children())
+    deadline = _Deadline()
     report = tempfile.TemporaryFile()  # noqa: SIM115 - both processes keep it
     parent = os.getpid()
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, {*forwarded, signal.SIGCHLD})
@@ -135,44 +178,76 @@ def supervised(body: Callable[[], int], limit_s: float, warn: Callable[[str], No
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, usual)
         end_with(parent)
-        report_to(os.dup(report.fileno()))  # open until the process ends
-        try:
-            code = body()
-        except BaseException:
-            os.write(report.fileno(), _RAISED)
-            raise
-        os.write(report.fileno(), _DONE % code)
-        _arm(_END_S)  # for what it runs at its very end
-        return code
+        return _as_child(body, report.fileno(), deadline)
     adopt_orphans()
-    status = _wait(child, {*forwarded, signal.SIGCHLD})
+    status, killed_in = _wait(child, {*forwarded, signal.SIGCHLD}, deadline)
     report.seek(0)
-    told = report.read()
-    done = _VERDICT.search(told)
-    if _HEAD.encode() in told or os.WIFSIGNALED(status) or (done is not None and int(done[1]) in _CUT_SHORT):
+    end = _End(report.read(), status, killed_in)
+    if end.is_violent or end.code in _CUT_SHORT:
         _end_orphans(before)
-    return _verdict(told, status, limit_s, warn)
+    return _verdict(end, limit_s, warn)
 
 
-def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], None]) -> int:
-    """Return the exit code of a child that left this report and this status; raise what `supervised` does."""
-    text = report.decode(errors="replace")
-    done = _VERDICT.search(report)
-    if done is not None and _HEAD in text:
-        line = _line_in(text)
-        if line is not None:
+def _as_child(body: Callable[[], int], report: int, deadline: _Deadline) -> int:
+    """Call `body`, and write to the file `report` how it ended."""
+    report_to(os.dup(report))  # open until the process ends
+    _keep_to(deadline)
+    try:
+        code = body()
+    except BaseException:
+        os.write(report, _RAISED)
+        raise
+    os.write(report, _DONE % code)
+    _arm(_END_S)  # for what it runs at its very end
+    return code
+
+
+@attrs.frozen
+class _End:
+    """How a child ended: its report, its exit status, and where it was if it was killed for being late."""
+
+    report: bytes
+    status: int
+    killed_in: str | None
+
+    @property
+    def text(self) -> str:
+        """The report as text."""
+        return self.report.decode(errors="replace")
+
+    @property
+    def code(self) -> int | None:
+        """The exit code of the command; None where it did not come to its end."""
+        done = _VERDICT.search(self.report)
+        return None if done is None else int(done[1])
+
+    @property
+    def is_violent(self) -> bool:
+        """Whether the child was ended, and did not end by itself."""
+        return _HEAD in self.text or os.WIFSIGNALED(self.status)
+
+
+def _verdict(end: _End, limit_s: float, warn: Callable[[str], None]) -> int:
+    """Return the exit code of a child that ended so; raise what `supervised` does."""
+    if end.code is not None and (end.killed_in is not None or _HEAD in end.text):
+        line = _line_in(end.text)
+        if line is not None or end.killed_in is not None:
             warn(
-                f"the program was still in {line} {_END_S:g} s after the end, and ended with the command; let what it "
-                "registers with atexit, and what its objects do in __del__, come to an end."
+                f"the program was still {'there' if line is None else f'in {line}'} {_END_S:g} s after the end, and "
+                "ended with the command; let what it registers with atexit, and what its objects do in __del__, come "
+                "to an end."
             )
-    elif (found := ended_by_limit(text, limit_s)) is not None:
+        return end.code
+    if (found := ended_by_limit(end.text, limit_s)) is not None:
         raise found
-    elif os.WIFSIGNALED(status):
-        raise KilledError(os.WTERMSIG(status), done is not None)
-    if done is not None:
-        return int(done[1])
-    code = os.waitstatus_to_exitcode(status)
-    if report.endswith(_RAISED):
+    if end.killed_in is not None:
+        raise _limit_error(limit_s, "", end.killed_in)
+    if os.WIFSIGNALED(end.status):
+        raise KilledError(os.WTERMSIG(end.status), end.code is not None)
+    if end.code is not None:
+        return end.code
+    code = os.waitstatus_to_exitcode(end.status)
+    if end.report.endswith(_RAISED):
         return code
     raise KernelError(
         f"the program ended the process with exit code {code} before the command had come to its end; return or raise "
@@ -180,23 +255,48 @@ def _verdict(report: bytes, status: int, limit_s: float, warn: Callable[[str], N
     )
 
 
-def _wait(child: int, signals: set[signal.Signals]) -> int:
-    """Wait for the child, handing signals on that reached this process alone; return its exit status."""
+def _wait(child: int, signals: set[signal.Signals], deadline: _Deadline) -> tuple[int, str | None]:
+    """Wait for the child, handing signals on that reached this process alone; return its exit status.
+
+    A child that is still there behind the deadline is killed; where it was then is returned, too.
+    """
+    late_s, killed_in = 0.0, None
     while True:
-        number, sender = _next_signal(signals)
+        came = _next_signal(signals)
+        if came is None:  # counted in looks: what was stopped together with this process is not late
+            late_s = late_s + _KEEPER_LOOK_S if deadline.is_over else 0.0
+            if late_s > _LATE_S and killed_in is None:
+                killed_in = _place_of(child)
+                os.kill(child, signal.SIGKILL)
+            continue
+        number, sender = came
         if number == signal.SIGCHLD:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
-                return status
+                return status, killed_in if os.WIFSIGNALED(status) else None
         elif sender != _FROM_TERMINAL:
             os.kill(child, number)
 
 
-def _next_signal(signals: set[signal.Signals]) -> tuple[int, int]:
-    """Wait for a signal; return its number and how it was sent."""
+def _place_of(child: int) -> str:
+    """Say where a child is that has reached its limit, and does not end by itself."""
+    with suppress(OSError):
+        if Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+            return "while its process was stopped, as SIGSTOP does"
+        program = Path(f"/proc/{child}/exe").readlink()
+        if program != Path("/proc/self/exe").readlink():
+            return f"in {program.name!r}, which the program put in its own place"
+    return _ENDLESS_C
+
+
+def _next_signal(signals: set[signal.Signals]) -> tuple[int, int] | None:
+    """Wait for a signal; return its number and how it was sent, None where none comes for a while."""
     if sys.platform.startswith("linux"):
-        found = signal.sigwaitinfo(signals)
-        return found.si_signo, found.si_code
+        found = signal.sigtimedwait(signals, _KEEPER_LOOK_S)
+        return None if found is None else (found.si_signo, found.si_code)
+    if not signals & signal.sigpending():
+        time.sleep(_KEEPER_LOOK_S)
+        return None
     number: int = signal.sigwait(signals)
     return number, _FROM_TERMINAL if number == signal.SIGINT else 0
 

@@ -19,13 +19,16 @@ from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process import supervision
 
 BENCH = """
-import resource, subprocess, sys, threading, time
+import os, resource, signal, subprocess, sys, threading, time
 def kernel(x, how, tl):
     if how in ("C", "Python"):
         other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
         open("other", "w").write(str(other.pid))
         while how == "Python": pass
         3 ** (10**9)
+    if how == "stopped":
+        open("came", "w").write(str(tl.program_id(0)))
+        os.kill(os.getpid(), signal.SIGSTOP)
     if how == "leaves a thread":
         threading.Thread(target=lambda: [time.sleep(0.1) for _ in iter(int, 1)], name="mine").start()
     while how == "loads":
@@ -121,6 +124,20 @@ def test_what_never_returns_is_ended_with_what_it_started(folder: Any, how: str,
     assert ends[-1] == (5, "")
     other = int((folder.path / "other").read_text())
     assert not Path(f"/proc/{other}").exists()
+
+
+def test_a_process_that_stops_itself_meets_its_limit(folder: Any) -> None:
+    """Nothing in it runs any more; who started it ends it."""
+
+    def carry_out(limit_s: float) -> str:
+        process = folder.start(*RUN, "-p", "how=stopped", "--timeout", f"{limit_s} s")
+        out, err = process.communicate(timeout=240)
+        assert (process.returncode, out) == (5, "")
+        return str(err)
+
+    told = limited("stopped", carry_out)
+    assert told == f"{LIMIT.strip()}, while its process was stopped, as SIGSTOP does{END}"
+    assert (folder.path / "came").read_text() == "0"
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,11 @@ from kernbench_core.process.supervision import ended_by_limit
 
 REPO = Path(__file__).parents[3]
 PROGRAM = """
-import atexit, os, signal, subprocess, sys, time
+import atexit, faulthandler, os, signal, subprocess, sys, time
 from kernbench_core.errors import KernbenchError
 from kernbench_core.process import supervision
 supervision.GRACE_S, supervision._END_S, supervision._PATIENCE_S = 0.1, 0.3, 0.1
+supervision._KEEPER_LOOK_S, supervision._LATE_S = 0.1, 1.0
 def stuck():
     return 3 ** (10**9)
 def body():
@@ -113,7 +114,7 @@ def test_code_that_never_returns_to_python_is_ended_with_all_that_it_started(tmp
     done = carried_out(tmp_path, sleeper, "supervision.arm(0.2)", "stuck()")
     assert (done.returncode, done.stdout) == (
         99,
-        f"LimitError the run reached its limit of 0.2 s of wall time in {tmp_path / 'program.py'}:7, in code that "
+        f"LimitError the run reached its limit of 0.2 s of wall time in {tmp_path / 'program.py'}:8, in code that "
         "never returned to Python; raise --timeout if it is only long.\n",
     )
 
@@ -146,6 +147,41 @@ def test_children_that_were_there_before_are_none_of_the_commands(tmp_path: Path
         os.kill(sleeper, signal.SIGKILL)
 
 
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "while its process was stopped, as SIGSTOP does"),
+        ("os.execvp('sleep', ['sleep', '1000'])", "in 'sleep', which the program put in its own place"),
+        ("faulthandler.cancel_dump_traceback_later(); stuck()", "in code that never returned to Python"),
+    ],
+)
+def test_a_process_that_watches_itself_no_more_is_ended_from_outside(tmp_path: Path, how: str, where: str) -> None:
+    """Stopped, become another program, or without its watch."""
+    done = carried_out(tmp_path, f"print({SLEEPER}.pid, flush=True)", "supervision.arm(0.2)", how)
+    sleeper, _, told = done.stdout.partition("\n")
+    limit = "LimitError the run reached its limit of 0.2 s of wall time"
+    assert (done.returncode, told) == (99, f"{limit}, {where}; raise --timeout if it is only long.\n")
+    assert not is_running(int(sleeper))
+
+
+def test_a_process_that_is_stopped_behind_the_end_keeps_its_code(tmp_path: Path) -> None:
+    """It is told, without a line."""
+    done = carried_out(tmp_path, "atexit.register(os.kill, os.getpid(), signal.SIGSTOP)", "return 5")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        "warned: the program was still there 0.3 s after the end, and ended with the command; let what it registers "
+        "with atexit, and what its objects do in __del__, come to an end.\n"
+    )
+
+
+def test_a_process_that_is_stopped_for_a_while_goes_on(tmp_path: Path) -> None:
+    """No limit has begun, or it is over: whoever stopped it may wake it when he likes."""
+    for limit in ("supervision.arm(1000)", "supervision.arm(0.05); supervision.disarm()"):
+        waker = "os.fork() or (time.sleep(2), os.kill(os.getppid(), signal.SIGCONT), os._exit(0))"
+        done = carried_out(tmp_path, limit, waker, "os.kill(os.getpid(), signal.SIGSTOP)", "return 4")
+        assert (done.returncode, done.stdout, done.stderr) == (4, "", "")
+
+
 def test_a_limit_that_was_disarmed_ends_nothing(tmp_path: Path) -> None:
     """Longer than the limit and what comes on top, after it was kept."""
     done = carried_out(tmp_path, "supervision.arm(0.05)", "supervision.disarm()", "time.sleep(0.5)", "return 4")
@@ -157,7 +193,7 @@ def test_a_program_that_goes_on_behind_the_end_keeps_its_code(tmp_path: Path) ->
     done = carried_out(tmp_path, "atexit.register(stuck)", "return 5")
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == (
-        f"warned: the program was still in {tmp_path / 'program.py'}:7 0.3 s after the end, and ended with the "
+        f"warned: the program was still in {tmp_path / 'program.py'}:8 0.3 s after the end, and ended with the "
         "command; let what it registers with atexit, and what its objects do in __del__, come to an end.\n"
     )
 
