@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import IO, Any, cast
 
@@ -74,8 +74,8 @@ def write_text(path: Path, text: str) -> None:
 def whole_folder(path: Path, replaced: Collection[str] = ()) -> Iterator[Path]:
     """Give an empty folder; when the block ends well, its files are those of `path`, beside what else is there.
 
-    Files of `path` named in `replaced`, relative to it, go; UsageError where the new ones would replace others. When
-    the block raises, `path` is as it was before.
+    Files of `path` named in `replaced`, relative to it, go; UsageError where the new ones would replace others, and
+    where a link stands on the way to one of either. When the block raises, `path` is as it was before.
     """
     new = _temporary(path if path.is_dir() else path.parent)
     try:
@@ -97,6 +97,16 @@ def files_below(folder: Path) -> list[str]:
     return sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
     )
+
+
+def link_on_the_way(folder: Path, name: str) -> Path | None:
+    """Return the first link on the way from a folder to `name` below it, which may be one itself; None without one."""
+    at = folder
+    for part in PurePosixPath(name).parts:
+        at /= part
+        if at.is_symlink():
+            return at
+    return None
 
 
 @contextmanager
@@ -132,6 +142,10 @@ def _named(error: OSError, path: Path) -> OSError:
 def _merge(new: Path, path: Path, replaced: Collection[str]) -> None:
     """Move the files of `new` into `path` in place of those that are `replaced`; undo it when that fails."""
     names = files_below(new)
+    for name in (*names, *sorted(replaced)):
+        link = link_on_the_way(path, name)
+        if link is not None:
+            raise UsageError(f"{str(link)!r} must not be a link, as a file would be replaced through it; remove it.")
     for name in names:
         if name not in replaced and os.path.lexists(path / name):
             raise UsageError(f"{str(path / name)!r} must not be there, as no run wrote it; move it away.")

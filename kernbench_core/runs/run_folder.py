@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import files_below, whole_folder, write_text
+from kernbench_core.process.whole_files import files_below, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.runs.result import RunResult, json_text
 
@@ -86,19 +86,33 @@ def _written(path: Path, shown: str) -> frozenset[str]:
                 f"--out must be a folder as a run wrote it, but the manifest in {shown} names {name!r}; give another "
                 "one."
             )
+        _refuse_link(path, name)
         if file.is_file() and _sha256(file) != sha256:
             raise UsageError(
                 f"--out must not replace {str(file)!r}, which was changed after a run wrote it; move it away, or give "
                 "another folder."
             )
+    _refuse_link(path, MANIFEST)
     return frozenset({*names, MANIFEST})
+
+
+def _refuse_link(path: Path, name: str) -> None:
+    """Raise UsageError where a link stands on the way to a file that a run writes: what it leads to is the user's."""
+    link = link_on_the_way(path, name)
+    if link is not None:
+        raise UsageError(
+            f"--out must not write or delete through {str(link)!r}, which is a link; remove it, or give another folder."
+        )
 
 
 def check_room(out: OutFolder, bench: Bench, values: Mapping[str, Any]) -> None:
     """Raise UsageError, before the run, where it would replace a file that no run wrote."""
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
+    for name in sorted(_TOP):
+        _refuse_link(out.path, name)
     for name in (MANIFEST, _RESULT, OP_LOG, BENCH, *own, *array_files(values)):
         path = out.path / name
+        _refuse_link(out.path, name)
         is_folder = name in (OP_LOG, BENCH) and path.is_dir()
         if os.path.lexists(path) and name not in out.written and not is_folder:
             raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")

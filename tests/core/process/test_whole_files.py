@@ -135,3 +135,20 @@ def test_ctrl_c_waits_until_a_folder_is_whole(tmp_path: Path, old: Path, monkeyp
         (new / "a").write_text("new")
     assert tree(old) == {"a": "new", "sub/b": "old", "keep": "old"}
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("new", ["a", "sub/b", "sub/new"])
+def test_a_folder_is_not_changed_through_a_link(tmp_path: Path, old: Path, new: str) -> None:
+    """Neither for what comes nor for what goes."""
+    (tmp_path / "other").mkdir()
+    (old / "sub").rename(tmp_path / "other/sub")
+    (old / "sub").symlink_to("../other/sub")
+    before = tree(tmp_path)
+    replaced = {"sub/b"} if new == "a" else set()
+    with pytest.raises(UsageError) as caught, whole_folder(old, {*replaced, "a"}) as made:
+        (made / new).parent.mkdir(exist_ok=True)
+        (made / new).write_text("new")
+    assert str(caught.value) == (
+        f"{str(old / 'sub')!r} must not be a link, as a file would be replaced through it; remove it."
+    )
+    assert tree(tmp_path) == before

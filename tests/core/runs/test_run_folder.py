@@ -234,3 +234,44 @@ def test_ctrl_c_while_files_are_written_still_shows_the_result(
     else:
         assert "\ntotal time " in out and "interrupted" not in out
     assert [path.name for path in folder.iterdir()] == ["precious.txt"]
+
+
+@pytest.mark.parametrize("target", ["src", "o/kept", "gone"])
+@pytest.mark.parametrize(
+    "link", ["bench", "bench/helper.py", "oplog", "inputs", "params", "manifest.json", "result.json", "bench/sub"]
+)
+def test_nothing_is_written_or_deleted_through_a_link(toy: ModuleType, folder: Path, link: str, target: str) -> None:
+    """A link in a run's folder is the user's, and so is what it leads to, also where that is just as a run wrote it."""
+    (folder / "src/sub").mkdir(parents=True)
+    (folder / "src/sub/more.py").write_text("")
+    (folder / "src/mine.py").write_text("import helper\nimport sub.more\ndef bench(rt):\n    rt.logged.append(1)\n")
+    (folder / "src/helper.py").write_text("")
+    run("src/mine.py", "one", out="o", plugins=toy.plugins)
+    assert (folder / "o/bench/sub/more.py").is_file()
+    here = folder / "o" / link
+    old = folder / "o" / "kept"
+    if os.path.lexists(here):
+        here.rename(old)
+    leads = folder / "src" / link.partition("/")[2] if target == "src" and link.startswith("bench") else folder / target
+    here.symlink_to(leads)
+    for bench in ("src/mine.py", "toy"):
+        told = refusal(toy, "o", bench=bench)
+        assert told == (
+            f"--out must not write or delete through {str(here)!r}, which is a link; remove it, or give another folder."
+        ) or (link == "manifest.json" and told.startswith("--out must name a new folder"))
+    assert here.is_symlink()
+
+
+def test_a_link_that_a_bench_makes_is_refused_at_the_end(toy: ModuleType, folder: Path) -> None:
+    """Nothing is lost, neither of the folder nor of what the link leads to."""
+    (folder / "mine.py").write_text(
+        "import os\ndef bench(rt):\n    os.rename('o/oplog', 'mine')\n    os.symlink('../mine', 'o/oplog')\n"
+    )
+    run("toy", "one", {"n": 7}, out="o", plugins=toy.plugins)
+    with pytest.raises(UsageError) as caught:
+        run("mine.py", "one", out="o", plugins=toy.plugins)
+    assert str(caught.value) == (
+        f"{str(folder / 'o/oplog')!r} must not be a link, as a file would be replaced through it; remove it."
+    )
+    assert (folder / "mine/log").read_bytes() == b"[7]\n"
+    assert set(contents(folder / "o")) == {"manifest.json", "result.json"}
