@@ -29,6 +29,7 @@ from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.messages import HostRequest, MmuMapMsg
 from kernbench_core.oplog.columns import SPILL_ROWS
 from kernbench_core.oplog.log import OpLog, OpLogger
+from kernbench_core.process.interrupt import WallTime
 from kernbench_core.topology.design import machine_of
 from kernbench_core.topology.resolver import AddressResolver
 from kernbench_core.topology.routing import PathRouter
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import HostProgram
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.plugins import Plugins
-    from kernbench_core.process.interrupt import WallTime
 
 
 class GraphEngine:
@@ -123,6 +123,7 @@ class GraphEngine:
             wall=wall,
             observer=observer,
         )
+        self._wall = wall
 
     @property
     def store(self) -> MemoryStore:
@@ -156,7 +157,8 @@ class GraphEngine:
                 f"bench {program!r} must submit something to the device, but it returned without a copy or a "
                 "launch; call rt.tensor or rt.launch in it."
             )
-        check(self.hardware, self.get_timing_result(), self._horizon_ns)
+        with (self._wall or WallTime(self.engine.limits.timeout_s)).spent_on("checking the run"):
+            check(self.hardware, self.get_timing_result(), self._horizon_ns)
 
     def advance(self) -> None:
         """Process events until nothing is left; where a limit is reached, say which kernels wait."""

@@ -13,7 +13,7 @@ import attrs
 
 from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process.interrupt import INTERRUPTS, WallTime, doing
+from kernbench_core.process.interrupt import INTERRUPTS, WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.manifest import (
     Manifest,
@@ -98,7 +98,8 @@ def run(call: RunCall) -> RunResult:
         for failure in plugins.failures:
             warnings.warn(str(failure), stacklevel=3)
     with same_folder() as here:
-        config = configure(plugins, call.topology, call.components, call.set)
+        with wall.spent_on("reading the configuration"):
+            config = configure(plugins, call.topology, call.components, call.set)
         return carry_out(request_of(call, config, plugins, here, wall), call.on_progress, wall)
 
 
@@ -137,7 +138,7 @@ def tell_warnings(graph: Graph) -> None:
 
 
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
-    """Simulate, verify, write the files; all but the last within the `wall` time."""
+    """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
     from kernbench_core.compute.executor import DataExecutor
 
     began = time.perf_counter()
@@ -151,11 +152,11 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                 verification, ops = verdicts(request.options, engine, executor)
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
-    with doing("summing up the run"):
+    with wall.spent_on("summing up the run"):
         result = attrs.evolve(_result(request, engine, recorder, verification, began), op_verification=ops)
     if request.options.strict_races and result.hazards:
         raise RaceError(result)
-    _write_files(request, result, engine.functions)
+    _write_files(request, result, engine.functions, wall.timeout_s)
     return result
 
 
@@ -204,11 +205,13 @@ def _engine(
     return engine
 
 
-def _write_files(request: Request, result: RunResult, functions: Mapping[str, str]) -> None:
+def _write_files(
+    request: Request, result: RunResult, functions: Mapping[str, str], timeout_s: float | None
+) -> None:
     """Write what is asked for, each file whole or not at all."""
     try:
         if request.trace is not None:
-            request.trace.write(result.op_log)
+            request.trace.write(result.op_log, timeout_s)
         if request.bundle is not None:
             request.bundle.write(result.manifest, request.bench, request.values, request.inputs.kept)
         if request.out is not None:

@@ -53,7 +53,8 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
 
     Raise the KernbenchError that says what is missing, wrong, or in the way of a file that is to be written.
     """
-    trace = None if call.trace is None else open_trace(call.trace, plugins.exporters)
+    with wall.spent_on("loading the exporter"):
+        trace = None if call.trace is None else open_trace(call.trace, plugins.exporters)
     out = out_folder(call.out)
     bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
     _check_outputs(call, out)

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from kernbench_core.errors import KernbenchError, UsageError
-from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.process.interrupt import INTERRUPTS, WallTime
 from kernbench_core.process.whole_files import check_file, whole_file
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ class TraceFile:
     export: Exporter
     compress: bool
 
-    def write(self, op_log: object) -> None:
-        """Write the whole file, or raise and leave it as it was."""
-        with whole_file(self.path, compress=self.compress) as out:
+    def write(self, op_log: object, timeout_s: float | None = None) -> None:
+        """Write the whole file, or raise and leave it as it was; LimitError where that takes the exporter too long."""
+        with whole_file(self.path, compress=self.compress) as out, WallTime(timeout_s).spent_on("writing the trace"):
             self.export(op_log, out)
 
 

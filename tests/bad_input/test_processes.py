@@ -100,6 +100,29 @@ def test_the_limit_covers_computing_the_data(folder: Any) -> None:
     assert told == f"{LIMIT}while computing the data, in {folder.path}/k.py:{line}{END}"
 
 
+EXPORTER = """
+from kernbench_core.registry import ExporterEntry
+def export(op_log, out):
+    out.write(b"half")
+    while True: pass
+def kernbench_exporters():
+    return [ExporterEntry("endless", "endless_exporter:export", (".evil",), "Never end.")]
+"""
+
+
+def test_the_limit_covers_the_exporter_of_a_trace(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of a plug-in that never ends; nothing is written."""
+    folder.write("endless_exporter.py", EXPORTER)
+    monkeypatch.syspath_prepend(folder.path)
+    plugins = load_plugins(["builtin = kernbench_builtin.plugin", "endless = endless_exporter"], installed=False)
+    files = ("--trace", "t.evil", "--out", "o", "--bundle", "b.tgz")
+    told = limited(
+        "writing", lambda s: folder.call(*RUN, "-p", "how=", *files, "--timeout", f"{s} s", plugins=plugins).err
+    )
+    assert told == f"{LIMIT}while writing the trace, in {folder.path}/endless_exporter.py:5{END}"
+    assert folder.files() == {"k.py", "started", "endless_exporter.py"}
+
+
 @pytest.mark.parametrize(
     ("how", "line", "where"),
     [

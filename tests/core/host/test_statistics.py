@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.errors import ComponentError
+from kernbench_core.engine.watchdog import Limits
+from kernbench_core.errors import ComponentError, LimitError
 from kernbench_core.host.statistics import Statistic
 from kernbench_core.host.timing import TimingResult
 from kernbench_core.messages import MsgBase
@@ -51,6 +52,31 @@ def timed(forward: type[ComponentBase]) -> TimingResult:
     engine = toy_engine(pes=2, classes=Classes(forward=forward))
     engine.run(lambda rt: rt.tensor((64, 64), "f32"))
     return engine.get_timing_result()
+
+
+class NeverCounted(Counting):
+    """Never say what passed."""
+
+    @property
+    def passed(self) -> int:
+        while True:
+            pass
+
+    @passed.setter
+    def passed(self, value: int) -> None:
+        pass
+
+    def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+        ToyForward.emit(self, msg, head, tail)
+
+
+def test_a_number_that_never_comes_meets_the_limit_on_wall_time() -> None:
+    """It is asked for behind the last event; the line is named."""
+    engine = toy_engine(pes=2, classes=Classes(forward=NeverCounted), limits=Limits(timeout_s=0.5))
+    with pytest.raises(LimitError) as caught:
+        engine.run(lambda rt: rt.tensor((64, 64), "f32"))
+    told = f"the run reached its limit of 0.5 s of wall time while checking the run, in {__file__}:"
+    assert str(caught.value).startswith(told)
 
 
 def test_the_numbers_of_a_model_become_one() -> None:

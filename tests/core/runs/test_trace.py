@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.errors import LimitError, PluginError, UsageError
 from kernbench_core.registry import ExporterEntry, Provider, Registry
 from kernbench_core.runs.trace import open_trace
 
@@ -29,6 +29,25 @@ def test_a_trace_is_written_by_suffix(tmp_path: Path, monkeypatch: pytest.Monkey
     trace.write([1, 2])
     written = (tmp_path / name).read_bytes()
     assert (gzip.decompress(written) if name.endswith(".gz") else written) == b"[1, 2]"
+
+
+def test_an_exporter_that_never_ends_meets_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is what it was, and nothing is beside it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = ExporterEntry("endless", "endless_trace:export", (".txt",), "x")
+    endless = "def export(op_log, out):\n    out.write(b'half')\n    while True:\n        pass\n"
+    (tmp_path / "endless_trace.py").write_text(endless)
+    (tmp_path / "t.txt").write_text("old")
+    before = {*tmp_path.iterdir()}
+    with pytest.raises(LimitError) as caught:
+        open_trace(tmp_path / "t.txt", Registry("exporter", [(entry, HERE)])).write([1, 2], 0.2)
+    assert str(caught.value) in {
+        "the run reached its limit of 0.2 s of wall time while writing the trace, in "
+        f"{tmp_path}/endless_trace.py:{line}; raise --timeout if it is only long."
+        for line in (3, 4)
+    }
+    assert (tmp_path / "t.txt").read_text() == "old"
+    assert {path for path in tmp_path.iterdir() if path.name != "__pycache__"} == before
 
 
 @pytest.mark.parametrize(
