@@ -217,3 +217,8 @@ def join_names(names: Iterable[str]) -> str:
         return several[0]
     kind = several[0].rpartition(" ")[0]
     return f"{kind}s {spell_numbers(int(name.rpartition(' ')[2]) for name in several)}"
+
+
+def finite(number: float | None) -> float | str | None:
+    """Return `number`, or its name if JSON has no way to write it: "inf", "-inf" or "nan"."""
+    return number if number is None or math.isfinite(number) else str(number)

@@ -21,6 +21,7 @@ import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host.sources import Sources, read_sources
+from kernbench_core.units import finite
 
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry
@@ -51,10 +52,16 @@ class BenchParam:
         """Return the plain form that `kernbench list --json` prints."""
         shown = {"name": self.name, "type": self.kind, "required": self.required}
         if not self.required:
-            shown["default"] = self.default
+            shown["default"] = self._shown_default()
         if self.choices:
             shown["choices"] = list(self.choices)
         return shown
+
+    def _shown_default(self) -> object:
+        """Give the default as JSON has it: an array, and what fits no kind, in words."""
+        if isinstance(self.default, float):
+            return finite(self.default)
+        return self.default if isinstance(self.default, int | str | None) else repr(self.default)
 
 
 @attrs.frozen
@@ -91,7 +98,7 @@ class Bench:
                     f"bench {self.name!r} needs a value for {param.name!r}; give it with -p {param.name}=VALUE."
                 )
             else:
-                values[param.name] = param.default
+                values[param.name] = self._default(param, folder or Path())
         return values
 
     def _unknown(self, name: str) -> str:
@@ -102,16 +109,24 @@ class Bench:
         return f"bench {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
 
     def _value(self, param: BenchParam, given: Any, folder: Path) -> Any:
-        where = f"parameter {param.name!r} of bench {self.name!r}"
-        if given is None and param.optional:
-            return None
         try:
-            if param.kind == "npy":
-                return _array(given, folder)
-            return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
+            return _converted(param, given, folder)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
-            raise UsageError(f"{where} must be {param.must_be}, not {given!r}{reason}.") from None
+            raise UsageError(
+                f"parameter {param.name!r} of bench {self.name!r} must be {param.must_be}, not {given!r}{reason}."
+            ) from None
+
+    def _default(self, param: BenchParam, folder: Path) -> Any:
+        """Convert a default as if it were given, so that it is the same when a manifest gives it."""
+        try:
+            return _converted(param, param.default, folder)
+        except ValueError as error:
+            reason = f" ({error})" if str(error) else ""
+            raise UsageError(
+                f"the default of parameter {param.name!r} of bench {self.name!r} must be {param.must_be}, as it is "
+                f"annotated, not {param.default!r}{reason}; correct either, or give a value."
+            ) from None
 
 
 def open_bench(bench: str | Path | Sources | Callable[..., Any], registry: Registry[BenchEntry]) -> Bench:
@@ -196,6 +211,15 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
+def _converted(param: BenchParam, given: Any, folder: Path) -> Any:
+    """Return what the bench gets for a text or value; ValueError, with the reason if there is more to say, for none."""
+    if given is None and (param.optional or param.default is None):
+        return None
+    if param.kind == "npy":
+        return _array(given, folder)
+    return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
+
+
 def _parsed(param: BenchParam, text: str) -> Any:
     if param.kind in ("int", "float"):
         try:
@@ -210,21 +234,32 @@ def _parsed(param: BenchParam, text: str) -> Any:
 
 
 def _checked(param: BenchParam, value: Any) -> Any:
-    """Return a Python value of the right type (numpy scalars become Python's); raise ValueError otherwise."""
+    """Return a value of just Python's own type (numpy scalars and enumerations become it); ValueError for any other.
+
+    A number that is not finite is right where it is the default.
+    """
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if param.kind == "float" and is_number and math.isfinite(value):
-        return float(value)
-    right = {
-        "int": is_number and isinstance(value, int),
-        "bool": isinstance(value, bool),
-        "str": isinstance(value, str),
-        "choice": value in param.choices,
-    }
-    if not right.get(param.kind, False):
+    if param.kind == "float" and is_number:
+        return _real(value, param.default)
+    if param.kind == "int" and is_number and isinstance(value, int):
+        return int(value)
+    if param.kind == "bool" and isinstance(value, bool):
+        return value
+    if (param.kind == "str" or (param.kind == "choice" and value in param.choices)) and isinstance(value, str):
+        return str.__str__(value)
+    raise ValueError
+
+
+def _real(number: float, default: Any) -> float:
+    try:
+        real = float(number)
+    except OverflowError:
+        real = math.inf
+    if not math.isfinite(real) and not (isinstance(default, float) and str(real) == str(default)):
         raise ValueError
-    return value
+    return real
 
 
 def _array(given: Any, folder: Path) -> Any:

@@ -20,6 +20,7 @@ import attrs
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import UsageError
 from kernbench_core.runs.options import RunOptions, command_options
+from kernbench_core.units import finite
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -230,7 +231,7 @@ def describe_params(values: Mapping[str, Any], given: Mapping[str, Any], *, copi
     described: dict[str, Any] = {}
     for name, value in values.items():
         if not hasattr(value, "dtype"):
-            described[name] = value
+            described[name] = finite(value) if isinstance(value, float) else value
             continue
         file = array_file(name)
         if not copied and isinstance(given.get(name), str | Path):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.units import format_time
+from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
@@ -169,11 +168,6 @@ class RunResult:
 def count_hazards(hazards: Sequence[Hazard]) -> str:
     """Say how many hazards there are."""
     return "1 hazard" if len(hazards) == 1 else f"{len(hazards)} hazards"
-
-
-def finite(number: float | None) -> float | str | None:
-    """Return `number`, or its name if JSON has no way to write it: "inf", "-inf" or "nan"."""
-    return number if number is None or math.isfinite(number) else str(number)
 
 
 def json_text(value: object) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,6 +86,105 @@ def test_a_bad_value_is_a_sentence(given: dict[str, Any], sentence: str) -> None
     with pytest.raises(UsageError) as caught:
         BENCH.values(given)
     assert str(caught.value) == sentence
+
+
+class Mode(StrEnum):
+    """Members are texts, of a type of their own."""
+
+    FAST = "fast"
+
+
+class Level(IntEnum):
+    """Members are integers, of a type of their own."""
+
+    HIGH = 3
+
+
+def odd(
+    rt: Any,
+    f: float = 3,
+    g: float = Level.HIGH,
+    i: int = Level.HIGH,
+    n: int = None,  # type: ignore[assignment]  # noqa: RUF013
+    s: str = Mode.FAST,
+    c: Literal["slow", "fast"] = Mode.FAST,  # type: ignore[assignment]
+    t: int = "12",  # type: ignore[assignment]
+    high: float = math.inf,
+    nan=math.nan,  # type: ignore[no-untyped-def]
+) -> None:
+    """Have defaults of other types than the annotations say."""
+
+
+def test_a_default_becomes_what_its_value_would() -> None:
+    """Of just Python's own types, so that text from a manifest gives the same; None and infinity where they are it."""
+    bench = describe_bench("odd", odd)
+    values = bench.values({})
+    nan = values.pop("nan")
+    assert values == {
+        "f": 3.0, "g": 3.0, "i": 3, "n": None, "s": "fast", "c": "fast", "t": 12, "high": math.inf,
+    }  # fmt: skip
+    assert math.isnan(nan)
+    assert [type(value) for value in values.values()] == [float, float, int, type(None), str, str, int, float]
+    again = bench.values({**values, "nan": "nan", "high": "inf"})
+    assert math.isnan(again.pop("nan"))
+    assert again == values
+    assert [param.to_json()["default"] for param in bench.params][-2:] == ["inf", "nan"]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [({"high": "-inf"}, "'-inf'"), ({"high": math.nan}, "nan"), ({"f": math.inf}, "inf"), ({"f": "1e999"}, "'1e999'"),
+     ({"f": 10**400}, str(10**400))],
+)  # fmt: skip
+def test_a_number_that_is_not_finite_must_be_the_default(given: dict[str, Any], shown: str) -> None:
+    """Any other is a slip."""
+    with pytest.raises(UsageError) as caught:
+        describe_bench("odd", odd).values(given)
+    (name,) = given
+    assert str(caught.value) == f"parameter {name!r} of bench 'odd' must be a finite number, not {shown}."
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "must_be"),
+    [
+        (bool, 0, "true or false"),
+        (int, 2.5, "an integer"),
+        (int, True, "an integer"),
+        (str, 5, "text"),
+        (float, False, "a finite number"),
+        (Literal["a", "b"], "c", "one of 'a', 'b'"),
+        (np.ndarray, 3, "a .npy file"),
+        (int, [1], "an integer"),
+    ],
+)
+def test_a_default_that_does_not_fit_is_a_sentence(kind: Any, default: Any, must_be: str) -> None:
+    """Given, it would be one too; with a value in its place the bench runs, and is listed all the same."""
+
+    def bench(rt: Any, x: Any = default) -> None:
+        """Take x."""
+
+    bench.__annotations__["x"] = kind
+    found = describe_bench("sample", bench)
+    with pytest.raises(UsageError) as caught:
+        found.values({})
+    assert str(caught.value) == (
+        f"the default of parameter 'x' of bench 'sample' must be {must_be}, as it is annotated, not {default!r}; "
+        "correct either, or give a value."
+    )
+    right = {bool: True, int: 1, str: "x", float: 2.0, np.ndarray: np.ones(1)}.get(kind, "a")
+    assert found.values({"x": right})["x"] is right
+    json.dumps(found.params[0].to_json(), allow_nan=False)
+
+
+def test_an_array_may_be_a_default() -> None:
+    """As it is, or by its file; listed in words."""
+
+    def bench(rt: Any, x: np.ndarray = np.arange(2)) -> None:  # noqa: B008
+        """Take x."""
+
+    found = describe_bench("sample", bench)
+    assert found.values({})["x"].tolist() == [0, 1]
+    assert found.params[0].to_json()["default"] == "array([0, 1])"
 
 
 def test_a_required_parameter_must_be_given() -> None:

@@ -16,6 +16,7 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.reruns import rerun
+from kernbench_core.runs.result import json_text
 
 
 def test_a_rerun_gives_the_same_hash(toy: ModuleType, tmp_path: Path) -> None:
@@ -169,3 +170,31 @@ def test_what_cannot_be_run_again_says_which_plugins_are_missing(
         rerun(manifest, plugins=load_plugins([], installed=False))
     told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
     assert told.splitlines()[-1] == "  since then, plug-in 'toy' was toy_plugin (source tree) and is absent."
+
+
+@pytest.mark.parametrize("kept", ["out", "json", "bundle"])
+@pytest.mark.parametrize(
+    ("declared", "used"),
+    [
+        ("f: float = 3", 3.0),
+        ("n: int = None", None),
+        ("x: float = None", None),
+        ("clip: float = float('inf')", float("inf")),
+        ("low: float | None = float('-inf')", float("-inf")),
+        ("bare = float('nan')", float("nan")),
+    ],
+)
+def test_a_default_is_the_same_in_a_rerun(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, declared: str, used: Any
+) -> None:
+    """Also one that is of another type than its annotation says, and one that JSON has no number for."""
+    name = declared.partition(":")[0].partition(" ")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(f"def bench(rt, {declared}):\n    rt.logged.append({name})\n")
+    files = {"out": {"out": "o"}, "bundle": {"bundle": "b.tar.gz"}, "json": {}}
+    first = run("mine.py", "one", plugins=toy.plugins, **files[kept])  # type: ignore[arg-type]
+    assert [(type(x), str(x)) for x in first.op_log.records] == [(type(used), str(used))]
+    Path("run.json").write_text(json_text(first.to_json()))
+    again = rerun({"out": "o/manifest.json", "bundle": "b.tar.gz", "json": "run.json"}[kept], plugins=toy.plugins)
+    assert (again.same, again.differences) == (True, ())
+    assert str(again.result.op_log.records) == str(first.op_log.records)
