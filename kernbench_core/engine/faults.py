@@ -34,23 +34,33 @@ def host_error(error: BaseException, program: str, now: float) -> KernbenchError
 
 
 @contextmanager
-def models_blamed(hardware: Hardware) -> Iterator[None]:
-    """Name the component whose method raised when it was asked about itself, after the run."""
+def models_blamed(hardware: Hardware, asked: ComponentBase | None = None) -> Iterator[None]:
+    """Name the component whose method raised when it was asked about itself, after the run.
+
+    It is the one that is `asked`, or without that the one whose method is in the traceback. Where none is, an exception
+    stays what it is, but nothing ends kernbench without a word.
+    """
     try:
         yield
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:
-        if _component_in(error.__traceback__) is None:
+        component = asked or _component_in(error.__traceback__)
+        if component is None and isinstance(error, Exception):
             raise
-        raise component_error(hardware, error) from error
+        raise component_error(hardware, error, component) from error
 
 
-def component_error(hardware: Hardware, error: BaseException) -> KernbenchError:
-    """Build the error for an exception that left the event loop: which component raised what, when and where."""
+def component_error(
+    hardware: Hardware, error: BaseException, component: ComponentBase | None = None
+) -> KernbenchError:
+    """Build the error for an exception that left the event loop: which component raised what, when and where.
+
+    `component` is the one, where that is known without looking for it.
+    """
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
-    component = _component_in(error.__traceback__)
+    component = component or _component_in(error.__traceback__)
     if component is None and hardware.env.active_process is not None:
         component = _owner(hardware, hardware.env.active_process)
     if component is None:
@@ -91,10 +101,12 @@ def _owner(hardware: Hardware, process: object) -> ComponentBase | None:
 
 
 def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
-    """Return the component whose method is innermost in `traceback`."""
+    """Return the component whose method, of whichever first parameter, is innermost in `traceback`."""
     found = None
     while traceback is not None:
-        owner = traceback.tb_frame.f_locals.get("self")
+        frame = traceback.tb_frame
+        first = frame.f_code.co_varnames[0] if frame.f_code.co_argcount else "self"
+        owner = frame.f_locals.get(first)
         if isinstance(owner, ComponentBase):
             found = owner
         traceback = traceback.tb_next

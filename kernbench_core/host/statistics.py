@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
 
+from kernbench_core.engine.faults import models_blamed
 from kernbench_core.errors import ComponentError
 from kernbench_core.reporting import COMBINE
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
+    from kernbench_core.engine.hardware import Hardware
     from kernbench_core.reporting import Stat
 
 
@@ -32,16 +33,18 @@ class Statistic:
     sentence: str
 
 
-def statistics(components: Iterable[ComponentBase]) -> tuple[Statistic, ...]:
+def statistics(hardware: Hardware) -> tuple[Statistic, ...]:
     """Combine what the components counted that served anything, model by model.
 
-    ComponentError when something that a model declares is no number.
+    ComponentError when something that a model declares is no number, or when the model raises instead of giving it.
     """
     counted: dict[tuple[str, Stat], list[float]] = {}
-    for component in components:
+    for component in hardware.components.values():
         if component.served:
             for stat in component.STATS:
-                counted.setdefault((component.node.impl, stat), []).append(_number(component, stat))
+                with models_blamed(hardware, component):
+                    number = _number(component, stat)
+                counted.setdefault((component.node.impl, stat), []).append(number)
     return tuple(
         Statistic(impl, stat.name, COMBINE[stat.combine](numbers), stat.unit, stat.combine, len(numbers), stat.doc)
         for (impl, stat), numbers in sorted(counted.items(), key=lambda item: item[0][0])

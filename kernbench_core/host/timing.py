@@ -95,7 +95,7 @@ def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int,
         busiest=busiest(resource_uses(hardware, total)),
         not_modelled=not_modelled(hardware.components.values()),
         warnings=(*hardware.graph.warnings, *above_ceilings(hardware)),
-        statistics=statistics(hardware.components.values()),
+        statistics=statistics(hardware),
     )
 
 

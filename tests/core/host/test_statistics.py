@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from asyncio import CancelledError
 from typing import Any, ClassVar
 
 import attrs
@@ -122,6 +123,57 @@ def test_what_is_no_number_is_the_models_fault(value: object, shown: str) -> Non
         f"sip0.cube0.r0c0: {__name__}.{Wrong.__qualname__}.passed must be a finite number at the end of a run, as its "
         f"STATS say, not {shown}; count it there, or leave it out of STATS."
     ).replace("sip0.cube0.r0c0", str(caught.value).partition(":")[0])
+
+
+def refuse(error: BaseException) -> int:
+    raise error
+
+
+class Refusing:
+    """A descriptor of a model's own, which has no method of the model in its traceback."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __get__(self, component: Any, owner: Any) -> int:
+        raise self.error
+
+    def __set__(self, component: Any, value: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("none"), SystemExit(0), CancelledError(), GeneratorExit(), StopIteration(), BaseException("odd")],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("how", ["property", "descriptor"])
+def test_a_model_that_raises_instead_is_at_fault(how: str, error: BaseException) -> None:
+    """Named with its node, its class and what it raised, whatever that is and whatever its method calls itself."""
+
+    class Raising(ToyForward):
+        STATS: ClassVar[tuple[Stat, ...]] = STATS[:1]
+        passed = property(lambda s: refuse(error)) if how == "property" else Refusing(error)
+
+    with pytest.raises(ComponentError) as caught:
+        timed(Raising)
+    told = str(caught.value).splitlines()[0]
+    node = told.partition(":")[0]
+    raised = type(error).__name__ + (f": {error}" if str(error) else "")
+    assert node in ("sip0.io0.pcie_ep", "sip0.cube0.r0c0")
+    assert told.startswith(f"{node}: {__name__}.{Raising.__qualname__} raised {raised} at simulated time ")
+    assert f"{__file__}\", line " in str(caught.value)
+
+
+def test_a_count_beyond_floats_is_the_models_fault() -> None:
+    class Counts(ToyForward):
+        STATS: ClassVar[tuple[Stat, ...]] = STATS[:1]
+        passed = 10**400
+
+    with pytest.raises(ComponentError) as caught:
+        timed(Counts)
+    told = str(caught.value).splitlines()[0]
+    assert f"{__name__}.{Counts.__qualname__} raised OverflowError: int too large to convert to float at" in told
 
 
 def test_there_are_three_ways_to_combine() -> None:
