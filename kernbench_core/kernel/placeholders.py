@@ -83,4 +83,7 @@ class Placeholder:
 
 def describe_given(thing: object) -> str:
     """Call an object that a kernel gave where a tensor or number must be, in the words that follow "not"."""
-    return thing.words if isinstance(thing, Placeholder) else f"{type(thing).__name__} {thing!r}"
+    if isinstance(thing, Placeholder):
+        return thing.words
+    kind, text = type(thing).__name__, repr(thing)
+    return text if text.startswith(f"{kind}(") else f"{kind} {text}"

@@ -12,7 +12,7 @@ from kernbench_core.compute import functions
 from kernbench_core.errors import ExecutionError, KernelError, ShapeError
 from kernbench_core.kernel.commands import AnyOf, GemmCmd, KernelCommand, MathCmd, Operand, PluginMathCmd
 from kernbench_core.kernel.index import IndexTensor, number_as
-from kernbench_core.kernel.placeholders import Placeholder
+from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.family import Family
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
@@ -170,7 +170,7 @@ class Dispatcher(Family):
         elif isinstance(thing, Placeholder):
             hint = f"{thing.words}; {thing.advice}"
         else:
-            hint = f"{type(thing).__name__} {thing!r}; load it, or make it with tl.arange or tl.full"
+            hint = f"{describe_given(thing)}; load it, or make it with tl.arange or tl.full"
         raise ShapeError(f"tl.{op} at {describe_site(call_site())} must be given tensors and numbers, not {hint}.")
 
     @property

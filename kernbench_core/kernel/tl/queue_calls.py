@@ -9,7 +9,7 @@ from typing import Any
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.index import IndexTensor
-from kernbench_core.kernel.placeholders import Placeholder
+from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.slot_block import SlotBlock
@@ -64,7 +64,8 @@ class QueueLanguage(Family):
         if not isinstance(value, Tensor):
             hint = "load it first" if isinstance(value, Pointer) else "make a tile of it with tl.full"
             raise KernelError(
-                f"tl.send at {describe_site(site)} must be given a tile, not {type(value).__name__} {value!r}; {hint}."
+                f"tl.send at {describe_site(site)} must be given a tile, not {describe_given(value)}; "
+                f"{value.advice if isinstance(value, Placeholder) else hint}."
             )
         read = self.operand(value, value.dtype, "send")
         peer = self._peer(to, "tl.send", site)

@@ -50,6 +50,8 @@ OWN = {
     "an array": np.asarray,
     "a condition": bool,
 }
+TL: list[Any] = []
+POINTERS: list[Any] = []
 PENDING = {"an element", "float()", "int()", "an index", "an array", "a condition"}
 PUBLIC = sorted(name for name in set(dir(Tensor)) - set(dir(Handle)) if not name.startswith("_"))
 
@@ -63,8 +65,10 @@ def told_of(kind: str, use: Callable[[Any], Any]) -> tuple[type[KernelError], st
             if kind == "send":
                 tl.recv((8,), "f32", 0)
             return
+        made = MADE[kind](x, y, tl)
+        TL[:], POINTERS[:] = [tl], [y]
         with pytest.raises(KernelError) as error:
-            use(MADE[kind](x, y, tl))
+            use(made)
         caught.append(error.value)
 
     rig = QueueRig()
@@ -80,7 +84,7 @@ def sentence(kind: str, use: str, where: str) -> str:
 def where(function: Any) -> str:
     """Give the line of a lambda, or that of `told_of` which calls a function of another file."""
     code = getattr(function, "__code__", None)
-    inside = told_of.__code__.co_firstlineno + 10
+    inside = told_of.__code__.co_firstlineno + 12
     return f"{__file__}:{inside if code is None or code.co_filename != __file__ else code.co_firstlineno}"
 
 
@@ -113,6 +117,24 @@ def test_what_a_tensor_has_is_refused(kind: str, name: str) -> None:
 def test_an_attribute_of_a_composite_is_refused() -> None:
     use = lambda h: h.reshape(8)  # noqa: E731
     assert told_of("composite", use) == (ShapeError, sentence("composite", ".reshape", where(use)))
+
+
+@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize(
+    ("call", "must"),
+    [
+        (lambda x: TL[0].send(x, 1), "tl.send at {} must be given a tile"),
+        (lambda x: TL[0].store(POINTERS[0], x), "tl.store at {} must be given tensors and numbers"),
+        (lambda x: TL[0].exp(x), "tl.exp at {} must be given tensors and numbers"),
+    ],
+)
+def test_calls_say_what_they_were_given(kind: str, call: Any, must: str) -> None:
+    """And what to do for its data; a store takes the handle of a composite."""
+    if kind == "composite" and "store" in must:
+        return
+    made = f"{__file__}:{MADE[kind].__code__.co_firstlineno}"
+    told = f"{must.format(where(call))}, not {TOLD[kind].format(line=made)}."
+    assert told_of(kind, call)[1] == told
 
 
 @pytest.mark.parametrize("kind", MADE)
