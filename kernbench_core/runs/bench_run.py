@@ -127,6 +127,9 @@ def configure(
             if name == topology:
                 raise plugins.topologies.raised(name, error) from error
     overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
+    for name in map(str, (topology, *overlays)):
+        if name in presets and not presets[name].is_file():
+            raise plugins.topologies.fault(name, f"must have its file, and {str(presets[name])!r} is not there")
     loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)
     return settle(loaded, plugins.components)
 

@@ -135,9 +135,7 @@ class _Reader:
     ) -> Located:
         path = self.presets.get(str(name)) or (folder or Path()) / name
         if not path.is_file():
-            raise UsageError(
-                f"{what} must be a preset or a file, not {str(name)!r}.{did_you_mean(str(name), self.presets)}"
-            )
+            raise UsageError(self._not_there(what, str(name)))
         if path in seen:
             self.problems.append(f"{path}: base must not lead back to {path.name!r}; drop it.")
             return Located({}, str(path))
@@ -168,9 +166,17 @@ class _Reader:
         try:
             return merge(self.layer(base.value, seen, folder), tree)
         except UsageError:
-            hint = did_you_mean(base.value, self.presets)
-            self.problems.append(f"{base.place}: base must be a preset or a file, not {base.value!r}.{hint}")
+            self.problems.append(f"{base.place}: {self._not_there('base', base.value)}")
             return tree
+
+    def _not_there(self, what: str, name: str) -> str:
+        """Say that there is no file of this name, or for this preset."""
+        if name in self.presets:
+            return (
+                f"{what} must have a file, and that of preset {name!r}, {str(self.presets[name])!r}, is not there; "
+                "reinstall the plug-in that offers it."
+            )
+        return f"{what} must be a preset or a file, not {name!r}.{did_you_mean(name, self.presets)}"
 
     def finish(self, layers: Iterable[Located]) -> Config:
         if self.problems:

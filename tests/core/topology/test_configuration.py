@@ -83,6 +83,23 @@ def test_an_unknown_source_is_a_usage_error(tmp_path: Path) -> None:
     assert str(caught.value) == "overlay must be a preset or a file, not 'lost.yaml'."
 
 
+def test_a_preset_whose_file_is_gone_is_a_sentence(tmp_path: Path) -> None:
+    """Named by itself, as an overlay and as a base; not suggested in its own place."""
+    lost = tmp_path / "pod.yaml"
+    file = tmp_path / "f.yaml"
+    file.write_text("a: 1")
+    end = f" must have a file, and that of preset 'pod', {str(lost)!r}, is not there; reinstall the plug-in that "
+    end += "offers it."
+    for what, source, overlays in (("topology", "pod", ()), ("overlay", file, ("pod",))):
+        with pytest.raises(UsageError) as caught:
+            load_config(source, overlays=overlays, presets={"pod": lost})
+        assert str(caught.value) == what + end
+    file.write_text("base: pod")
+    with pytest.raises(ConfigError) as faults:
+        load_config(file, presets={"pod": lost})
+    assert faults.value.problems == (f"{file}:1:1: base{end}",)
+
+
 def test_faults_of_all_files_and_settings_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "loop.yaml").write_text("base: loop.yaml\n")
     (tmp_path / "lost.yaml").write_text("\nbase: nowhere.yaml\n")
