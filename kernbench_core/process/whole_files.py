@@ -24,8 +24,7 @@ def check_file(what: str, path: Path) -> Path:
 
     `what` is how a sentence begins: "trace file". Relative paths keep their meaning when the current folder changes.
     """
-    if not path.parent.is_dir():
-        raise UsageError(f"{what} {str(path)!r} must be in a folder that exists; make {str(path.parent)!r} first.")
+    check_folder_of(f"{what} {str(path)!r}", path)
     target = Path(os.path.realpath(path))
     try:
         is_file = stat.S_ISREG(target.stat().st_mode)
@@ -34,6 +33,16 @@ def check_file(what: str, path: Path) -> Path:
     if not is_file or not os.access(target.parent, os.W_OK | os.X_OK):
         raise UsageError(f"{what} {str(path)!r} must be a file in a folder that can be written; give another one.")
     return target
+
+
+def check_folder_of(what: str, path: Path) -> None:
+    """Raise UsageError, which begins with `what`, unless the folder that `path` is in exists."""
+    if path.parent.is_dir():
+        return
+    there = next((folder for folder in path.parents if folder.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UsageError(f"{what} must be in a folder, and {str(there)!r} is none; give another one.")
+    raise UsageError(f"{what} must be in a folder that exists; make {str(path.parent)!r} first.")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import files_below, link_on_the_way, whole_folder, write_text
+from kernbench_core.process.whole_files import check_folder_of, files_below, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.runs.result import RunResult, json_text
 
@@ -59,8 +59,7 @@ def out_folder(out: str | Path | None) -> OutFolder | None:
         raise UsageError(f"--out must name a folder, not {shown}, a link that leads back to itself; remove it.")
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out must name a folder, not the file {shown}.")
-    if not path.parent.is_dir():
-        raise UsageError(f"--out must be in a folder that exists; make {str(Path(out).parent)!r} first.")
+    check_folder_of("--out", path if path.is_symlink() or Path(out).parent.is_dir() else Path(out))
     if not os.access(path if path.exists() else path.parent, os.W_OK | os.X_OK):
         raise UsageError(f"--out must be a folder that can be written, not {shown}; give another one.")
     if not path.exists() or not any(path.iterdir()):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import check_file, whole_file, whole_folder, write_text
+from kernbench_core.process.whole_files import check_file, check_folder_of, whole_file, whole_folder, write_text
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
@@ -152,3 +152,17 @@ def test_a_folder_is_not_changed_through_a_link(tmp_path: Path, old: Path, new: 
         f"{str(old / 'sub')!r} must not be a link, as a file would be replaced through it; remove it."
     )
     assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("below", ["x", "a/b/x"])
+@pytest.mark.parametrize("file", ["file", "pipe", "link"])
+def test_below_a_file_there_is_no_folder(tmp_path: Path, file: str, below: str) -> None:
+    """It is no advice to make one."""
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(UsageError) as caught:
+        check_folder_of("trace file", tmp_path / file / below)
+    assert str(caught.value) == (
+        f"trace file must be in a folder, and {str(tmp_path / file)!r} is none; give another one."
+    )

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.runs.bench_run import RunInterrupted, run
+from kernbench_core.errors import ConfigError, PluginError, UsageError
+from kernbench_core.plugins import load_plugins
+from kernbench_core.runs.bench_run import RunInterrupted, configure, run
 
 
 def test_a_run_by_name(toy: ModuleType) -> None:
@@ -107,6 +108,9 @@ def test_a_bench_file_and_a_function_can_be_run(toy: ModuleType, tmp_path: Path)
          "verifying data needs data; leave out either --verify-data or --no-data."),
         ({"trace": "t.csv"}, UsageError, "trace file must end in .txt or .txt.gz, not 't.csv'."),
         ({"out": "no/such/out"}, UsageError, "--out must be in a folder that exists; make 'no/such' first."),
+        ({"out": f"{__file__}/x"}, UsageError,
+         f"--out must be in a folder, and {__file__!r} is none; give another one."),
+        ({"out": "/dev/null/a/x"}, UsageError, "--out must be in a folder, and '/dev/null' is none; give another one."),
         ({"out": __file__}, UsageError, f"--out must name a folder, not the file {__file__!r}."),
         ({"set": ["x"]}, ConfigError, "--set x: setting must be KEY=VALUE with a dotted key, not 'x'."),
     ],
@@ -120,3 +124,23 @@ def test_bad_input_costs_no_run(
         run(**{"bench": "toy", "topology": "one", **arguments}, plugins=toy.plugins)
     assert str(caught.value) == sentence
     assert toy.engines == []
+
+
+def test_a_preset_without_its_file_names_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the topology and as an overlay; where it is not named it matters to nobody."""
+    (tmp_path / "pods_plugin.py").write_text(
+        "from kernbench_core.registry import TopologyEntry\n"
+        "def kernbench_topologies():\n    return [TopologyEntry('pod', 'json:gone.yaml', 'Pods.')]\n"
+    )
+    (tmp_path / "own.yaml").write_text("a: 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["pods = pods_plugin"], installed=False)
+    assert configure(plugins, tmp_path / "own.yaml").data == {"a": 1}
+    for topology, overlay in (("pod", None), (tmp_path / "own.yaml", "pod")):
+        with pytest.raises(PluginError) as caught:
+            configure(plugins, topology, overlay)
+        assert str(caught.value) == (
+            "topology preset 'pod' of pods_plugin (source tree) must have its file, and "
+            f"{str(Path(json.__file__).parent / 'gone.yaml')!r} is not there; repair or reinstall pods_plugin (source "
+            "tree)."
+        )
