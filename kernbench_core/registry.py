@@ -280,7 +280,7 @@ class Registry(Generic[E], Mapping[str, E]):
         if vendor is None and whole:
             left_out = ", ".join(f"{provider.plugin!r} ({provider})" for provider in whole)
             message += f" It may belong to a plug-in that was left out: {left_out}."
-        return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries)))
+        return UnknownName(message, tuple(difflib.get_close_matches(name, self._entries, n=len(self._entries) or 1)))
 
 
 class ComponentRegistry(Registry[ComponentEntry]):

@@ -170,13 +170,24 @@ class Implementations:
                 self._declared[choice.impl] = self._catalogue.declared(choice.impl)
             except (UsageError, PluginError) as fault:
                 self._declared[choice.impl] = None
-                suggestions = tuple(getattr(fault, "suggestions", ()))
                 if isinstance(fault, PluginError):
                     self._report(choice.impl_path, f"must be usable, not {choice.impl!r}: {fault}")
                 else:
-                    hint = f" Did you mean {suggestions[0]!r}?" if suggestions else " See 'kernbench components'."
+                    hint = self._closest(choice, getattr(fault, "suggestions", ()))
                     self._report(choice.impl_path, f"must be a registered component, not {choice.impl!r}.{hint}")
         return self._declared[choice.impl]
+
+    def _closest(self, choice: _Choice, names: Iterable[str]) -> str:
+        """Suggest the closest of `names`, best first, that is made for the kind of node that the choice is for."""
+        section, key, *_ = choice.impl_path
+        kind = str(choice.impl_path[-2])
+        if section == "overrides":
+            kind = self._written.overrides[int(key)].match.rpartition(".")[2].rstrip("0123456789*?")
+        for name in names:
+            made_for = self._catalogue.made_for(name)
+            if not made_for or kind not in self._kinds or kind in made_for:
+                return f" Did you mean {name!r}?"
+        return " See 'kernbench components'."
 
     def _report(self, path: KeyPath, text: str) -> None:
         self.problems.append(f"{self._config.at(path)} {text}")

@@ -67,7 +67,7 @@ class Catalogue:
     def declared(self, impl: str) -> tuple[Param, ...]:
         if impl not in DECLARED:
             error = UsageError(f"nothing is registered as {impl!r}.")
-            error.suggestions = tuple(difflib.get_close_matches(impl, DECLARED))  # type: ignore[attr-defined]
+            error.suggestions = tuple(difflib.get_close_matches(impl, DECLARED, n=99))  # type: ignore[attr-defined]
             raise error
         return DECLARED[impl]
 

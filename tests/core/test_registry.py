@@ -57,6 +57,14 @@ def test_an_unknown_name_is_a_sentence(name: str, sentence: str, suggestions: tu
     assert caught.value.exit_code == 2
 
 
+def test_all_close_names_are_suggested() -> None:
+    """Who knows more of what is wanted chooses among them."""
+    close = {"gemm-a", "gemm-b", "gemm-c", "gemm-d", "gemm-e"}
+    with pytest.raises(UnknownName) as caught:
+        benches("softmax", *close)["gemm-x"]
+    assert set(caught.value.suggestions) == close
+
+
 def test_a_bare_name_may_be_of_a_failed_plugin() -> None:
     """A bench has no vendor: its absence mentions the plug-ins that were left out."""
     with pytest.raises(UnknownName) as caught:

@@ -142,3 +142,25 @@ def test_an_unknown_implementation_is_left_to_the_compiler() -> None:
     assert found.data["components"]["pe_gemm"] == {"impl": "test.nothing", "params": {"rows": 3, "columns": 5}}
     with pytest.raises(ConfigError, match=r"components\.pe_gemm\.impl must be a registered component"):
         compile_topology(found, Catalogue())
+
+
+@pytest.mark.parametrize(
+    ("setting", "place", "hint"),
+    [
+        ("components.pe_gemm.impl=test.pe_mat", "components.pe_gemm.impl", " Did you mean 'test.pe_gemm'?"),
+        ("components.pe_math.impl=test.pe_mat", "components.pe_math.impl", " Did you mean 'test.pe_math'?"),
+        ("components.pe_math.impl=test.arry", "components.pe_math.impl", " Did you mean 'test.array'?"),
+        ("components.pe_math.impl=test.hbm_ctr", "components.pe_math.impl", " See 'kernbench components'."),
+        ("overrides=[{match: 'sip0.cube*.pe0.pe_gemm', impl: test.pe_mat}]", "overrides.0.impl",
+         " Did you mean 'test.pe_gemm'?"),
+        ("overrides=[{match: 'sip0.*.hbm_ctrl0', impl: test.hbm_ct}]", "overrides.0.impl",
+         " Did you mean 'test.hbm_ctrl'?"),
+        ("overrides=[{match: 'sip0.*', impl: test.pe_mat}]", "overrides.0.impl", " Did you mean 'test.pe_math'?"),
+    ],
+)  # fmt: skip
+def test_what_is_suggested_fits_the_node(setting: str, place: str, hint: str) -> None:
+    """The closest name of all may be of a model that would be refused next; a model for any kind fits."""
+    with pytest.raises(ConfigError) as caught:
+        compiled(setting)
+    impl = setting.rpartition("test.")[2].rstrip("}]")
+    assert caught.value.problems[0].endswith(f"{place} must be a registered component, not 'test.{impl}'.{hint}")
