@@ -171,15 +171,20 @@ def _collect(source: PluginSource, module: ModuleType, failures: list[PluginFail
         ) from error
     collected: dict[str, list[Entry]] = {}
     for kind in _OFFERS:
+        hook, expected = getattr(manager.hook, hookspecs.PREFIX + kind), _OFFERS[kind][0].__name__
         try:
-            returned = getattr(manager.hook, hookspecs.PREFIX + kind)()
+            returned = hook()
         except PluginError as error:
             raise _HookRaised(str(error)) from error
+        if not returned and hook.get_hookimpls():  # pluggy leaves out what is None
+            returned = [None]
+        for entries in returned:
+            if not isinstance(entries, Iterable):
+                raise _HookRaised(f"{hook.name} must return a list of {expected} objects, not {entries!r}")
         collected[kind] = []
         for entry in (entry for entries in returned for entry in entries):
             if kind != "algorithms" and not isinstance(entry, _OFFERS[kind][0]):
-                expected = _OFFERS[kind][0].__name__
-                raise _HookRaised(f"{hookspecs.PREFIX}{kind} must return {expected} objects, not {entry!r}")
+                raise _HookRaised(f"{hook.name} must return {expected} objects, not {entry!r}")
             try:
                 collected[kind].append(_checked(source, kind, entry))
             except PluginError as error:

@@ -90,6 +90,20 @@ def test_a_hook_that_raises_is_left_out_too(site: Site) -> None:
     assert "half.sfu" not in plugins.components
 
 
+@pytest.mark.parametrize(
+    ("returned", "shown"),
+    [("None", "None"), ("5", "5"), ("BenchEntry('g', 'm:f')", "BenchEntry(name='g', target='m:f')")],
+)
+def test_a_hook_that_returns_no_list_is_left_out_too(site: Site, returned: str, shown: str) -> None:
+    """A forgotten return among them: the plug-in would seem to be there, and be empty."""
+    source = f"from kernbench_core.registry import BenchEntry\ndef kernbench_benches():\n    return {returned}"
+    plugins = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
+    assert [str(failure) for failure in plugins.failures] == [
+        "plug-in 'bad' (bad_plugin (source tree)) is left out: kernbench_benches must return a list of BenchEntry "
+        f"objects, not {shown}"
+    ]
+
+
 def test_naming_something_of_a_failed_plugin_is_an_error(site: Site) -> None:
     """The configuration may not name what a left-out plug-in would have given."""
     site.distribution("broken", "0.3", "broken", "raise ImportError('no libfoo')")
