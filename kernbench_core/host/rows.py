@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from kernbench_core.errors import UsageError
-from kernbench_core.process.terminal import shown
+from kernbench_core.process.terminal import shown_in_line
 from kernbench_core.units import format_bytes, format_time
 
 Scalar: TypeAlias = int | float | str | bool | None
@@ -28,7 +28,7 @@ def column_names(rows: Iterable[Row]) -> tuple[str, ...]:
 
 def column_title(name: str) -> str:
     """Return a column's title: its name without the unit, which the cells show, each word on a line."""
-    return shown(name.removesuffix("_ns").removesuffix("_bytes").replace("_", "\n"))
+    return shown_in_line(name.removesuffix("_ns").removesuffix("_bytes")).replace("_", "\n")
 
 
 def cell_text(name: str, value: Scalar) -> str:
@@ -36,7 +36,7 @@ def cell_text(name: str, value: Scalar) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool | str):
-        return str(value).lower() if isinstance(value, bool) else shown(value)
+        return str(value).lower() if isinstance(value, bool) else shown_in_line(value)
     if name.endswith("_ns") and math.isfinite(value):
         return format_time(value)
     if name.endswith("_bytes") and math.isfinite(value):

@@ -12,6 +12,14 @@ _ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 """Control characters but tab and newline, marks that turn the direction of a line round, halves of surrogates."""
 
 
+_BREAKING = str.maketrans({"\t": "\\t", "\n": "\\n"})
+
+
+def shown_in_line(text: str) -> str:
+    """Return the text as `shown` does, with tabs and newlines written out too: for a cell of a table."""
+    return shown(text).translate(_BREAKING)
+
+
 def shown(text: str) -> str:
     """Return the text with every character that would act on a terminal written out, as `\\x1b`."""
     return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

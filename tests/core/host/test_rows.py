@@ -42,6 +42,7 @@ def test_what_is_no_row(columns, told) -> None:
         ("kernel_ns", float("inf"), "inf"),
         ("pinned", True, "true"),
         ("pin", "a", "a"),
+        ("pin", "a\tb\nc\x1b", "a\\tb\\nc\\x1b"),
         ("kernel_ns", None, "-"),
     ],
 )
@@ -51,4 +52,5 @@ def test_cells_show_their_unit(name, value, text) -> None:
 
 def test_columns_come_in_the_order_in_which_they_are_first_named() -> None:
     assert column_names([{"a": 1, "c": 2}, {"b": 3, "a": 4}]) == ("a", "c", "b")
+    assert column_title("read\tthe\nline_x_ns") == "read\\tthe\\nline\nx"
     assert [column_title(name) for name in ("kernel_ns", "read_bytes", "DMA_READ")] == ["kernel", "read", "DMA\nREAD"]
