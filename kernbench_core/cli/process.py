@@ -14,6 +14,7 @@ from itertools import pairwise
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.process.interrupt import Termination
+from kernbench_core.process.quiet_exit import QuietExit
 
 #: How long threads that a program left running may take to end, in s.
 _PATIENCE_S = 2.0
@@ -56,9 +57,13 @@ def limit_s(given: Sequence[str]) -> float | None:
 
 @contextmanager
 def terminable() -> Iterator[Termination]:
-    """Have SIGTERM do what Ctrl-C does, unless somebody handles it."""
+    """Have SIGTERM do what Ctrl-C does, and both what Python has them do, unless somebody handles them."""
     termination = Termination()
     main_thread = threading.current_thread() is threading.main_thread()
+    usual = signal.getsignal(signal.SIGINT)
+    if main_thread and isinstance(usual, QuietExit):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        usual.began = True
     if not main_thread or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield termination
         return
@@ -67,6 +72,8 @@ def terminable() -> Iterator[Termination]:
         yield termination
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if usual is not None:
+            signal.signal(signal.SIGINT, usual)
 
 
 def _threads_end(code: int) -> int:

@@ -15,7 +15,7 @@ from kernbench_core.cli.option_types import Time, Whole
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
-from kernbench_core.process.interrupt import doing
+from kernbench_core.process.interrupt import await_result, doing
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import Option, RunCall, command_options
 
@@ -82,9 +82,10 @@ def run(
     shell: Shell, /, bench: str, params: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **asked: Any
 ) -> int:
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
-    from kernbench_core.host.bench import parse_assignments
-    from kernbench_core.runs.bench_run import RaceError, RunInterrupted
-    from kernbench_core.runs.bench_run import run as run_bench
+    with doing("loading kernbench"):
+        from kernbench_core.host.bench import parse_assignments
+        from kernbench_core.runs.bench_run import RaceError, RunInterrupted
+        from kernbench_core.runs.bench_run import run as run_bench
 
     look = Look(as_json, quiet, verbose)
 
@@ -119,8 +120,9 @@ def run(
 @click.pass_obj
 def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: Any) -> int:
     """Run again what a manifest, or the one in a bundle, describes: the same op-log hash, or what differs."""
-    from kernbench_core.runs.bench_run import RunInterrupted
-    from kernbench_core.runs.reruns import rerun as rerun_manifest
+    with doing("loading kernbench"):
+        from kernbench_core.runs.bench_run import RunInterrupted
+        from kernbench_core.runs.reruns import rerun as rerun_manifest
 
     look = Look(as_json, quiet)
 
@@ -174,6 +176,7 @@ def _with_progress(carry_out: Callable[[Callable[[Any], None]], _Answer], title:
     """Call `carry_out` under a progress display; with --json, what kernels print goes to stderr."""
     from kernbench_core.runs.progress import ProgressDisplay
 
+    await_result()
     prints = redirect_stdout(sys.stderr) if look.as_json else nullcontext()
     with ProgressDisplay(title, enabled=not look.quiet) as display, own_streams(), prints:
         return carry_out(display.update)

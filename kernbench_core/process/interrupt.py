@@ -48,12 +48,19 @@ INTERRUPTS: Final = (KeyboardInterrupt, WallTimeExceeded)
 
 
 class Termination:
-    """A handler of SIGTERM that raises Terminated; `came` says that it did. A second one soon after is the same one."""
+    """A handler of SIGTERM that raises Terminated; `came` says that it did. A second one soon after is the same one.
+
+    Where the result of a run is to be printed before anything ends it, `awaits_result` is set: once a run is complete
+    (`run_is_complete`) SIGTERM and Ctrl-C are `held_back`, each but the first.
+    """
 
     _SAME_S = 1.0
 
     def __init__(self) -> None:
+        self.awaits_result = False
+        self.held_back = False
         self._last: float | None = None
+        self._holds = False
 
     @property
     def came(self) -> bool:
@@ -62,13 +69,41 @@ class Termination:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raise Terminated; called by Python when the signal comes."""
-        if self.anew():
+        if self.anew() and not self._hold_back():
             raise Terminated
+
+    def hold(self) -> None:
+        """Hold back the first SIGTERM or Ctrl-C that comes from now on; in the main thread."""
+        self._holds = True
+        if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._on_ctrl_c)
+
+    def _on_ctrl_c(self, number: int, frame: FrameType | None) -> None:
+        if not self._hold_back():
+            raise KeyboardInterrupt
+
+    def _hold_back(self) -> bool:
+        held, self.held_back = self.held_back, self._holds
+        return self._holds and not held
 
     def anew(self) -> bool:
         """Note that the signal came; return whether it is another one than the last."""
         before, self._last = self._last, time.monotonic()
         return before is None or self._last - before > self._SAME_S
+
+
+def await_result() -> None:
+    """Have the command line, if one calls this, print the result of the next run that is complete before it ends."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if isinstance(handler, Termination):
+        handler.awaits_result = True
+
+
+def run_is_complete() -> None:
+    """Say that all of a run is there but what is printed of it."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if isinstance(handler, Termination) and handler.awaits_result:
+        handler.hold()
 
 
 class Alarm:

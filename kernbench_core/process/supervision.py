@@ -25,6 +25,7 @@ import attrs
 
 from kernbench_core.errors import KernbenchError, KernelError, LimitError
 from kernbench_core.process.lifeline import adopt_orphans, end_with
+from kernbench_core.process.quiet_exit import QuietExit
 
 #: How much later than the limit a process is ended in which nothing can be raised, in s.
 GRACE_S = 2.0
@@ -192,12 +193,17 @@ def _as_child(body: Callable[[], int], report: int, deadline: _Deadline) -> int:
     """Call `body`, and write to the file `report` how it ended."""
     report_to(os.dup(report))  # open until the process ends
     _keep_to(deadline)
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, QuietExit):
+        handler.report = lambda code: os.write(report, _DONE % code)
     try:
         code = body()
     except BaseException:
         os.write(report, _RAISED)
         raise
     os.write(report, _DONE % code)
+    if isinstance(handler, QuietExit):
+        handler.report = None
     _arm(_END_S)  # for what it runs at its very end
     return code
 

@@ -13,7 +13,7 @@ import attrs
 
 from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process.interrupt import INTERRUPTS, WallTime
+from kernbench_core.process.interrupt import INTERRUPTS, WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.manifest import (
     Manifest,
@@ -158,6 +158,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     with wall.spent_on("summing up the run"):
         result = attrs.evolve(_result(request, engine, recorder, verification, began), op_verification=ops)
     if request.options.strict_races and result.hazards:
+        run_is_complete()
         raise RaceError(result)
     _write_files(request, result, engine.functions, wall.timeout_s)
     return result
@@ -219,6 +220,7 @@ def _write_files(
             request.bundle.write(result.manifest, request.bench, request.values, request.inputs.kept)
         if request.out is not None:
             write_out(request.out, result, functions, request.bench, request.values, request.inputs.kept)
+        run_is_complete()
     except OSError as error:
         raise UsageError(
             f"the files of --trace, --bundle and --out must be writable, but {error.filename!r} "

@@ -1,0 +1,223 @@
+"""The commands of `kernbench`: the only place that exits, and the map from errors to exit codes.
+
+0 right, 1 the result is wrong, 2 usage, 3 configuration, 4 deadlock, 5 a limit was reached, 6 the kernel or
+a plug-in raised, 7 a check failed (do not use the result), 130 interrupted. Results go to stdout,
+everything else to stderr. Command modules import what is heavy inside their functions.
+
+With --timeout the command runs in a child of the process that was started: see `kernbench_core.process.supervision`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import rich_click as click
+from click.exceptions import Exit
+
+from kernbench_core.cli.catalogue import components, list_benches
+from kernbench_core.cli.process import limit_s, own_process, terminable
+from kernbench_core.cli.run import rerun, run
+from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import closed_streams, lasting_streams
+from kernbench_core.cli.topology import topology
+from kernbench_core.errors import (
+    OUT_OF_MEMORY,
+    ConfigError,
+    KernbenchError,
+    KernbenchWarning,
+    LimitError,
+    UsageError,
+)
+from kernbench_core.package import __version__
+from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import Plugins
+from kernbench_core.process.interrupt import Terminated, Termination, WallTimeExceeded
+
+_INTERRUPTED = 130
+_TERMINATED = 143
+_OWN_FAULT = 7
+_MOST_CODE = 255
+#: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
+_REFUSALS = frozenset(
+    getattr(errno, name)
+    for name in (
+        "ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE", "ENAMETOOLONG", "ELOOP", "EROFS", "EACCES", "EPERM", "EIO",
+        "EAGAIN", "ETXTBSY", "EBUSY",
+    )
+)  # fmt: skip
+_OWN_DISTRIBUTION = "kernbench"
+
+
+class PluginGroup(click.RichGroup):
+    """A group whose further sub-commands come from plug-ins; they are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name our commands in their given order, then the plug-ins'."""
+        return [*self.commands, *(name for name in shell_of(ctx).plugins.commands if name not in self.commands)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one of our commands, or a stand-in that says what a plug-in's command does."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name not in shell_of(ctx).plugins.commands:
+            return own
+        return click.RichCommand(name=cmd_name, short_help=shell_of(ctx).plugins.commands[cmd_name].sentence)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the command that is really called; this imports a plug-in's."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            hint = did_you_mean(args[0], known)
+            raise UsageError(f"{ctx.command_path} must be followed by a command, not {args[0]!r}.{hint}")
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and name not in self.commands:
+            commands = shell_of(ctx).plugins.commands
+            command = commands.load(name)
+            if not isinstance(command, click.Command):
+                raise commands.fault(name, f"must be a click command, not {command!r}")
+        return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command; PluginError for what one of a plug-in raises that is no error of ours or of click."""
+        try:
+            code = super().invoke(ctx)
+            if isinstance(code, int) and not 0 <= code <= _MOST_CODE:
+                must = f"must return an exit code from 0 to {_MOST_CODE}, or None, not {code}"
+                raise shell_of(ctx).plugins.commands.fault(str(ctx.invoked_subcommand), must)
+            return code
+        except (KernbenchError, click.ClickException, Exit, click.Abort, MemoryError):
+            raise
+        except KeyboardInterrupt as stop:
+            shell_of(ctx).interrupted = " ".join(("", *getattr(stop, "__notes__", ())))
+            if isinstance(stop, Terminated):
+                raise SystemExit(_TERMINATED) from None  # click tells of every other KeyboardInterrupt
+            raise
+        except WallTimeExceeded:
+            raise
+        except BaseException as error:
+            name, commands = ctx.invoked_subcommand, shell_of(ctx).plugins.commands
+            if name is None or name not in commands or name in self.commands:
+                raise
+            if commands.provider(name).distribution == _OWN_DISTRIBUTION:
+                raise
+            raise commands.raised(name, error) from error
+
+
+def shell_of(ctx: click.Context) -> Shell:
+    """Return what the commands of this invocation share."""
+    return ctx.ensure_object(Shell)
+
+
+@click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="kernbench", message="%(prog)s %(version)s")
+def kernbench() -> None:
+    """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
+
+
+for _command in (run, rerun, list_benches, components, topology):
+    kernbench.add_command(_command)
+
+
+def run_process(plugins: Plugins | None) -> int:
+    """Run the command line of this process, which does nothing else; return its exit code."""
+    given = sys.argv[1:]
+    shell = Shell(plugins, as_json="--json" in given)
+    return own_process(lambda: run_here(given, plugins), given, lambda error: _told(shell, error))
+
+
+def run_here(given: list[str], plugins: Plugins | None) -> int:
+    """Run a command line; return its exit code, that of a stream that failed included."""
+    as_json = "--json" in given
+    closed = closed_streams()
+    with lasting_streams() as streams:
+        shell = Shell(plugins, as_json=as_json, timeout_s=limit_s(given))
+        if closed:
+            if not as_json:
+                sys.stdout.write("".join(f"error: {problem}\n" for problem in closed))
+            return shell.fail(2, *closed)
+        with terminable() as termination:
+            code = _run(shell, given, termination)
+        if shell.forked:
+            os._exit(code)  # what is still to be written, and to be done at the end, is for the other one
+        if termination.held_back and code not in (_INTERRUPTED, _TERMINATED):
+            code, word = (_TERMINATED, "terminated") if termination.came else (_INTERRUPTED, "interrupted")
+            shell.error(f"{word} after the run had ended; its result and its files are whole.")
+        if code == _INTERRUPTED and termination.came:
+            code = _TERMINATED
+        if streams.fault is not None:
+            shell.error(streams.fault)
+            return code or 2
+        return code
+
+
+def _run(shell: Shell, given: list[str], termination: Termination) -> int:
+    """Run a command line; return its exit code, its error told."""
+    try:
+        look = None if sys.stdout.isatty() else {"theme": "default-slim"}
+        with _sentences(shell):
+            code = kernbench.main(given, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except SystemExit as stop:
+        # click exits by itself in one case: help for a bare `kernbench` (2).
+        if stop.code == _TERMINATED:
+            return _told(shell, Terminated())
+        return 2 if stop.code == 2 else _told(shell, stop)
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
+        return _told(shell, Terminated() if interrupted and termination.came else error)
+
+
+@contextmanager
+def _sentences(shell: Shell) -> Iterator[None]:
+    """Write our own warnings as those of the shell, each once; others as Python does."""
+    usual, told = warnings.showwarning, set[str]()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **written: Any) -> None:
+        if not issubclass(category, KernbenchWarning):
+            usual(message, category, *place, **written)
+        elif str(message) not in told:
+            told.add(str(message))
+            shell.warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", KernbenchWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _told(shell: Shell, error: BaseException) -> int:
+    """Tell the user of an error, and return its exit code."""
+    if isinstance(error, ConfigError):
+        return shell.fail(error.exit_code, *error.problems, labelled=False)
+    if isinstance(error, KernbenchError):
+        return shell.fail(error.exit_code, "\n".join([str(error), *getattr(error, "__notes__", ())]))
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx is not None else "kernbench"
+        told = error.format_message()
+        stop = "" if told.endswith((".", "?", "?)")) else "."
+        return shell.fail(2, f"{told}{stop} See '{command} --help'.")
+    if isinstance(error, click.ClickException):
+        return shell.fail(error.exit_code, error.format_message())
+    if isinstance(error, MemoryError):
+        told = f" ({error})" if str(error) else ""
+        error.__traceback__ = None  # its frames may hold most of what there is
+        return shell.fail(LimitError.exit_code, f"the memory of this process is exhausted{told}; {OUT_OF_MEMORY}")
+    if isinstance(error, Terminated):
+        return shell.fail(_TERMINATED, f"terminated{shell.interrupted}.")
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return shell.fail(_INTERRUPTED, f"interrupted{shell.interrupted}.")
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        what = "a file or a process" if error.filename is None else repr(str(error.filename))
+        told = f"{what} must be usable, but that failed with {error.strerror!r}"
+        return shell.fail(2, f"{told}; make room, or name another.")
+    traceback.print_exception(error)
+    return shell.fail(
+        _OWN_FAULT, "kernbench itself failed; please report the lines above. Do not use any result of this run."
+    )
