@@ -3,7 +3,7 @@
 #   make test      the test suite, without what is marked slow, and with fewer of the examples that hypothesis draws
 #   make test-all  the whole test suite
 #   make golden    times and op logs of small runs, against tests/golden
-#   make lint      ruff, mypy --strict on core and the collectives, import rules
+#   make lint      ruff, mypy --strict on the three packages, import rules
 
 PYTHON ?= python3
 JOBS ?= 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from kernbench_core.environment import Signal
+from kernbench_core.environment import Environment, Signal
 from kernbench_core.errors import ComponentError
 from kernbench_core.peers import Peers, by_position
 
@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 
 
 class Emitter(Protocol):
-    """What a message asks of the component at the end of its path."""
+    """What a message asks of the component at the end of its path; `out_ports` are its wires by neighbour."""
 
     id: str
+    env: Environment
+    out_ports: dict[str, Any]
+    arrive: Callable[[Any], None]
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Send it on, leaving at (`head`, `tail`) ns."""
+
+    def note_wait(self, waited: float) -> None:
+        """Count a message that queued here for `waited` ns."""
 
 
 class MsgBase:
@@ -136,9 +142,7 @@ class Command(MsgBase):
     def answered(self) -> None:
         """Resume whoever waits for the command; raise ComponentError when it was answered before."""
         if self.done.fired:
-            raise ComponentError(
-                f"{self.path[0]} must answer each {type(self).__name__} once, not twice; call emit once for a message."
-            )
+            _answered_before(self)
         self.done.fire()
 
 
@@ -149,12 +153,11 @@ _ADDRESS_BYTES = 8
 class Transaction(MsgBase):
     """Move bytes between the node that made it and a memory, there and back.
 
-    `op` is "read" or "write"; `regions` are physical byte ranges, all of one memory, `total` bytes
-    together. A read goes out empty and comes back with `total` bytes, a write the other way round. The
-    request's header names its first range; each further one takes 8 bytes of payload.
-    `on_done(transaction)` is called inside the delivery of the reply; `waiter` is the sender's to use.
-    `moved_bytes` is the payload there and back. `shares` says how the memory spread the bytes over its
-    channels, as (channel, bytes), if it has any.
+    `op` is "read" or "write"; `regions` are physical byte ranges, all of one memory, `total` bytes together. A read
+    goes out empty and comes back with `total` bytes, a write the other way round. The request's header names its first
+    range; each further one takes 8 bytes of payload. `on_done(transaction)` is called inside the delivery of the reply;
+    `waiter` is the sender's to use. `moved_bytes` is the payload there and back. `shares` says how the memory spread
+    the bytes over its channels, as (channel, bytes), if it has any.
     """
 
     __slots__ = ("moved_bytes", "on_done", "op", "regions", "shares", "total", "waiter")
@@ -286,12 +289,11 @@ class ResponseMsg:
 class Launch:
     """Hold what one kernel launch is: the function, its arguments, and which PE runs which programs.
 
-    `programs` maps a PE index to the program ids (x, y, z) that it runs one after another; `grid` is
-    the number of programs along x, y, z. `start_ns` is the common start stamp, in ns, or None until a
-    component of the launch path stamps it. PEs note when they really started and ended. `peers` are the PEs that its
-    programs may send to (default: each other, by position), `collective` is what `tl.collective` gives them.
-    `known` says, by PE, how many of its ops were over when the launch was submitted, as far as the host knew; `issued`
-    how many each of its PEs had issued at its end.
+    `programs` maps a PE index to the program ids (x, y, z) that it runs one after another; `grid` is the number of
+    programs along x, y, z. `start_ns` is the common start stamp, in ns, or None until a component of the launch path
+    stamps it. PEs note when they really started and ended. `peers` are the PEs that its programs may send to (default:
+    each other, by position), `collective` is what `tl.collective` gives them. `known` says, by PE, how many of its ops
+    were over when the launch was submitted, as far as the host knew; `issued` how many each had issued at its end.
     """
 
     __slots__ = (

@@ -118,7 +118,7 @@ def bench(
     rt.copy_to_host(o)
 
     def expected() -> Array:
-        cut = [x.numpy().reshape(-1, tokens, d) for x in (q, k, v)]
-        return attention(*cut, scale, causal).reshape(-1, d)
+        queries, keys, values = (x.numpy().reshape(-1, tokens, d) for x in (q, k, v))
+        return attention(queries, keys, values, scale, causal).reshape(-1, d)
 
     rt.check(o, expected)

@@ -36,7 +36,8 @@ def layernorm(
     wide = x.astype(np.float64)
     centred = wide - wide.mean(axis=1, keepdims=True)
     scaled = centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True) + eps)
-    return (scaled * w.astype(np.float64) + b.astype(np.float64)).astype(x.dtype)
+    out: npt.NDArray[np.floating] = (scaled * w.astype(np.float64) + b.astype(np.float64)).astype(x.dtype)
+    return out
 
 
 def bench(

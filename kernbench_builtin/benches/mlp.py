@@ -48,12 +48,14 @@ def swiglu(x: Array, gate: Array, up: Array, dtype: str) -> Array:
     wide = x.astype(np.float32)
     g = wide @ gate.astype(np.float32)
     u = wide @ up.astype(np.float32)
-    return (g / (1 + np.exp(-g)) * u).astype(numpy_dtype(dtype))
+    out: Array = (g / (1 + np.exp(-g)) * u).astype(numpy_dtype(dtype))
+    return out
 
 
 def gelu(x: Array) -> Array:
     """Compute the tanh form of GELU with numpy in f32."""
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi, dtype=np.float32) * (x + np.float32(0.044715) * x**3)))
+    out: Array = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi, dtype=np.float32) * (x + np.float32(0.044715) * x**3)))
+    return out
 
 
 def bench(

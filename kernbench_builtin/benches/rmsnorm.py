@@ -31,7 +31,8 @@ def rmsnorm(x: npt.NDArray[np.floating], w: npt.NDArray[np.floating], eps: float
     """Normalise with numpy in f64, rounded once to the dtype of `x`."""
     wide = x.astype(np.float64)
     scale = 1 / np.sqrt(np.mean(wide * wide, axis=1, keepdims=True) + eps)
-    return (wide * scale * w.astype(np.float64)).astype(x.dtype)
+    out: npt.NDArray[np.floating] = (wide * scale * w.astype(np.float64)).astype(x.dtype)
+    return out
 
 
 def bench(

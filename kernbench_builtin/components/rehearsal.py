@@ -15,7 +15,7 @@ from kernbench_core.messages import LaunchMsg
 from kernbench_core.units import grid_ceil
 
 if TYPE_CHECKING:
-    from kernbench_core.component import ComponentBase
+    from kernbench_core.fabric import Neighbour
 
 Sender = Callable[[str, tuple[int, ...]], Iterator[LaunchMsg]]
 """Make the messages that a node sends on for some PEs; none where the fan-out ends."""
@@ -25,7 +25,7 @@ _Key = tuple[float, bool, tuple[str, str], int]
 class Rehearsal:
     """Play one fan-out through; `reach` gives the time in ns from its first message to its last arrival."""
 
-    def __init__(self, components: Mapping[str, ComponentBase], fan_out: Sender) -> None:
+    def __init__(self, components: Mapping[str, Neighbour], fan_out: Sender) -> None:
         self._components, self._fan_out = components, fan_out
         self._available: dict[tuple[str, str], float] = {}
         self._coming: list[tuple[_Key, LaunchMsg]] = []

@@ -17,12 +17,11 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
-from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, component_error
 from kernbench_core.environment import Environment
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host import NotModelled, not_modelled
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import Emitter, MsgBase
 from kernbench_core.process import INTERRUPTS
 from kernbench_core.topology import Mesh, PathRouter, naming
 from kernbench_core.units import GRID_NS, grid_ceil
@@ -96,7 +95,7 @@ class Packet(MsgBase):
         super().__init__(nbytes, path)
         self.meter = meter
 
-    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+    def at_end(self, component: Emitter, head: float, tail: float) -> None:
         """Be measured; no answer goes back."""
         self.meter.note(self)
 

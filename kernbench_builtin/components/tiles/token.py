@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Protocol
 
 from kernbench_builtin.components.tiles.plan import Stage, StageType, TilePlan
 from kernbench_core.callsite import describe_site
-from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Signal
 from kernbench_core.errors import ComponentError
-from kernbench_core.messages import MsgBase
+from kernbench_core.messages import Emitter, MsgBase
 from kernbench_core.oplog import OpDescription
 from kernbench_core.values import Region
 
@@ -64,7 +63,7 @@ class TileStream:
             return token.plan.stages[token.stage_idx + 1].stage_type is StageType.FETCH
         return token.stage_idx < self._summed and kind in (StageType.GEMM, StageType.MATH)
 
-    def leave(self, token: TileToken, component: ComponentBase, head: float, tail: float) -> None:
+    def leave(self, token: TileToken, component: Emitter, head: float, tail: float) -> None:
         """Send `token` on from its present stage at (`head`, `tail`) ns, once all tiles before it have gone."""
         gate = self._gates.setdefault(token.stage_idx, _Gate())
         gate.held[token.index] = (token, head, tail)
@@ -209,7 +208,7 @@ class TileToken(MsgBase):
             self.regions = self.command.tile_regions(params["operand"], *block)
         return True
 
-    def at_end(self, component: ComponentBase, head: float, tail: float) -> None:
+    def at_end(self, component: Emitter, head: float, tail: float) -> None:
         """Route to the next stage, or home after the last one; called by the unit that served the present one."""
         if self.on_stage_end is not None:
             self.on_stage_end(self)
@@ -218,7 +217,7 @@ class TileToken(MsgBase):
         else:
             self.go_on(component, head, tail)
 
-    def go_on(self, component: ComponentBase, head: float, tail: float) -> None:
+    def go_on(self, component: Emitter, head: float, tail: float) -> None:
         """Go to the next stage, or home after the last one, from (`head`, `tail`) ns."""
         if not self.advance():
             self.reply = True
@@ -228,14 +227,14 @@ class TileToken(MsgBase):
         else:
             self.hop_to(self.stage.component, component, head, tail)
 
-    def hop_to(self, destination: str, component: ComponentBase, head: float, tail: float) -> None:
+    def hop_to(self, destination: str, component: Emitter, head: float, tail: float) -> None:
         """Leave `component` for the unit `destination` at (`head`, `tail`) ns."""
         self.path = (component.id, destination)
         self.hop = 1
         component.out_ports[destination].send(self, head, tail)
 
     def queue_at(
-        self, component: ComponentBase, arrive: Callable[[Any], None], head: float, tail: float | None = None
+        self, component: Emitter, arrive: Callable[[Any], None], head: float, tail: float | None = None
     ) -> None:
         """Come to `arrive` of a component at `head` ns without a hop; the last byte is there at `tail`, or was before.
 
