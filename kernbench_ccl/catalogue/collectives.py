@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
-from attrs import evolve
-
-from kernbench_ccl.collectives import COLLECTIVES, CallShape, CollectiveKind, Piece
+from kernbench_ccl.catalogue.names import COMMANDS, meant
+from kernbench_ccl.catalogue.record_faults import call_faults, field_faults
+from kernbench_ccl.collectives import COLLECTIVES, CollectiveKind
 from kernbench_core.errors import KernbenchError
 from kernbench_core.process import INTERRUPTS
 from kernbench_core.registry import CollectiveEntry, Registry
-
-_COUNT = 6
-"""nccl's count of the calls that a record is tried on."""
 
 
 class Collectives(Mapping[str, CollectiveKind]):
@@ -61,7 +59,7 @@ class Collectives(Mapping[str, CollectiveKind]):
         if not isinstance(kind, CollectiveKind) or kind.name != name:
             raise self._registry.fault(name, f"must be a CollectiveKind of that name, not {kind!r}")
         try:
-            fault = next(_faults(kind), None)
+            fault = next(chain(field_faults(kind), self._taken(kind), call_faults(kind)), None)
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
@@ -70,42 +68,25 @@ class Collectives(Mapping[str, CollectiveKind]):
             raise self._registry.fault(name, fault)
         return kind
 
+    def _taken(self, kind: CollectiveKind) -> Iterator[str]:
+        """Yield which name of a record is that of another command; of two such records the first in order keeps it."""
+        before = self._names[: self._names.index(kind.name)]
+        others = [name for name in self._names if name != kind.name]
+        for word, names in ((kind.name, before), (kind.spelling, others)):
+            must = f"must have a command of its own, not {word!r}"
+            if meant(word, COMMANDS) is not None:
+                yield f"{must}, which is another command of kernbench ccl"
+            other = meant(word, names) or (self._spelt(word, before) if word else None)
+            if other is not None:
+                yield f"{must}, which is that of collective {other!r} of {self._registry.provider(other)}"
 
-def _faults(kind: CollectiveKind) -> Iterator[str]:
-    """Yield what a record says that cannot be, tried on calls of two and three ranks."""
-    redop = "sum" if kind.reduces else None
-    for world in (2, 3):
-        call = CallShape(world, _COUNT, redop, world - 1 if kind.rooted else 0)
-        for rank in range(world):
-            yield from (f"{fault}, rank {rank} of {world}" for fault in _rank_faults(kind, call, rank))
-        sizes = [(kind.in_count(call, rank), kind.out_count(call, rank)) for rank in range(world)]
-        if kind.barrier == any(map(any, sizes)):
-            yield "must either move data or be a barrier"
-        if kind.in_place and not all(_fits(size, world) for size in sizes):
-            yield "must not be in place, as neither input nor output is the other, or a rank's own part of it"
-
-
-def _rank_faults(kind: CollectiveKind, call: CallShape, rank: int) -> Iterator[str]:
-    double = evolve(call, count=2 * call.count)
-    for count in (kind.in_count, kind.out_count):
-        if count(double, rank) != 2 * count(call, rank):
-            yield "must have inputs and outputs in proportion to the count"
-    yield from _piece_faults(kind, call, rank)
-
-
-def _piece_faults(kind: CollectiveKind, call: CallShape, rank: int) -> Iterator[str]:
-    for piece in kind.ends(call, rank) or ():
-        if not isinstance(piece, Piece) or not all(0 <= other < call.world for other in piece.ranks):
-            yield f"must end with pieces of ranks from 0 to {call.world - 1}, not with {piece!r}"
-        elif any(piece.first < 0 or piece.first + piece.count > kind.in_count(call, other) for other in piece.ranks):
-            yield f"must end with elements that ranks bring, not with {piece!r}"
-        elif len(set(piece.ranks)) < len(piece.ranks) or not piece.ranks:
-            yield f"must end with pieces of one rank or of different ones, not with {piece!r}"
-        elif piece.reduced and not kind.reduces:
-            yield f"must say reduces=True to end with a reduction, {piece!r}"
-
-
-def _fits(size: tuple[int, int], world: int) -> bool:
-    """Whether an input and an output may share memory: one, or one a part of the other that it has for each rank."""
-    less, more = sorted(size)
-    return less == more or not less or more >= world * less
+    def _spelt(self, word: str, names: list[str]) -> str | None:
+        """Return which of the collectives has this spelling; those that cannot be used have none."""
+        for name in names:
+            try:
+                spelling = self[name].spelling
+            except KernbenchError:
+                continue
+            if meant(word, (spelling,)) is not None:
+                return name
+        return None

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
+
+COMMANDS: Final = ("list", "check", "new")
+"""The commands of `kernbench ccl` that are no collectives."""
 
 
 def spellings(full: str, collective: str) -> tuple[str, ...]:

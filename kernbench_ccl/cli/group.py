@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernbench_ccl.catalogue import Collectives, meant
+from kernbench_ccl.catalogue.names import COMMANDS
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from kernbench_ccl.plan import CclConfig
     from kernbench_core.cli.shell import Shell
 
-_OTHERS = {"list": "listing:list_algorithms", "check": "check:check", "new": "check:new"}
+_OTHERS = dict(zip(COMMANDS, ("listing:list_algorithms", "check:check", "check:new"), strict=True))
 """The other commands, and where they are in this package."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernbench_ccl.catalogue import Catalogue
+from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import time_collective
 from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
@@ -265,3 +266,89 @@ def test_what_a_record_must_be(record: str, must: str, tmp_path: Path, monkeypat
         known["odd"]
     assert str(caught.value).startswith(f"collective 'odd' of odd_record (source tree) {must}")
     monkeypatch.delitem(sys.modules, "odd_record", raising=False)
+
+
+FIELDS = {
+    "spelling=3": "must have letters, digits, '_' and '-' as spelling, or \"\" for none, not 3",
+    "spelling='-q'": "must have letters, digits, '_' and '-' as spelling, or \"\" for none, not '-q'",
+    "template=3": "must have text as template, or \"\" for none, not 3",
+    "factor=2": "must have as factor a function of the number of ranks, not 2",
+    "factor=lambda world: 'two'": "must give as factor a finite number of at least 0, not 'two', for 2 ranks",
+    "factor=lambda world: 6 if world == 2 else float('nan')":
+        "must give as factor a finite number of at least 0, not nan, for 3 ranks",
+    "factor=lambda world: -1": "must give as factor a finite number of at least 0, not -1, for 2 ranks",
+    "traffic=3": "must have as traffic a function of the call and a size in bytes, not 3",
+    "traffic=lambda call, size: 3":
+        "must give as traffic a Traffic of kernbench_ccl.collectives, not 3, for 2 ranks",
+    "traffic=lambda call, size: Traffic([(0, 1)], lambda r: size, lambda r: 'much', lambda inside: size)":
+        "must give as receive of its traffic bytes, finite and at least 0, not 'much', for 2 ranks",
+    "in_place='maybe'": "must have True or False as in_place, not 'maybe'",
+    "barrier=1": "must have True or False as barrier, not 1",
+    "spelling='all_reduce'":
+        "must have a command of its own, not 'all_reduce', which is that of collective 'all_reduce' of VERSION",
+    "spelling='AllReduce'":
+        "must have a command of its own, not 'AllReduce', which is that of collective 'all_reduce' of VERSION",
+    "spelling='list'": "must have a command of its own, not 'list', which is another command of kernbench ccl",
+    "spelling='aa'":
+        "must have a command of its own, not 'aa', which is that of collective 'aa' of acme_zz (source tree)",
+    "spelling='firsts'":
+        "must have a command of its own, not 'firsts', which is that of collective 'aa' of acme_zz (source tree)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_will_not_do_leaves_the_record_out(
+    field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other commands keep their names, the group shows its help, and the command of the record is an error."""
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("acme_zz", None)
+    (tmp_path / "acme_zz.py").write_text(
+        "from kernbench_ccl.collectives import CollectiveKind, moved\n"
+        "from kernbench_ccl.collectives.traffic import Traffic\n"
+        "from kernbench_core.registry import CollectiveEntry\n"
+        "def brings(c, r): return c.count\n"
+        "def ends(c, r): return [moved(r, 0, c.count)]\n"
+        "AA = CollectiveKind('aa', brings, ends, spelling='firsts')\n"
+        f"ZZ = CollectiveKind('zz', brings, ends, {field})\n"
+        "def kernbench_collectives():\n"
+        "    return [CollectiveEntry(name, f'acme_zz:{name.upper()}', 'Odd.') for name in ('zz', 'aa')]\n"
+    )
+    own = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
+    plugins = load_plugins([*own, "acme = acme_zz"], installed=False)
+    version = str(plugins.collectives.provider("all_reduce"))
+    must = FIELDS[field].replace("of VERSION", f"of {version}")
+    told = f"collective 'zz' of acme_zz (source tree) {must}; repair or reinstall acme_zz (source tree)."
+    assert main(["ccl", "zz"], plugins) == 6
+    assert capsys.readouterr() == ("", f"error: {told}\n")
+    assert main(["ccl", "--help"], plugins) == 0
+    out, err = capsys.readouterr()
+    assert err == f"warning: collective 'zz' is left out: {told}\n"
+    assert "  all_reduce " in out and "  firsts " in out and "  list " in out
+    assert main(["ccl", "all_reduce", "--help"], plugins) == 0
+    assert "Time all_reduce." in capsys.readouterr().out
+
+
+def test_a_collective_may_not_be_named_like_another_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor like an earlier one in other letters."""
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("acme_names", None)
+    (tmp_path / "acme_names.py").write_text(
+        "from kernbench_ccl.collectives import CollectiveKind, moved\n"
+        "from kernbench_core.registry import CollectiveEntry\n"
+        "def ends(c, r): return [moved(r, 0, c.count)]\n"
+        "NEW, ALLREDUCE = [CollectiveKind(n, lambda c, r: c.count, ends) for n in ('new', 'allreduce')]\n"
+        "def kernbench_collectives():\n"
+        "    return [CollectiveEntry(name, f'acme_names:{name.upper()}', 'Odd.') for name in ('new', 'allreduce')]\n"
+    )
+    plugins = load_plugins(["ccl = kernbench_ccl.plugin", "acme = acme_names"], installed=False)
+    version = plugins.collectives.provider("all_reduce")
+    usable, broken = Catalogue.of(plugins).collectives.usable()
+    must, remedy = "of acme_names (source tree) must have a command of its own", "repair or reinstall acme_names"
+    assert broken == {
+        "new": f"collective 'new' {must}, not 'new', which is another command of kernbench ccl; {remedy} "
+               "(source tree).",
+        "allreduce": f"collective 'allreduce' {must}, not 'allreduce', which is that of collective 'all_reduce' of "
+                     f"{version}; {remedy} (source tree).",
+    }  # fmt: skip
+    assert list(usable) == list(COLLECTIVES)
