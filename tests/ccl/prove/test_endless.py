@@ -67,7 +67,7 @@ def test_a_kernel_that_swallows_the_limit_is_endless_all_the_same(tmp_path: Path
     (found,) = check(algorithm, Wanted([2], counts=[1], pes=1, timeout_s=0.2))
     (fault,) = found.faults
     file, _, line = lines["L"].rpartition(":")
-    assert (fault.kind, fault.rank) == (ENDLESS, None)
+    assert fault.kind == ENDLESS and fault.rank in (None, 1)  # where the limit came out, in the kernel or behind it
     assert fault.lines[0] in (lines["L"], f"{file}:{int(line) - 1}")
     assert fault.sentence == (
         f"the case must end within the wall time of --timeout, and is still in {fault.lines[0]}; correct the loop, or "
