@@ -93,7 +93,12 @@ class Environment(simpy.Environment):
         self.call_at(time, msg, arrive)
 
     def call_at(self, time: float, msg: Delivery, callback: Callable[[Any], None]) -> None:
-        """Call `callback(msg)` at `time` ns (on the grid, not in the past), as a delivery of the injection edge."""
+        """Call `callback(msg)` at `time` ns (on the grid, not in the past), as a delivery of the injection edge.
+
+        ValueError for a time in the past, and for what is no number.
+        """
+        if not time >= self._now:
+            raise ValueError(f"call_at must be given a time from now, {self._now} ns, on, not {time!r}")
         msg.callbacks = (callback,)
         self._injected += 1
         heappush(self._queue, (time, DELIVERY, self._injected, msg))  # type: ignore[misc]

@@ -20,6 +20,14 @@ COMBINE: Final[Mapping[str, Callable[[Sequence[float]], float]]] = MappingProxyT
 )
 
 
+def _check_text(stat: Stat, attribute: Any, value: str) -> None:
+    units = ("ns", "B", "")
+    right = value in units if attribute.name == "unit" else isinstance(value, str) and value != ""
+    if not right:
+        what = f"one of {units}" if attribute.name == "unit" else "a text"
+        raise ValueError(f"{attribute.name} of statistic {stat.name!r} must be {what}, not {value!r}")
+
+
 def _check_combine(stat: Stat, attribute: object, value: str) -> None:
     if value not in COMBINE:
         raise ValueError(f"combine of statistic {stat.name!r} must be one of {', '.join(COMBINE)}, not {value!r}")
@@ -40,10 +48,10 @@ class Stat:
     ValueError: combine of statistic 'misses' must be one of sum, max, mean, not 'median'
     """
 
-    name: str
-    unit: str
+    name: str = field(validator=_check_text)
+    unit: str = field(validator=_check_text)
     combine: str = field(validator=_check_combine)
-    doc: str
+    doc: str = field(validator=_check_text)
 
 
 class Waiting:

@@ -11,6 +11,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
 from kernbench_core.fabric import Fabric
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ class Hardware(Fabric):
             cls = loaded[node.impl]
             self._require(node_id, cls)
             with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
-                self.components[node_id] = cls(node, self)
+                made = self.components[node_id] = cls(node, self)
+                if not hasattr(made, "arrive"):
+                    raise TypeError("super().__init__(node, fabric) must be called by its __init__, and was not")
         for edge_id, key in enumerate(edges, 1):
             self._join(edge_id, *key)
         for component in self.components.values():
@@ -63,6 +66,13 @@ class Hardware(Fabric):
             component.start()
 
     def _require(self, node_id: str, cls: type[ComponentBase]) -> None:
+        """Raise ConfigError for a class that declares what it cannot, or needs what this session does not have."""
+        name = f"{node_id}: {cls.__module__}.{cls.__qualname__}"
+        for what, kind in (("needs", type), ("STATS", Stat)):
+            declared = getattr(cls, what)
+            if not isinstance(declared, tuple) or not all(isinstance(each, kind) for each in declared):
+                kinds = "classes" if kind is type else "Stats"
+                raise ConfigError(f"{name}.{what} must be a tuple of {kinds}, not {declared!r}; correct the component.")
         missing = [need.__name__ for need in cls.needs if need not in self.parts]
         if missing:
             raise ConfigError(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from kernbench_core.engine.faults import models_blamed
 from kernbench_core.errors import ComponentError
@@ -53,7 +54,9 @@ def statistics(hardware: Hardware) -> tuple[Statistic, ...]:
 
 def _number(component: ComponentBase, stat: Stat) -> float:
     missing = object()
-    found = getattr(component, stat.name, missing)
+    found: object = getattr(component, stat.name, missing)
+    if isinstance(found, np.integer | np.floating):
+        found = found.item()
     if isinstance(found, int | float) and math.isfinite(found):
         return found
     shown = "nothing" if found is missing else repr(found)

@@ -13,7 +13,7 @@ from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError, ConfigError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase
-from kernbench_core.testing import edge
+from kernbench_core.testing import Rig, edge
 from tests.core.toy_machine import Classes
 
 NODES = [Node("a", "host", "forward", {"overhead": 1.0}), Node("b", "router", "forward", {"overhead": 1.0})]
@@ -83,3 +83,51 @@ def test_a_machine_without_what_a_component_needs_is_refused() -> None:
         "which this one does not have; compile it from a topology instead."
     )
     assert not made
+
+
+@pytest.mark.parametrize(
+    ("declared", "sentence"),
+    [
+        ({"needs": ("Queues",)}, "needs must be a tuple of classes, not ('Queues',)"),
+        ({"needs": Counter}, f"needs must be a tuple of classes, not {Counter!r}"),
+        ({"STATS": 3}, "STATS must be a tuple of Stats, not 3"),
+        ({"STATS": ("a", 3)}, "STATS must be a tuple of Stats, not ('a', 3)"),
+    ],
+)
+def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sentence: str) -> None:
+    """Before one is made."""
+    cls = type("Wrong", (ComponentBase,), declared)
+    with pytest.raises(ConfigError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == f"a: {cls.__module__}.Wrong.{sentence}; correct the component."
+
+
+def test_a_component_that_leaves_the_base_out_is_told() -> None:
+    """It has nothing that messages could come to."""
+
+    class Bare(ComponentBase):
+        def __init__(self, node: object, fabric: object) -> None:
+            """Do nothing."""
+
+    with pytest.raises(ComponentError) as caught:
+        built(Classes(forward=Bare))
+    assert str(caught.value).startswith(
+        f"a: {__name__}.{Bare.__qualname__}.__init__ raised TypeError: super().__init__(node, fabric) must be called "
+        "by its __init__, and was not before simulated time 0."
+    )
+
+
+@pytest.mark.parametrize("when", [-5.0, float("nan")])
+def test_coming_back_in_the_past_is_the_fault_of_who_asks(when: float) -> None:
+    """The model is named, with its line; not whoever was sent something then."""
+
+    class Early(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            self.begin(msg)
+            self.env.call_at(self.env.now + when, msg, self.end)
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Early).feed(10).run()
+    told = str(caught.value)
+    assert told.startswith(f"under_test: {__name__}.{Early.__qualname__} raised ValueError: call_at must be given a ")
+    assert "self.env.call_at(self.env.now + when, msg, self.end)" in told

@@ -8,6 +8,7 @@ from asyncio import CancelledError
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -174,6 +175,32 @@ def test_a_count_beyond_floats_is_the_models_fault() -> None:
         timed(Counts)
     told = str(caught.value).splitlines()[0]
     assert f"{__name__}.{Counts.__qualname__} raised OverflowError: int too large to convert to float at" in told
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """As plain ones, which JSON can hold."""
+
+    class Counts(ToyForward):
+        STATS: ClassVar[tuple[Stat, ...]] = STATS[:1]
+        passed = np.float32(0.5)
+
+    (found,) = timed(Counts).statistics
+    assert (found.value, type(found.value)) == (1.0, float)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ((3, "", "sum", "A number."), "name of statistic 3 must be a text, not 3"),
+        (("x", "furlong", "sum", "A number."), "unit of statistic 'x' must be one of ('ns', 'B', ''), not 'furlong'"),
+        (("x", "", "sum", None), "doc of statistic 'x' must be a text, not None"),
+    ],
+)
+def test_a_statistic_that_cannot_be_is_refused(given: tuple[Any, ...], sentence: str) -> None:
+    """Where it is declared."""
+    with pytest.raises(ValueError) as caught:
+        Stat(*given)
+    assert str(caught.value) == sentence
 
 
 def test_there_are_three_ways_to_combine() -> None:
