@@ -47,9 +47,8 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
         accepted = ", ".join(f"{suffix} or {suffix}.gz" for suffix in known) or "a suffix that an exporter claims"
         raise UsageError(f"trace file must end in {accepted}, not {path.name or str(path)!r}.")
     if len(fitting) > 1:
-        raise UsageError(
-            f"trace file {path.name!r} must fit one exporter, not {' and '.join(fitting)}; choose another suffix."
-        )
+        several = " and ".join(f"{name} of {exporters.provider(name)}" for name in fitting)
+        raise UsageError(f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix.")
     return TraceFile(check_file("trace file", path), _guarded(exporters, fitting[0]), compress)
 
 
