@@ -87,6 +87,17 @@ class DeviceTensor:
         """Size of one copy in bytes."""
         return self._allocation.nbytes
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same tensor; UsageError for data, which `numpy()` has to be compared with."""
+        if isinstance(other, int | float | np.generic | np.ndarray | list):
+            raise UsageError(
+                f"tensor {self.name!r} must be compared by its data, not as it is; write {self.name}.numpy() == …, or "
+                "use rt.check."
+            )
+        return self is other
+
+    __hash__ = object.__hash__
+
     def __getitem__(self, key: object) -> TensorPart:
         """Refer to some rows, as in `x[2:5]`; UsageError for any other index."""
         start, stop = _rows_of(self.name, self.shape, key)

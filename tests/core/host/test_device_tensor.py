@@ -130,3 +130,17 @@ def test_what_has_to_be_finished_first_is_finished_once() -> None:
         _ = x.regions
     assert np.array_equal(x.numpy(), X)
     assert tried == ["finish", "finish"]
+
+
+@pytest.mark.parametrize("data", [0, 0.0, True, np.float32(0), X, [1, 2]], ids=repr)
+def test_data_is_no_tensor(data: object) -> None:
+    """Comparing it with a tensor would be false whatever the tensor holds; other things are other tensors, or none."""
+    x, y = Holder().tensor(), Holder().tensor()
+    for compare in (lambda: x == data, lambda: x != data, lambda: data == x):
+        with pytest.raises(UsageError) as caught:
+            compare()
+        assert str(caught.value) == (
+            "tensor 'x' must be compared by its data, not as it is; write x.numpy() == …, or use rt.check."
+        )
+    assert x == x and x != y and x in (y, x) and {x: 1}[x] == 1
+    assert x is not None and x != "x"
