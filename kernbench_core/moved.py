@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 from collections.abc import Mapping
 from typing import Final
+
+from kernbench_core.package import GROUP
 
 
 def current(target: str) -> str:
@@ -13,8 +17,30 @@ def current(target: str) -> str:
 
 
 def hint(module: str | None) -> str:
-    """Say where a module is that could not be imported from its old place, else nothing."""
-    return f"; {module} is now {MOVED[module]}" if module is not None and module in MOVED else ""
+    """Say where a module is that could not be imported from its old place, else nothing.
+
+    The module's own package is asked first, then all that have an installed plug-in: a module may have gone from one
+    to the other.
+    """
+    if not isinstance(module, str):
+        return ""
+    roots = {point.value.partition(".")[0] for point in importlib.metadata.entry_points(group=GROUP)}
+    for root in (module.partition(".")[0], *sorted(roots)):
+        moved = _moved_of(root)
+        if module in moved:
+            return f"; {module} is now {moved[module]}"
+    return ""
+
+
+def _moved_of(root: str) -> Mapping[str, str]:
+    """Return what the package `root` says of its modules in its own `moved`; nothing where it has none that will do."""
+    try:
+        moved = importlib.import_module(f"{root}.moved").MOVED
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return {}
+    return moved if isinstance(moved, Mapping) else {}
 
 
 MOVED: Final[Mapping[str, str]] = {

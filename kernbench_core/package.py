@@ -1,4 +1,4 @@
-"""What the package is: its version, and how its rooms are entered."""
+"""What the package is: its version, who may join it, and how its rooms are entered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 __version__ = "0.1.0"
+
+#: The group of entry points by which packages register.
+GROUP = "kernbench"
 
 
 def door(room: str, exports: Mapping[str, str]) -> Callable[[str], Any]:

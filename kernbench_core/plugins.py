@@ -20,6 +20,7 @@ import pluggy
 
 from kernbench_core import hookspecs
 from kernbench_core.errors import PluginError, in_words
+from kernbench_core.package import GROUP
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.registry import (
     AlgorithmEntry,
@@ -39,7 +40,6 @@ from kernbench_core.registry import (
     TopologyEntry,
 )
 
-GROUP = "kernbench"
 _MANAGER_NAME = "kernbench"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _OFFERS: dict[str, tuple[type[Entry], str]] = {

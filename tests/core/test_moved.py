@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kernbench_builtin.moved import MOVED as BUILTIN_MOVED
+from kernbench_ccl.moved import MOVED as CCL_MOVED
 from kernbench_core.compute.functions import CORE_FUNCTIONS, GEMM
 from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.moved import MOVED, current
@@ -25,10 +29,53 @@ OLD = "kernbench_core.compute"
 """Where core's functions lay when the first logs were saved."""
 
 
+TABLES = (MOVED, BUILTIN_MOVED, CCL_MOVED)
+"""What each package says of its modules."""
+
+CHANGELOG = Path(__file__).parents[2] / "docs" / "changelog.md"
+
+
 def test_every_new_place_is_there() -> None:
-    """And none leads on to another."""
-    assert [new for new in MOVED.values() if find_spec(new) is None] == []
-    assert not set(MOVED.values()) & set(MOVED)
+    """None leads on to another, and no two packages speak of one module."""
+    old = [name for table in TABLES for name in table]
+    new = [name for table in TABLES for name in table.values()]
+    assert [name for name in new if find_spec(name) is None] == []
+    assert len(old) == len(set(old))
+    assert set(new) & set(old) == set()
+
+
+@pytest.mark.parametrize("table", [BUILTIN_MOVED, CCL_MOVED])
+def test_no_other_package_speaks_of_what_is_still_there(table: Mapping[str, str]) -> None:
+    """A module that can be imported did not move; what a room gives by the name of a module is another matter."""
+    rooms = {"kernbench_ccl.measure"}
+    assert [old for old in table if old not in rooms and importable(old)] == []
+
+
+def importable(name: str) -> bool:
+    """Tell whether there is a module of that name."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def listed() -> dict[str, str]:
+    """Return new places by old ones as users read them, but for the rows that say in words what became of a module."""
+    found = {}
+    for row in CHANGELOG.read_text().splitlines():
+        match = re.fullmatch(r"\| `(kernbench_(?:builtin|ccl)\.[\w.]+)` \| ([^:]*) \|", row)
+        for old, new in re.findall(r"`([\w.]+)`(?: → `(\w+)`)?", match[2]) if match else ():
+            full = old if old.startswith("kernbench_") else f"{match[1].partition('.')[0]}.{old}"
+            found[full] = f"{match[1]}.{new or old.rpartition('.')[2]}"
+    return found
+
+
+def test_what_the_changelog_says_plugins_are_told() -> None:
+    """Of each module in its table."""
+    table = listed()
+    told = {**BUILTIN_MOVED, **CCL_MOVED}
+    assert len(table) > 80
+    assert {old: told.get(old) for old in table} == table
 
 
 def saved(folder: Path) -> np.ndarray:
@@ -70,6 +117,23 @@ def test_each_function_of_core_had_an_old_place() -> None:
     ("line", "said"),
     [
         (
+            "import kernbench_builtin.hbm_bank_channel",
+            "ModuleNotFoundError: No module named 'kernbench_builtin.hbm_bank_channel'; "
+            "kernbench_builtin.hbm_bank_channel is now kernbench_builtin.components.banks.channel",
+        ),
+        (
+            "from kernbench_ccl.chooser import choose",
+            "ModuleNotFoundError: No module named 'kernbench_ccl.chooser'; "
+            "kernbench_ccl.chooser is now kernbench_ccl.measure.choice",
+        ),
+        (
+            "from kernbench_core.cli.probe import probe",
+            "ModuleNotFoundError: No module named 'kernbench_core.cli.probe'; "
+            "kernbench_core.cli.probe is now kernbench_builtin.probe.command",
+        ),
+        ("import kernbench_core.never", "ModuleNotFoundError: No module named 'kernbench_core.never'"),
+        ("raise ImportError('no', name=['odd'])", "ImportError: no"),
+        (
             "from kernbench_core.tcm_map import TcmRecorder",
             "ModuleNotFoundError: No module named 'kernbench_core.tcm_map'; "
             "kernbench_core.tcm_map is now kernbench_core.memory.scratchpad_map",
@@ -91,3 +155,27 @@ def test_a_plugin_that_imports_an_old_place_is_told_the_new_one(
     sys.modules.pop("moved_plug", None)
     path = importlib.import_module("kernbench_core.memory").__file__
     assert failure.reason.replace(str(path), "PATH") == said
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("MOVED = {'own_room.old': 'own_room.new'}", "; own_room.old is now own_room.new"),
+        ("MOVED = None", ""),
+        ("raise SystemExit(3)", ""),
+    ],
+)
+def test_a_package_of_others_is_asked_where_its_modules_went(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, said: str
+) -> None:
+    """A plug-in that no entry point names counts as well; a table that will not do changes nothing."""
+    room = tmp_path / "own_room"
+    room.mkdir()
+    (room / "__init__.py").write_text("")
+    (room / "moved.py").write_text(table + "\n")
+    (room / "plugin.py").write_text("import own_room.old\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (failure,) = load_plugins(["own = own_room.plugin"], installed=False).failures
+    for name in ("own_room", "own_room.plugin", "own_room.moved"):
+        sys.modules.pop(name, None)
+    assert failure.reason == f"ModuleNotFoundError: No module named 'own_room.old'{said}"
