@@ -258,3 +258,80 @@ def test_a_function_may_compute_a_built_in_op(acme: Run, tmp_path: Path) -> None
     assert code == 0, err
     saved: dict[str, Any] = json.loads((tmp_path / "out" / "oplog" / "run.json").read_text())
     assert saved["functions"]["exp"] == "acme:exp_of_acme"
+
+
+DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, f8e4m3, f8e5m2, f16, bf16, f32"
+FAULTS = {
+    "function=3": "must have as function a function of params and operands, not 3",
+    "types='f32'": "must have as types a function of the op, dtypes and params, not 'f32'",
+    "form='elementwise'": "must have as form a member of Form, not 'elementwise'",
+    "operands='met'": "must have as operands a member of Operands, not 'met'",
+    "arity='2'": "must have as arity a number of operands, 0 where that differs, not '2'",
+    "arity=-1": "must have as arity a number of operands, 0 where that differs, not -1",
+    "dividing=1": "must have True or False as dividing, not 1",
+    "cost=3": "must have as cost a LaneCost of kernbench_core.compute.ops, not 3",
+    "cost=LaneCost(float('nan'))": "must have as steps of its cost a finite number of at least 0, not nan",
+    "cost=LaneCost(1, float('inf'))": "must have as lookups of its cost a finite number of at least 0, not inf",
+    "cost=LaneCost(-1)": "must have as steps of its cost a finite number of at least 0, not -1",
+    "cost=LaneCost(1, 'few')": "must have as lookups of its cost a finite number of at least 0, not 'few'",
+    "again=len": "must have as again an Again of kernbench_core.compute.ops, or None, not <built-in function len>",
+    "again=Again(3)": "must have as floats of its again a function of params and operands, or None, not 3",
+    "again=Again()": "must have a function as floats of its again, not None",
+    "types=lambda op, dtypes, params: 'f99'": f"must have a type rule that gives one of {DTYPES}, not 'f99'",
+    "types=lambda op, dtypes, params: ['f32']": f"must have a type rule that gives one of {DTYPES}, not ['f32']",
+    "types=lambda op, dtypes: 'f32'":
+        "must have a type rule that answers or raises ShapeError, but it raised TypeError: <lambda>() takes 2 "
+        "positional arguments but 3 were given",
+    "shapes=lambda op, shapes, params: (4.0,)":
+        "must have a shape rule that gives a tuple of whole numbers of at least 0, not (4.0,)",
+    "shapes=lambda op, shapes, params: (-4,)":
+        "must have a shape rule that gives a tuple of whole numbers of at least 0, not (-4,)",
+    "shapes=lambda op, shapes, params: 4":
+        "must have a shape rule that gives a tuple of whole numbers of at least 0, not 4",
+    "shapes=lambda op, shapes, params: shapes[1]":
+        "must have a shape rule that answers or raises ShapeError, but it raised IndexError: list index out of range",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FAULTS)
+@pytest.mark.sample(6)
+def test_a_record_that_will_not_do_is_the_fault_of_its_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    """When a kernel calls the op, before any model is asked; no check of ops is blamed, and no model."""
+    fields = {"function": "plain(np.abs)", "types": "same", "shapes": "elementwise"}
+    name, _, value = field.partition("=")
+    fields[name] = value
+    given = ", ".join(f"{key}={each}" for key, each in fields.items())
+    sys.modules.pop("acme_odd", None)
+    record = f'ODD = MathOp("odd", {given})\nENTRIES = [("odd", "ODD")]\n'
+    (tmp_path / "acme_odd.py").write_text(ACME.replace("acme:", "acme_odd:") + record)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["acme = acme_odd", "builtin = kernbench_builtin.plugin"], installed=False)
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel_that("tl.store(x_ptr, tl.odd(x))"))
+    assert kernbench(["run", str(file), "--topology", "tiny", "-q", "--verify-ops"], plugins) == 6
+    source = "acme_odd (source tree)"
+    told = f"error: op 'odd' of {source} {FAULTS[field]}; repair or reinstall {source}.\n"
+    assert capsys.readouterr() == ("", told)
+    file.write_text(kernel_that("tl.odd(tl.arange(0, 4))"))
+    if not field.startswith("shapes"):  # of known numbers numpy gives the shape
+        assert kernbench(["run", str(file), "--topology", "tiny", "-q"], plugins) == 6
+        assert capsys.readouterr() == ("", told)
+
+
+def test_extents_of_a_shape_rule_may_be_whole_numbers_of_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They become Python's own."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "acme_whole.py").write_text(
+        ACME.replace("acme:", "acme_whole:")
+        + 'WHOLE = MathOp("whole", plain(np.abs), types=same, shapes=lambda op, shapes, params: [np.int64(4)])\n'
+        'ENTRIES = [("whole", "WHOLE")]\n'
+    )
+    plugins = load_plugins(["acme = acme_whole", "builtin = kernbench_builtin.plugin"], installed=False)
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel_that("assert [*map(type, tl.whole(x).shape)] == [int]; tl.store(x_ptr, tl.whole(x))"))
+    assert kernbench(["run", str(file), "--topology", "tiny", "-q", "--verify-ops"], plugins) == 0, capsys.readouterr()
+    sys.modules.pop("acme_whole", None)

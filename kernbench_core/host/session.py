@@ -100,7 +100,7 @@ class GraphEngine:
             lambda: env.now,
             self.op_log,
             self.functions,
-            OpsOfPlugins(self.functions, None if plugins is None else plugins.ops.load),
+            OpsOfPlugins(self.functions, *(() if plugins is None else (plugins.ops.load, plugins.ops.fault))),
             data=data,
             race_by=race_by,
             tcm_map=tcm_map,
