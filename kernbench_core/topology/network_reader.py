@@ -16,6 +16,7 @@ from kernbench_core.topology.networks import (
     ShapeFault,
     build_network,
     find_extent,
+    shape_faults,
 )
 from kernbench_core.topology.specification import Spec
 
@@ -78,10 +79,13 @@ def build_alone(networks: NetworkRegistry, name: str, sips: int) -> ScaleUpNetwo
 
 
 def open_shape(networks: NetworkRegistry, name: str) -> NetworkShape:
-    """Return the shape of a name; raise UnknownName where there is none, PluginError where it is none."""
+    """Return the shape of a name; raise UnknownName where there is none, PluginError where it is no usable one."""
     shape = networks.load(name)
     if not isinstance(shape, NetworkShape):
         raise networks.fault(name, f"must be a NetworkShape of kernbench_core.topology, not {shape!r}")
+    wrong = next(shape_faults(shape), None)
+    if wrong is not None:
+        raise networks.fault(name, wrong)
     return shape
 
 

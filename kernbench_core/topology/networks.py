@@ -8,6 +8,7 @@ every route ends, and goes along links that there are.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -82,6 +83,22 @@ class NetworkShape:
     params: tuple[Param, ...] = ()
     flat: bool = False
     closed: bool | None = None
+
+
+def shape_faults(shape: NetworkShape) -> Iterator[str]:
+    """Yield which fields of a shape are not what they must be, in words that follow its name."""
+    for name, of in (("links", "the extent"), ("step", "the extent and two packages")):
+        if not callable(getattr(shape, name)):
+            yield f"must have as {name} a function of {of}, not {getattr(shape, name)!r}"
+    params: object = shape.params
+    if not isinstance(params, tuple) or not all(isinstance(param, Param) for param in params):
+        yield f"must have as params a tuple of Param, not {params!r}"
+    flat: object = shape.flat
+    closed: object = shape.closed
+    if not isinstance(flat, bool):
+        yield f"must have True or False as flat, not {flat!r}"
+    if closed is not None and not isinstance(closed, bool):
+        yield f"must have True, False or None as closed, not {closed!r}"
 
 
 def find_extent(
@@ -276,12 +293,13 @@ def _towards(
     following = [there] * extent.sips
     for here in range(extent.sips):
         if here != there:
-            following[here] = found = shape.step(extent, here, there)
-            if not isinstance(found, int) or (here, found) not in ways:
-                raise ShapeFault(
-                    f"must lead along its links, but on the way to sip{there} it goes from sip{here} to {found!r}, "
-                    "which no link joins"
-                )
+            given = shape.step(extent, here, there)
+            following[here] = found = _whole(given)
+            goes = f"on the way to sip{there} it goes from sip{here} to"
+            if not isinstance(found, int):
+                raise ShapeFault(f"must step to packages by their whole numbers, but {goes} {given!r}")
+            if (here, found) not in ways:
+                raise ShapeFault(f"must lead along its links, but {goes} {found}, which no link joins")
     ending = {there}
     for here in range(extent.sips):
         stops: dict[int, None] = {}
@@ -294,6 +312,14 @@ def _towards(
             raise ShapeFault(f"must lead every package to every other, but on the way to sip{there} it goes {told}")
         ending.update(stops)
     return tuple(following)
+
+
+def _whole(given: Any) -> Any:
+    """Return a whole number, also one of numpy, as Python's int; anything else as it is."""
+    try:
+        return operator.index(given)
+    except TypeError:
+        return given
 
 
 def _stops(following: Sequence[int], here: int, there: int) -> Iterator[int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from kernbench_core.params import Param
 from kernbench_core.registry import NetworkEntry, NetworkRegistry, Provider
 from kernbench_core.topology.networks import Extent, NetworkFault, NetworkShape, ScaleUpLink
@@ -51,12 +53,14 @@ CHORDAL = NetworkShape(chordal_links, chordal_step, params=(CHORD,))
 MIXED = NetworkShape(pair_and_switch, straight)
 CIRCLE = NetworkShape(line_links, to_and_fro)
 LEAP = NetworkShape(line_links, straight)
+NUMPY = NetworkShape(pair_and_switch, lambda _, __, there: np.int64(there))
+HALF = NetworkShape(line_links, lambda _, __, there: float(there))
 BROKEN = NetworkShape(broken, straight)
 NO_SHAPE = "a text"
 
 TARGETS: Mapping[str, str] = {
     "chordal": "CHORDAL", "mixed": "MIXED", "circle": "CIRCLE", "leap": "LEAP", "broken": "BROKEN", "text": "NO_SHAPE",
-    "gone": "GONE", "demanding": "DEMANDING",
+    "gone": "GONE", "demanding": "DEMANDING", "numpy": "NUMPY", "half": "HALF",
 }  # fmt: skip
 ACME = Provider("acme", "acme-nets", "1.2")
 STRANGERS = NetworkRegistry(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import networkx as nx
 import pytest
+from attrs import evolve
 
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.registry import NetworkRegistry, PluginFailure, UnknownName
@@ -13,6 +15,7 @@ from kernbench_core.topology.design import design_of
 from kernbench_core.topology.network_reader import build_alone
 from kernbench_core.topology.networks import NetworkFault, ScaleUpNetwork
 from tests.core.small_machine import TEXT, machine
+from tests.core.topology import odd_shapes
 from tests.core.topology.odd_shapes import ACME, STRANGERS
 
 SMALL = "sip.mesh={width: 1, height: 1}"
@@ -90,6 +93,8 @@ def test_packages_that_do_not_fit_are_told_at_the_key_that_the_shape_names() -> 
                    "reinstall acme-nets."),
         ("leap", "must lead along its links, but on the way to sip0 it goes from sip2 to 0, which no link joins; "
                  "repair or reinstall acme-nets."),
+        ("half", "must step to packages by their whole numbers, but on the way to sip0 it goes from sip1 to 0.0; "
+                 "repair or reinstall acme-nets."),
         ("text", "must be a NetworkShape of kernbench_core.topology, not 'a text'; repair or reinstall acme-nets."),
         ("gone", "must be importable from 'tests.core.topology.odd_shapes:GONE', but that raised AttributeError: "
                  "module 'tests.core.topology.odd_shapes' has no attribute 'GONE'; repair or reinstall acme-nets."),
@@ -103,6 +108,37 @@ def test_a_shape_that_breaks_the_contract_is_told_with_its_distribution(shape: s
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "must"),
+    [
+        ({"params": ("x",)}, "must have as params a tuple of Param, not ('x',)"),
+        ({"params": None}, "must have as params a tuple of Param, not None"),
+        ({"links": "ring"}, "must have as links a function of the extent, not 'ring'"),
+        ({"step": 1}, "must have as step a function of the extent and two packages, not 1"),
+        ({"flat": "no"}, "must have True or False as flat, not 'no'"),
+        ({"closed": 1}, "must have True, False or None as closed, not 1"),
+    ],
+)
+def test_a_field_of_a_shape_that_will_not_do_is_told_with_its_distribution(
+    field: dict[str, Any], must: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a machine at the line that names it, and for the network alone."""
+    monkeypatch.setattr(odd_shapes, "MIXED", evolve(odd_shapes.MIXED, **field))
+    told = f"network 'acme.mixed' of acme-nets 1.2 {must}; repair or reinstall acme-nets."
+    assert problems("acme.mixed", 3) == (
+        f"m.yaml:3:13: system.network.topology must be usable, not 'acme.mixed': {told}",
+    )
+    with pytest.raises(PluginError) as caught:
+        build_alone(STRANGERS, "acme.mixed", 3)
+    assert str(caught.value) == told
+
+
+def test_a_step_may_be_a_whole_number_of_numpy() -> None:
+    """The network is the one of the same steps in Python's own."""
+    assert network("acme.numpy", 5)._next == network("acme.mixed", 5)._next
+    assert {type(sip) for row in network("acme.numpy", 5)._next for sip in row} == {int}
+
+
 def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
     with pytest.raises(PluginError) as caught:
         network("acme.broken", 3)
@@ -112,8 +148,9 @@ def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
 
 
 def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
-    known = ("acme.broken", "acme.chordal", "acme.circle", "acme.demanding", "acme.gone", "acme.leap", "acme.mixed",
-             "acme.text", "fully_connected", "mesh_2d", "ring", "switch", "torus_2d")  # fmt: skip
+    known = ("acme.broken", "acme.chordal", "acme.circle", "acme.demanding", "acme.gone", "acme.half", "acme.leap",
+             "acme.mixed", "acme.numpy", "acme.text", "fully_connected", "mesh_2d", "ring", "switch",
+             "torus_2d")  # fmt: skip
     assert problems("acme.cordal", 3) == (
         f"m.yaml:3:13: system.network.topology must be one of {', '.join(map(repr, known))}, not 'acme.cordal'. Did "
         "you mean 'acme.chordal'?",
