@@ -16,7 +16,7 @@ from kernbench_core.errors import KernelError, LimitError, PluginError, in_words
 from kernbench_core.values.arrays import Shape
 from kernbench_core.values.dtypes import NAMES
 
-Fault = Callable[[str], PluginError]
+_Blame = Callable[[str], PluginError]
 """Makes the error for an op that is not as it must be, of words that follow its name."""
 
 
@@ -64,7 +64,7 @@ def _again_faults(op: MathOp) -> Iterator[str]:
         yield "must have a function as floats of its again, not None"
 
 
-def with_rules_checked(op: MathOp, fault: Fault) -> MathOp:
+def with_rules_checked(op: MathOp, fault: _Blame) -> MathOp:
     """Return the record with rules that raise PluginError for an answer that is no dtype or shape.
 
     So they do for what a rule raises that is not of a kernel's errors, as ShapeError is.
@@ -90,7 +90,7 @@ def with_rules_checked(op: MathOp, fault: Fault) -> MathOp:
 
 
 def _answer(
-    rule: Callable[..., Any], op: MathOp, given: Sequence[Any], params: Params, what: str, fault: Fault
+    rule: Callable[..., Any], op: MathOp, given: Sequence[Any], params: Params, what: str, fault: _Blame
 ) -> Any:
     """Return what a rule says; PluginError for what it raises itself."""
     try:
