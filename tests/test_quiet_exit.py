@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-REPO = Path(__file__).parents[3]
+REPO = Path(__file__).parents[1]
 MAIN = "import signal, sys\n{}\nfrom kernbench_core.cli import main\nsys.exit(main())"
 LOADING = """
 class Interrupting:

@@ -32,7 +32,7 @@ OLD = "kernbench_core.compute"
 TABLES = (MOVED, BUILTIN_MOVED, CCL_MOVED)
 """What each package says of its modules."""
 
-CHANGELOG = Path(__file__).parents[2] / "docs" / "changelog.md"
+CHANGELOG = Path(__file__).parents[1] / "docs" / "changelog.md"
 
 
 def test_every_new_place_is_there() -> None:
