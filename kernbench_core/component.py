@@ -191,9 +191,8 @@ class ComponentBase(Reported):
 
     def take_answer(self, msg: MsgBase) -> None:
         """Have `answered` called inside a delivery at the time of the last byte: this one, or one of its own."""
-        if self._observers:
-            for observer in self._observers:
-                observer.answered(self, msg)
+        for observer in self._observers:
+            observer.answered(self, msg)
         env = self.env
         if msg.tail > env._now or env.active_process is not None:
             env.call_at(msg.tail, msg, _answered)
@@ -235,9 +234,9 @@ class ComponentBase(Reported):
             self._op_logger.record_start(t, self.id, msg)
 
     def _on_process_end(self, msg: MsgBase, t: float) -> None:
-        for observer in self._observers:
-            observer.served(self, msg)
         if self._op_logger is not None and msg.data_op:
+            for observer in self._observers:
+                observer.served(self, msg)
             self._op_logger.record_end(t, self.id, msg)
 
     # Overhead style ---------------------------------------------------------------------------------

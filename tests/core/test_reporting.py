@@ -57,6 +57,26 @@ def test_observers_hear_of_what_is_served_and_answered() -> None:
     assert times[0] == times[1]
 
 
+class Events(ComponentBase):
+    """Serve event by event."""
+
+    def receive(self, msg: MsgBase) -> None:
+        self.begin(msg)
+        self.env.call_at(self.env.now + 5.0, msg, self.end)
+
+
+def test_observers_hear_of_logged_messages_only_whatever_the_style() -> None:
+    """What is not logged is nobody's work, of a model that serves by events as of any other."""
+    for model in (Memory, Events):
+        rig, observer = Rig(model), Noting()
+        rig.under_test.observe(observer)
+        logged = Logged(64)
+        rig.send(("in0", "under_test"), 0, msg=MsgBase(64))
+        rig.send(("in0", "under_test"), 50, msg=logged)
+        rig.run()
+        assert observer.told == [("served", "under_test", logged)]
+
+
 class Unit:
     """Compute 4 operations per ns at most."""
 
