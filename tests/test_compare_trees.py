@@ -31,3 +31,17 @@ def test_what_is_no_tree_is_refused(tmp_path: Path) -> None:
     refused = compare(str(tmp_path))
     assert refused.returncode == 2
     assert f"{tmp_path} must be a tree of kernbench, with a folder kernbench_core" in refused.stderr
+
+
+def test_jobs_may_stand_after_options() -> None:
+    """As the usage lines of the tool and of --help write it."""
+    found = compare(str(REPO), "--pairs", "1", "--json", "--most", "1000", "help")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert [json.loads(line)["job"] for line in found.stdout.splitlines()] == ["help"]
+
+
+def test_a_job_that_there_is_not_is_refused() -> None:
+    """Wherever it stands, with those that there are."""
+    refused = compare(str(REPO), "--pairs", "1", "gem")
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("jobs must be among gemm, all_reduce, help, not 'gem'\n")

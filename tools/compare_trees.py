@@ -62,13 +62,16 @@ def main() -> int:
     """Compare, print a line for each job, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("other", type=Path, help="the other tree")
-    parser.add_argument("jobs", nargs="*", metavar="JOB", choices=[*JOBS, []], help=f"only these of {', '.join(JOBS)}")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"only these of {', '.join(JOBS)}")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--most", type=float, default=1.03)
     parser.add_argument("--json", action="store_true", help="print one JSON object for each job")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if not (options.other / "kernbench_core").is_dir():
         parser.error(f"{options.other} must be a tree of kernbench, with a folder kernbench_core")
+    for job in options.jobs:
+        if job not in JOBS:
+            parser.error(f"jobs must be among {', '.join(JOBS)}, not {job!r}")
     passed = True
     for job in options.jobs or JOBS:
         found = compared(job, options.other.resolve(), options.pairs)
