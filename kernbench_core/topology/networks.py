@@ -24,6 +24,14 @@ from kernbench_core.topology import naming
 _PORT = re.compile(r"[a-z0-9_]+")
 
 
+def _whole(given: Any) -> Any:
+    """Return a whole number, also one of numpy, as Python's int; anything else, True and False too, as it is."""
+    try:
+        return given if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        return given
+
+
 class NetworkFault(ValueError):
     """The packages do not fit the shape, in words that follow the key at fault.
 
@@ -61,9 +69,9 @@ class Extent:
 class ScaleUpLink:
     """A two-way link; each end is a package (None: the switch) with a port named after the peer or the direction."""
 
-    sip: int
+    sip: int = field(converter=_whole)
     port: str
-    other_sip: int | None
+    other_sip: int | None = field(converter=_whole)
     other_port: str = ""
 
 
@@ -312,14 +320,6 @@ def _towards(
             raise ShapeFault(f"must lead every package to every other, but on the way to sip{there} it goes {told}")
         ending.update(stops)
     return tuple(following)
-
-
-def _whole(given: Any) -> Any:
-    """Return a whole number, also one of numpy, as Python's int; anything else as it is."""
-    try:
-        return operator.index(given)
-    except TypeError:
-        return given
 
 
 def _stops(following: Sequence[int], here: int, there: int) -> Iterator[int]:

@@ -28,6 +28,11 @@ def pair_and_switch(extent: Extent) -> list[ScaleUpLink]:
     return own + [ScaleUpLink(sip, "switch0", None) for sip in range(extent.sips)]
 
 
+def numpy_links(extent: Extent) -> list[ScaleUpLink]:
+    packages = np.arange(extent.sips)
+    return [ScaleUpLink(a, f"to{b}", b, f"to{a}") for a in packages for b in packages if a < b]
+
+
 def line_links(extent: Extent) -> list[ScaleUpLink]:
     return [ScaleUpLink(sip, "e", sip + 1, "w") for sip in range(extent.sips - 1)]
 
@@ -54,6 +59,7 @@ MIXED = NetworkShape(pair_and_switch, straight)
 CIRCLE = NetworkShape(line_links, to_and_fro)
 LEAP = NetworkShape(line_links, straight)
 NUMPY = NetworkShape(pair_and_switch, lambda _, __, there: np.int64(there))
+NUMPY_LINKS = NetworkShape(numpy_links, straight)
 HALF = NetworkShape(line_links, lambda _, __, there: float(there))
 BROKEN = NetworkShape(broken, straight)
 NO_SHAPE = "a text"
@@ -61,6 +67,7 @@ NO_SHAPE = "a text"
 TARGETS: Mapping[str, str] = {
     "chordal": "CHORDAL", "mixed": "MIXED", "circle": "CIRCLE", "leap": "LEAP", "broken": "BROKEN", "text": "NO_SHAPE",
     "gone": "GONE", "demanding": "DEMANDING", "numpy": "NUMPY", "half": "HALF",
+    "numpy_links": "NUMPY_LINKS",
 }  # fmt: skip
 ACME = Provider("acme", "acme-nets", "1.2")
 STRANGERS = NetworkRegistry(

@@ -13,7 +13,15 @@ from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.registry import NetworkRegistry, PluginFailure, UnknownName
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.network_reader import build_alone
-from kernbench_core.topology.networks import NetworkFault, ScaleUpNetwork
+from kernbench_core.topology.networks import (
+    NetworkFault,
+    NetworkShape,
+    ScaleUpLink,
+    ScaleUpNetwork,
+    ShapeFault,
+    build_network,
+    find_extent,
+)
 from tests.core.small_machine import TEXT, machine
 from tests.core.topology import odd_shapes
 from tests.core.topology.odd_shapes import ACME, STRANGERS
@@ -139,6 +147,25 @@ def test_a_step_may_be_a_whole_number_of_numpy() -> None:
     assert {type(sip) for row in network("acme.numpy", 5)._next for sip in row} == {int}
 
 
+def test_a_link_may_name_its_packages_by_whole_numbers_of_numpy() -> None:
+    """The network is the one of the same links in Python's own."""
+    pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    own = NetworkShape(lambda _: [ScaleUpLink(a, f"to{b}", b, f"to{a}") for a, b in pairs], lambda _, __, there: there)
+    found = network("acme.numpy_links", 4)
+    assert found.links == build_network("x", own, find_extent("x", own, 4), 1).links
+    assert {type(end.sip) for link in found.links for end in link.ends} == {int}
+
+
+@pytest.mark.parametrize("odd", [True, 1.0, "1"])
+def test_a_link_names_its_packages_by_nothing_else(odd: Any) -> None:
+    link = ScaleUpLink(0, "e", odd, "w")
+    shape = NetworkShape(lambda _: [link], lambda _, __, there: there)
+    with pytest.raises(ShapeFault) as caught:
+        build_network("x", shape, find_extent("x", shape, 2), 1)
+    assert str(caught.value) == f"must link packages from 0 to 1, not {odd!r} in {link}"
+    assert f"other_sip={odd!r}" in str(link)
+
+
 def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
     with pytest.raises(PluginError) as caught:
         network("acme.broken", 3)
@@ -149,8 +176,8 @@ def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
 
 def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
     known = ("acme.broken", "acme.chordal", "acme.circle", "acme.demanding", "acme.gone", "acme.half", "acme.leap",
-             "acme.mixed", "acme.numpy", "acme.text", "fully_connected", "mesh_2d", "ring", "switch",
-             "torus_2d")  # fmt: skip
+             "acme.mixed", "acme.numpy", "acme.numpy_links", "acme.text", "fully_connected", "mesh_2d", "ring",
+             "switch", "torus_2d")  # fmt: skip
     assert problems("acme.cordal", 3) == (
         f"m.yaml:3:13: system.network.topology must be one of {', '.join(map(repr, known))}, not 'acme.cordal'. Did "
         "you mean 'acme.chordal'?",
