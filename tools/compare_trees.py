@@ -30,6 +30,7 @@ def seconds(tree: Path, arguments: list[str]) -> float:
     """Run a command of a tree; return the processor time in s that it took."""
     program = "import sys; from kernbench_core.cli import main; sys.argv[0] = 'kernbench'; sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else one tree may be compiled anew each time, the other not
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments], cwd=tree, env=environment, stdout=subprocess.DEVNULL
     )
