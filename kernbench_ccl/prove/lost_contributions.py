@@ -1,51 +1,23 @@
 """Where a contribution was lost that an output lacks: who had it last, in which step, and what became of it there.
 
 Every op of a run is noted with what it read. An element that an output lacks is then followed from op to op: to who
-received it and used it for nothing, to who went on without it, or to the rank that never sent it.
+received it and used it for nothing, to who went on without it, or to the rank that never sent it. It goes forward from
+who had it, as what is not there has no way back to follow; the ops and what they read are those of one `trail`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from kernbench_ccl.prove.payloads import Payload, PayloadError
 from kernbench_ccl.prove.postconditions import Difference, spell_who
-from kernbench_core.oplog import Access
-from kernbench_core.values import LoadedValue, OpId, Region, Value, runs
-
-SEND, RECEIVE, LOAD, STORE, MAKE = "send", "receive", "load", "store", "make"
-"""What an op does with a tile."""
+from kernbench_ccl.prove.trail import RECEIVE, SEND, STORE, Trail
+from kernbench_core.values import OpId, Value, linear_at
 
 _MOST_TOLD = 2
 """Losses of one stretch of elements that are told."""
-
-
-@frozen(eq=False)
-class Move:
-    """One op: what it read (`reads`, or the ops `after` which it came), and the tile that it sent, stored or made."""
-
-    op_id: OpId
-    kind: str
-    value: Value
-    reads: tuple[Value, ...] = ()
-    after: tuple[OpId, ...] = ()
-    to: int = -1
-    regions: tuple[Region, ...] = ()
-
-    @property
-    def pe(self) -> int:
-        """The PE that did it."""
-        return self.op_id[0]
-
-    def sources(self) -> Iterator[OpId]:
-        """Yield the ops whose tiles it used."""
-        yield from self.after
-        if self.kind == LOAD and isinstance(self.value, LoadedValue):
-            yield from self.value.sources
-        for value in self.reads:
-            yield from value.makers()
 
 
 @frozen
@@ -59,31 +31,16 @@ class Loss:
     told: str
 
 
-@define
-class Trail:
-    """The ops of a run, in an order in which none comes before what it depends on."""
-
-    moves: list[Move] = field(factory=list)
-
-    def note(
-        self, op_id: OpId, kind: str, value: Value, reads: tuple[Value, ...] = (), after: tuple[OpId, ...] = (),
-        to: int = -1, regions: tuple[Region, ...] = (),
-    ) -> None:  # fmt: skip
-        """Take note of an op."""
-        self.moves.append(Move(op_id, kind, value, reads, after, to, regions))
-
-
 @frozen
 class Scene:
     """What a search is told of a run that is over.
 
-    `step_of` and `where` give an op's step and kernel line, `place_of` a PE's rank and place, `named` spells a PE.
+    `where` gives an op's kernel line, `place_of` a PE's rank and place, `named` spells a PE.
     `outputs` are what the outputs hold, each with a function that gives the writer of an element; `writer_at` is the op
     that wrote the bytes of an address last.
     """
 
     of: Callable[[Value], Payload]
-    step_of: Callable[[OpId], int]
     where: Callable[[OpId], str]
     place_of: Callable[[int], tuple[int, int]]
     named: Callable[[int], str]
@@ -206,8 +163,7 @@ class Search:
 
     def _last(self, numbers: Iterable[int], rank: int | None = None) -> int:
         """Return the move of the deepest step, of several the one on a rank, then the last."""
-        step = self._scene.step_of
-        return max(numbers, key=lambda n: (step(self._moves[n].op_id), self._rank(n) == rank, n))
+        return max(numbers, key=lambda n: (self._moves[n].step, self._rank(n) == rank, n))
 
     def _is_end(self, held: _Held, number: int) -> bool:
         """Whether what came of a receive reached no output, and no other receive."""
@@ -237,12 +193,12 @@ class Search:
         """Return a loss at a move."""
         move = self._moves[number]
         rank, pe = self._scene.place_of(move.pe)
-        return Loss(rank, pe, self._scene.step_of(move.op_id), self._scene.where(move.op_id), told)
+        return Loss(rank, pe, move.step, self._scene.where(move.op_id), told)
 
     def _spelt(self, number: int) -> str:
         """Say where a move was: `in step 2 at file.py:7`."""
-        op_id = self._moves[number].op_id
-        return f"in step {self._scene.step_of(op_id)} at {self._scene.where(op_id)}"
+        move = self._moves[number]
+        return f"in step {move.step} at {self._scene.where(move.op_id)}"
 
     def _by(self, number: int) -> str:
         return self._scene.named(self._moves[number].pe)
@@ -261,7 +217,7 @@ class Search:
             return self._at(number, f"{told}, and what was made of it at {where} went nowhere")
         at = next(_places(self._payload(last.value), origin, element))
         size = last.value.nbytes // max(1, self._scene.of(last.value)[-1].end)
-        over = self._scene.writer_at(_address(last.regions, at * size), size)
+        over = self._scene.writer_at(linear_at(last.regions, at * size), size)
         if over is None or over == last.op_id:
             return self._at(number, f"{told}, stored at {where} and never read there")
         by = self._scene.named(over[0])
@@ -308,18 +264,3 @@ def _places(payload: Payload, origin: int, element: int) -> Iterator[int]:
         for other, first in segment.terms:
             if other == origin and first <= element < first + segment.end - segment.start:
                 yield segment.start + element - first
-
-
-def _address(regions: Iterable[Region], offset: int) -> int:
-    """Return the address of a byte of what lies in regions, in their order."""
-    for region in regions:
-        for base, nbytes in runs(region):
-            if offset < nbytes:
-                return base + offset
-            offset -= nbytes
-    return -1
-
-
-def reads_of(accesses: Iterable[Access]) -> tuple[Value, ...]:
-    """Return the values that an op reads."""
-    return tuple(access.value for access in accesses if access.value is not None)

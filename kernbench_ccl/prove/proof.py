@@ -16,5 +16,5 @@ def prove(algorithm: Algorithm, collective: Collective, case: ProofCase) -> Proo
     run = Run(algorithm, collective, case)
     outcome = run.run()
     faults = Verdict(run, outcome).faults()
-    steps = run.history.steps
-    return Proof(case, faults, steps.messages, steps.most, outcome.used_any, not run.use.asked)
+    trail = run.trail
+    return Proof(case, faults, trail.messages, trail.most, outcome.used_any, not run.use.asked)

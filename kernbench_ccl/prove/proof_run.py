@@ -9,12 +9,13 @@ from attrs import define
 
 from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective, KernelContext
-from kernbench_ccl.prove.lost_contributions import LOAD, MAKE, RECEIVE, SEND, STORE, Scene, Search, Trail, reads_of
+from kernbench_ccl.prove.lost_contributions import Scene, Search
 from kernbench_ccl.prove.network_use import NetworkUse, ignores_kind
 from kernbench_ccl.prove.payloads import Contributor, Payload
 from kernbench_ccl.prove.postconditions import BEFORE
 from kernbench_ccl.prove.proof_case import ProofCase, sides
 from kernbench_ccl.prove.symbols import Symbols
+from kernbench_ccl.prove.trail import LOAD, RECEIVE, SEND
 from kernbench_ccl.prove.untimed_run import Outcome, Untimed, bare_design
 from kernbench_ccl.prove.wrong_step import History
 from kernbench_core.callsite import CallSite, describe_site
@@ -23,7 +24,7 @@ from kernbench_core.memory import DeviceMemory, Hazard, Hazards, TensorAllocatio
 from kernbench_core.messages import Launch
 from kernbench_core.peers import Channel, Peers
 from kernbench_core.topology import Extent, network_directions
-from kernbench_core.values import LoadedValue, MemoryStore, OpId, Region, ResultValue, Value
+from kernbench_core.values import MemoryStore, OpId, Region, ResultValue, Value
 from kernbench_core.values.dtypes import itemsize
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
@@ -74,7 +75,7 @@ class Run:
         self._store = MemoryStore()
         vectors = case.world * (case.n_pe if case.contributors == "pe" else 1)
         self.history = History(Symbols(case.redop, case.dtype, vectors))
-        self.trail = Trail()
+        self.trail = self.history.trail
         self.sites: dict[OpId, CallSite] = {}
         self.use = NetworkUse(asked=not ignores_kind(algorithm))
         self.peers = peers_of(case, self.use)
@@ -188,26 +189,15 @@ class Run:
 
     def _step_of(self, command: KernelCommand) -> int:
         """Take note of a command that is no message, and return its step."""
-        history, note = self.history, self.trail.note
+        history = self.history
         if type(command) is DmaReadCmd:
-            note(command.op_id, LOAD, command.value)
-            if isinstance(command.value, LoadedValue) and command.value.sources:
-                return history.steps.made(command.op_id, command.value.sources)
+            return self.trail.note(command.op_id, LOAD, command.value, (command.value,))
         if type(command) is DmaWriteCmd:
-            note(command.op_id, STORE, command.stored, (command.value,), regions=command.regions)
-            return history.stored(command.op_id, command.value, command.stored)
+            return history.stored(command.op_id, command.value, command.stored, command.regions)
         op = command.describe()
-        if op is None:
-            return 0
-        if op.writes is not None and op.writes.value is not None and type(command) is not DmaReadCmd:
-            kind = STORE if isinstance(command, DmaWriteCmd) else MAKE
-            note(command.op_id, kind, op.writes.value, reads_of(op.reads), regions=op.writes.regions)
-        history.tell(op, line_at(command.site))
-        return history.steps.of(command.op_id)
+        return 0 if op is None else history.tell(op, line_at(command.site))
 
     def _sent(self, command: SendCmd) -> None:
-        steps = self.history.steps
-        steps.sent(command.op_id, command.to, command.channel.name, steps.of_value(command.value, command.op_id))
         self.trail.note(command.op_id, SEND, command.value, (command.value,), to=command.to)
         self._carried[command.op_id] = self.heard[command.pe]
 
@@ -215,8 +205,7 @@ class Run:
         if command.sent is None:
             return
         sender = command.sent.op_id
-        self.trail.note(command.op_id, RECEIVE, command.value, after=(sender,))
-        self._reach(command.pe, self.history.steps.made(command.op_id, (sender,)))
+        self._reach(command.pe, self.trail.note(command.op_id, RECEIVE, command.value, after=(sender,)))
         self.heard[command.pe] |= self._carried[sender]
 
     def _reach(self, pe: int, step: int) -> None:
@@ -245,6 +234,5 @@ class Run:
             for buffer in self.outputs.values()
             if buffer.allocation.size
         ]
-        steps, symbols = self.history.steps, self.history.symbols
-        scene = Scene(symbols.of, steps.of, self.where, self.peers.place_of, named, outputs, writer_at)
+        scene = Scene(self.history.symbols.of, self.where, self.peers.place_of, named, outputs, writer_at)
         return Search(self.trail, scene)

@@ -21,6 +21,7 @@ from kernbench_ccl.prove.untimed_queues import UntimedQueues, Wait
 from kernbench_core.callsite import CallSite, describe_site, site_of_traceback
 from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.graph import PeSite
+from kernbench_core.host import shortest_cycle
 from kernbench_core.kernel import Bridge, KernelCommand, Kernels, PeState, RecvCmd, SendCmd, TLContext, escaped
 from kernbench_core.memory import TcmBlock
 from kernbench_core.messages import Launch
@@ -254,24 +255,12 @@ class Untimed:
 
 def wait_cycle(blocked: Mapping[int, Sequence[Wait]]) -> list[tuple[int, Wait]]:
     """Return the shortest cycle of PEs that wait for each other, each with what it waits for; [] when there is none."""
-    best: list[tuple[int, Wait]] = []
-    for start in blocked:
-        came: dict[int, tuple[int, Wait]] = {}
-        ahead = deque([start])
-        while ahead and start not in came:
-            pe = ahead.popleft()
-            for wait in blocked[pe]:
-                for peer in wait.peers:
-                    if peer in blocked and peer not in came:
-                        came[peer] = (pe, wait)
-                        ahead.append(peer)
-        if start in came:
-            cycle = [came[start]]
-            while cycle[-1][0] != start:
-                cycle.append(came[cycle[-1][0]])
-            if not best or len(cycle) < len(best):
-                best = cycle[::-1]
-    return best
+    awaits = {pe: [peer for wait in waits for peer in wait.peers] for pe, waits in blocked.items()}
+    cycle = shortest_cycle(awaits)
+    return [
+        (pe, next(wait for wait in blocked[pe] if other in wait.peers))
+        for pe, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True)
+    ]
 
 
 _HERE: CallSite = (Untimed.run.__code__, 0)

@@ -82,7 +82,7 @@ class Verdict:
         begin += f", {len(cycle)} of them for each other in a cycle: " if cycle else ": "
         words = [self._waiting(pe, wait, outcome.blocked) for pe, wait in told]
         pe, wait = told[0]
-        step = self._history.steps.of(wait.command.op_id) if wait.sends else self._step_of(pe)
+        step = self._history.trail.step_of(wait.command.op_id) if wait.sends else self._step_of(pe)
         return [self._fault(DEADLOCK, pe, step, [w.line for _, w in told], begin + "; ".join(words) + ".")]
 
     def _step_of(self, pe: int) -> int:
@@ -94,7 +94,7 @@ class Verdict:
         peers = " or ".join(self._pe(peer) for peer in wait.peers)
         ended = "" if wait.peers[0] in blocked else f", which {'have' if len(wait.peers) > 1 else 'has'} ended"
         if wait.sends:
-            step = self._history.steps.of(command.op_id)
+            step = self._history.trail.step_of(command.op_id)
             held = chunk_of(self._history.symbols.of(command.value))
             return (
                 f"{self._pe(pe)} at {wait.line} waits for a free slot at {peers}{ended}, to send its message "
@@ -162,7 +162,8 @@ class Verdict:
                     f"the input of rank {rank} must be left as it is out of place, and {self._pe(writer[0])} changed "
                     f"{elements} of it at {self._run.where(writer)}."
                 )
-                fault = self._fault(WRONG, writer[0], self._history.steps.of(writer), [self._run.where(writer)], told)
+                step = self._history.trail.step_of(writer)
+                fault = self._fault(WRONG, writer[0], step, [self._run.where(writer)], told)
                 faults.append(evolve(fault, start=wrong.start, end=wrong.end))
         return faults
 
@@ -183,7 +184,7 @@ class Verdict:
     def _unreceived(self, outcome: Outcome) -> list[Fault]:
         faults = []
         for send in outcome.unreceived:
-            step = self._history.steps.of(send.op_id)
+            step = self._history.trail.step_of(send.op_id)
             held = chunk_of(self._history.symbols.of(send.value))
             told = (
                 f"{self._pe(send.to)} never received what {self._pe(send.pe)} sent it in step {step} at "
@@ -206,6 +207,6 @@ class Verdict:
                 f"{self._pe(second.op_id[0])} {'writes' if second.writes else 'reads'} the same elements at "
                 f"{second.line}, and no message orders the two."
             )
-            step = self._history.steps.of(second.op_id)
+            step = self._history.trail.step_of(second.op_id)
             faults.append(self._fault(WRONG, second.op_id[0], step, [first.line, second.line], told))
         return faults

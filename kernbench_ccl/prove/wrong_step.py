@@ -1,14 +1,14 @@
 """At which step, and at which kernel line, data first went wrong: found in what the ops of a collective read and wrote.
 
-The step of a message is its data depth: 1 for one that carries the sender's own input, else 1 more than the deepest
-message that its tile was computed from.
+No way is followed: of all that was made, it is the first by step that no right result is a sum of. What is right by
+itself and lacks something is left to `lost_contributions`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from attrs import define, field, frozen
 
@@ -16,9 +16,14 @@ from kernbench_ccl.prove.lost_contributions import Loss
 from kernbench_ccl.prove.payloads import Payload, Stretch, length, shifted
 from kernbench_ccl.prove.postconditions import Admissible, Difference, differences, spell_fault, spell_held, spell_right
 from kernbench_ccl.prove.symbols import Op, Symbols
-from kernbench_core.values import LoadedValue, OpId, Value
+from kernbench_ccl.prove.trail import LOAD, MAKE, RECEIVE, SEND, STORE, Move, Trail, reads_of
+from kernbench_core.values import OpId, Region, Value
 
 __tracebackhide__ = True  # errors name the kernel's line, not one of these
+
+_KINDS: Final = {
+    "dma_read": LOAD, "dma_write": STORE, "masked_store": STORE, "ipcq_send": SEND, "ipcq_recv": RECEIVE,
+}  # fmt: skip
 
 Site = Callable[[OpId], str]
 """Says at which kernel line an op was issued."""
@@ -36,80 +41,6 @@ class LoggedOp(Op, Protocol):
 
     @property
     def op_id(self) -> OpId | None: ...
-
-
-class Steps:
-    """Count the data depth of ops, which must be told in an order in which none comes before what it depends on."""
-
-    def __init__(self) -> None:
-        self._of: dict[OpId, int] = {}
-        self._sent: dict[tuple[int, int, str], deque[int]] = {}
-        self.most = 0
-        self.messages = 0
-
-    def of(self, op_id: OpId | None) -> int:
-        """Return the step of an op: how many messages what it reads has come through; 0 for own input."""
-        return 0 if op_id is None else self._of.get(op_id, 0)
-
-    def of_value(self, value: Value, op_id: OpId | None = None) -> int:
-        """Return the step of a value; `op_id` is the op that reads it, whose own load counts by what it found."""
-        if isinstance(value, LoadedValue) and value.op_id == op_id:
-            return self._deepest(value.sources)
-        return self._deepest(value.makers())
-
-    def made(self, op_id: OpId, sources: Iterable[OpId]) -> int:
-        """Take note of an op that reads what `sources` made, and return its step."""
-        step = self._of[op_id] = self._deepest(sources)
-        return step
-
-    def reads(self, op_id: OpId, value: Value) -> int:
-        """Take note of an op that reads a value, and return its step."""
-        step = self._of[op_id] = self.of_value(value, op_id)
-        return step
-
-    def _deepest(self, op_ids: Iterable[OpId]) -> int:
-        deepest, known = 0, self._of
-        for op_id in op_ids:
-            step = known.get(op_id, 0)
-            if step > deepest:
-                deepest = step
-        return deepest
-
-    def tell(self, op: LoggedOp) -> int:
-        """Take note of an op and return its step."""
-        op_id = op.op_id
-        if op_id is None:
-            return 0
-        step = 0
-        for access in op.reads:
-            if access.value is not None:
-                step = max(step, self.of_value(access.value, op_id))
-        if op.op_name == "ipcq_send":
-            return self.sent(op_id, int(op.params["peer"]), str(op.params["channel"]), step)
-        if op.op_name == "ipcq_recv":
-            waiting = self._sent.get((int(op.params["peer"]), op_id[0], str(op.params["channel"])))
-            step = waiting.popleft() if waiting else step
-        self._of[op_id] = step
-        return step
-
-    def sent(self, op_id: OpId, to: int, channel: str, depth: int) -> int:
-        """Take note of a message of a tile of `depth`, and return its step."""
-        step = depth + 1
-        self._of[op_id] = step
-        self._sent.setdefault((op_id[0], to, channel), deque()).append(step)
-        self.most = max(self.most, step)
-        self.messages += 1
-        return step
-
-
-@frozen
-class StepEvent:
-    """One op of a collective that made or stored a value, in which step."""
-
-    op_id: OpId
-    call: str
-    step: int
-    value: Value
 
 
 @frozen
@@ -130,45 +61,57 @@ class WrongStep:
 
 @define
 class History:
-    """What the ops of one collective did, in their order."""
+    """What the ops of one collective did, in their order; `made` are those that made or stored what holds payload."""
 
     symbols: Symbols
-    steps: Steps = field(factory=Steps)
-    events: list[StepEvent] = field(factory=list)
-    _by_op: dict[OpId, StepEvent] = field(factory=dict)
+    trail: Trail = field(factory=Trail)
+    made: list[Move] = field(factory=list)
+    _by_op: dict[OpId, Move] = field(factory=dict)
+    _sent: dict[tuple[int, int, str], deque[OpId]] = field(factory=dict)
 
-    def tell(self, op: LoggedOp, where: str) -> StepEvent | None:
-        """Take note of an op; PayloadError, as `Symbols.tell`."""
-        step = self.steps.tell(op)
-        made = self.symbols.tell(op, where)
-        value = None if op.writes is None else op.writes.value
-        if op.op_id is None or value is None or (made is None and op.op_name != "dma_write"):
-            return None
-        call = "tl.store" if op.op_name in ("dma_write", "masked_store") else f"tl.{op.op_name}"
-        return self._note(StepEvent(op.op_id, call, step, value))
-
-    def _note(self, event: StepEvent) -> StepEvent:
-        self._by_op[event.op_id] = event
-        self.events.append(event)
-        return event
-
-    def stored(self, op_id: OpId, value: Value, stored: Value) -> int:
-        """Take note of a store of `value`, of which `stored` is what memory holds, and return its step."""
-        step = self.steps.reads(op_id, value)
-        self._note(StepEvent(op_id, "tl.store", step, stored))
+    def tell(self, op: LoggedOp, where: str) -> int:
+        """Take note of an op, and return its step; PayloadError, as `Symbols.tell`."""
+        op_id, reads = op.op_id, reads_of(op.reads)
+        if op_id is None:
+            return 0
+        kind, to = _KINDS.get(op.op_name, MAKE), -1
+        after: tuple[OpId, ...] = ()
+        if kind in (SEND, RECEIVE):
+            peer, channel = int(op.params["peer"]), str(op.params["channel"])
+            if kind == SEND:
+                to = peer
+                self._sent.setdefault((op_id[0], to, channel), deque()).append(op_id)
+            elif waiting := self._sent.get((peer, op_id[0], channel)):
+                after = (waiting.popleft(),)
+        value, regions = (None, ()) if op.writes is None else (op.writes.value, op.writes.regions)
+        tile = reads[0] if kind == SEND and value is None and reads else value
+        call = "tl.store" if kind == STORE else f"tl.{op.op_name}"
+        step = self.trail.note(op_id, kind, tile, reads, after=after, to=to, regions=regions, call=call)
+        if value is not None and (self.symbols.tell(op, where) is not None or op.op_name == "dma_write"):
+            self._note(self.trail.moves[-1])
         return step
 
-    def event(self, op_id: OpId | None) -> StepEvent | None:
+    def stored(self, op_id: OpId, value: Value, stored: Value, regions: tuple[Region, ...]) -> int:
+        """Take note of a store of `value`, of which `stored` is what memory holds, and return its step."""
+        step = self.trail.note(op_id, STORE, stored, (value,), regions=regions)
+        self._note(self.trail.moves[-1])
+        return step
+
+    def _note(self, move: Move) -> None:
+        self._by_op[move.op_id] = move
+        self.made.append(move)
+
+    def maker(self, op_id: OpId | None) -> Move | None:
         """Return what an op did, None where it did nothing to payload."""
         return None if op_id is None else self._by_op.get(op_id)
 
-    def first(self, wrong: Difference, admissible: Admissible) -> tuple[StepEvent, Stretch] | None:
+    def first(self, wrong: Difference, admissible: Admissible) -> tuple[Move, Stretch] | None:
         """Return the first op, by step, that made what is wrong of these elements, and the wrong part of its result.
 
         None when all that was made was right, and only something is missing.
         """
-        best: tuple[StepEvent, Stretch] | None = None
-        for event in self.events:
+        best: tuple[Move, Stretch] | None = None
+        for event in self.made:
             if best is not None and event.step >= best[0].step:
                 continue
             for segment in self.symbols.of(event.value):
@@ -238,7 +181,7 @@ def blame(
     first, last = wrong.start, wrong.end
     elements = f"elements {first}-{last - 1}" if last > first + 1 else f"element {first}"
     told = f"{elements} of rank {rank}'s output must be {spell_right(wrong, redop)}, and {spell_fault(wrong)}"
-    stored = history.event(writer) if writer is not None else _writer(history, wrong, rank, place_of)
+    stored = history.maker(writer) if writer is not None else _writer(history, wrong, rank, place_of)
     if stored is not None:
         them = "them" if last > first + 1 else "it"
         told += f"; {_doer(stored, place_of, single)} stored {them} in step {stored.step} at {where(stored.op_id)}"
@@ -260,9 +203,9 @@ def blame(
     return WrongStep(at_rank, at_pe, stored.step, first, last, where(stored.op_id), f"{told}.")
 
 
-def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -> StepEvent | None:
+def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -> Move | None:
     """Return the last store of the rank that stored just what was found wrong."""
-    for event in reversed(history.events):
+    for event in reversed(history.made):
         if event.call == "tl.store" and place_of(event.op_id[0])[0] == rank:
             for segment in history.symbols.of(event.value):
                 if segment.terms and _part_of(segment, wrong.found) and len(segment.terms) == len(wrong.found.terms):
@@ -270,7 +213,7 @@ def _writer(history: History, wrong: Difference, rank: int, place_of: PlaceOf) -
     return None
 
 
-def _doer(event: StepEvent, place_of: PlaceOf, single: bool) -> str:
+def _doer(event: Move, place_of: PlaceOf, single: bool) -> str:
     rank, pe = place_of(event.op_id[0])
     return f"rank {rank}" if single else f"PE {pe} of rank {rank}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +13,9 @@ from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.lineage import element_of
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.region import Region, intersect
-from kernbench_core.values.value import Part, ResultValue, Value
+from kernbench_core.values.value import ResultValue, Value
 from kernbench_core.values.views import FillValue
 
 #: Stretches of wrong elements that are spelled; of more, the others are counted.
@@ -203,11 +203,8 @@ def _made_by(computed: _Computed, value: Value, index: tuple[int, ...]) -> str:
     """Say which op made one element."""
     if len(index) != len(value.shape):
         return ""
-    at = int(np.ravel_multi_index(index, value.shape)) if index else 0
-    byte = Region(at * dtypes.itemsize(value.dtype), dtypes.itemsize(value.dtype))
-    source: Value | None = None
-    for part in _under(value, byte):
-        source = part.source
+    element = element_of(value, index).source()
+    source = None if element is None else element.value
     if isinstance(source, ResultValue):
         record = computed.record_of(source)
         if record is not None:
@@ -215,9 +212,3 @@ def _made_by(computed: _Computed, value: Value, index: tuple[int, ...]) -> str:
     if isinstance(source, FillValue):
         return " No op made it: a mask turned it off, and it is the `other` of a load."
     return " No op made it: it was written by the host." if source is not None else ""
-
-
-def _under(value: Value, byte: Region) -> Iterator[Part]:
-    for part in value.content().parts():
-        if intersect(byte, part.dst):
-            yield part

@@ -3,7 +3,8 @@
 Every event was put on the queue inside another one, its cause. Following causes back from the end of a launch gives
 its critical path, resources and joins included: a worker goes on with the next message inside the event that ended
 the last, and of several things waited for it is the last that resumes the waiter. A chain is kept only while an event
-that it led to is still to come, or somebody keeps its end.
+that it led to is still to come, or somebody keeps its end. A cause is an event in time, which may carry no data:
+where data came from is asked of `provenance`, which needs no causes.
 
 Nothing here is used by a run that is not to be explained.
 """

@@ -1,7 +1,8 @@
 """Where one element of a tensor came from: back through the ops of the log, to what other launches and the host wrote.
 
 Elementwise ops, loads, stores and messages are followed; of any other op (a GEMM, a reduction) it is only known that it
-made the element.
+made the element. This follows what is there, byte by byte. `causes` follows what came when, whatever it carried; a
+proof of a collective (`kernbench_ccl.prove`) has no log, and looks for what ought to be there and is not.
 """
 
 from __future__ import annotations
@@ -12,38 +13,17 @@ from typing import Final
 from attrs import field, frozen
 
 from kernbench_core.compute.ops import ALIASES, OPS, Form
-from kernbench_core.memory.elements import first_common, virtual_at
+from kernbench_core.memory.elements import first_common
 from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.values import dtypes
-from kernbench_core.values.region import Region, intersect
+from kernbench_core.values.lineage import Element
+from kernbench_core.values.region import Region, linear_at
 from kernbench_core.values.value import LoadedValue, OpId, Value
 from kernbench_core.values.views import FillValue
 
 _ELEMENTWISE: Final = frozenset(op.name for op in OPS.values() if op.form is Form.ELEMENTWISE)
 #: Ops of one element that are looked at; beyond these what is left is told as it is.
 _MOST_OPS: Final = 4096
-
-
-@frozen
-class Element:
-    """One element of a value, by its first byte among the row-major bytes of that value."""
-
-    value: Value
-    byte: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the element."""
-        return dtypes.itemsize(self.value.dtype)
-
-    def source(self) -> Element | None:
-        """Return the element of an op's result or of an array that this one is; None where a load left it out."""
-        found = None
-        own = Region(self.byte, self.size)
-        for part in self.value.content().parts():
-            for _, inside in intersect(own, part.dst):
-                found = Element(part.source, virtual_at([part.src], inside.base))
-        return None if found is None or isinstance(found.value, FillValue) else found
 
 
 @frozen
@@ -87,7 +67,7 @@ class Provenance:
         while todo:
             at, way = todo.pop()
             source, passed = self._back(at)
-            if source is None or (id(source.value), source.byte) in seen:
+            if source is None or isinstance(source.value, FillValue) or (id(source.value), source.byte) in seen:
                 continue
             seen[id(source.value), source.byte] = None
             alive.append(source.value)
@@ -119,7 +99,7 @@ class Provenance:
         read = record.reads[0].value
         if read is not loaded:
             return (Element(read, at.byte), (record,)) if read.nbytes == loaded.nbytes else (None, ())
-        place = Region(virtual_at(record.reads[0].regions, at.byte), at.size)
+        place = Region(linear_at(record.reads[0].regions, at.byte), at.size)
         stores = [store for store in map(self.record, loaded.sources) if store is not None]
         for store in sorted(stores, key=lambda store: store.t_end, reverse=True):
             written = store.writes

@@ -12,10 +12,10 @@ from attrs import evolve, field, frozen
 
 from kernbench_core.callsite import CallSite, describe_site, line_number
 from kernbench_core.errors import KernbenchError
-from kernbench_core.explain.provenance import Element, Origin, Provenance
+from kernbench_core.explain.provenance import Origin, Provenance
 from kernbench_core.host.launch_names import called
 from kernbench_core.units import join_names
-from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.lineage import Element, element_of
 
 if TYPE_CHECKING:
     from kernbench_core.compute.executor import DataExecutor
@@ -98,8 +98,7 @@ class WrongData:
         if failure.value is None or failure.worst is None:
             return failure.maker
         provenance = Provenance(self.log)
-        at = int(np.ravel_multi_index(failure.worst, failure.value.shape)) if failure.worst else 0
-        element = Element(failure.value, at * itemsize(failure.value.dtype))
+        element = element_of(failure.value, failure.worst)
         maker = provenance.maker(element)
         if maker is None or maker.op_id is None:
             return failure.maker

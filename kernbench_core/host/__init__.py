@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.timing import NotModelled as NotModelled
     from kernbench_core.host.timing import not_modelled as not_modelled
     from kernbench_core.host.timing import resource_uses as resource_uses
+    from kernbench_core.host.wait_graph import shortest_cycle as shortest_cycle
 
 __getattr__ = door(
     __name__,
@@ -37,5 +38,6 @@ __getattr__ = door(
         "pick_pes": "launch_arguments",
         "read_sources": "sources",
         "resource_uses": "timing",
+        "shortest_cycle": "wait_graph",
     },
 )

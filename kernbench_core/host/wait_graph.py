@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from attrs import define, field, frozen
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.host_program import HostProgram, LaunchHandle, Shared
     from kernbench_core.reporting import Waiting
+
+_Node = TypeVar("_Node", str, int)
 
 #: Nodes of a chain of waits that are spelled; of longer ones the middle is counted.
 _MOST_NODES: Final = 20
@@ -140,11 +142,11 @@ def _end(program: HostProgram) -> str:
     return f", which waits for {waited if isinstance(waited, str) else type(waited).__name__}"
 
 
-def shortest_cycle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return the nodes of the shortest cycle, starting at its smallest name; empty when there is none."""
-    best: tuple[str, ...] = ()
+def shortest_cycle(graph: Mapping[_Node, Iterable[_Node]]) -> tuple[_Node, ...]:
+    """Return the nodes of the shortest cycle, starting at its smallest one; empty when there is none."""
+    best: tuple[_Node, ...] = ()
     for start in sorted(graph):
-        came_from: dict[str, str] = {}
+        came_from: dict[_Node, _Node] = {}
         queue = deque([start])
         while queue:
             node = queue.popleft()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernbench_core.errors import ShapeError
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.values.region import Region, ascending_pieces, intersect
+from kernbench_core.values.region import Region, ascending_pieces, intersect, linear_at
 
 if TYPE_CHECKING:
     from kernbench_core.memory.device_memory import TensorAllocation
@@ -38,7 +38,7 @@ def missing_element(
     """Name the first element of an access that an error tells as `missing`: `element [3, 17] of tensor 'a'`."""
     found = first_common(physical, [Region(*each) for each in missing])
     position = 0 if found is None else found[0]
-    return f"element {list(index_at(tensor, virtual_at(virtual, position)))} of tensor {tensor.name!r}"
+    return f"element {list(index_at(tensor, linear_at(virtual, position)))} of tensor {tensor.name!r}"
 
 
 def unmapped_element(call: str, tensor: TensorAllocation, va: int, fault: object) -> str:
@@ -76,13 +76,3 @@ def first_common(physical: Iterable[Region], others: Sequence[Region]) -> tuple[
                         first = offset + linear.base if first is None else min(first, offset + linear.base)
             offset += piece.nbytes
     return None if first is None else (first, shared)
-
-
-def virtual_at(virtual: Iterable[Region], position: int) -> int:
-    """Return the address of linear byte `position` of some regions, which are taken one after the other."""
-    for region in virtual:
-        if position < region.nbytes:
-            row, column = divmod(position, region.row_bytes)
-            return region.base + row * region.pitch + column
-        position -= region.nbytes
-    raise ValueError(f"position must be inside the regions, not {position} bytes past their end; give one inside.")

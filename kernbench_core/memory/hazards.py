@@ -16,10 +16,10 @@ from attrs import define, evolve
 
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.memory.clocks import Clocks, Thread
-from kernbench_core.memory.elements import first_common, index_at, virtual_at
+from kernbench_core.memory.elements import first_common, index_at
 from kernbench_core.memory.hazard import RECYCLED_TCM, UNORDERED_READ, UNORDERED_WRITES, Hazard, HazardUse
 from kernbench_core.memory.memory_uses import LastUse, TensorUses, UseGroup
-from kernbench_core.values.region import Region, ascending_pieces, overlaps
+from kernbench_core.values.region import Region, ascending_pieces, linear_at, overlaps
 from kernbench_core.values.value import OpId
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Hazards(Clocks):
         shared = first_common(second.physical, pieces)
         tensor = second.tensor
         assert shared is not None and tensor is not None
-        va = virtual_at(second.virtual, shared[0])
+        va = linear_at(second.virtual, shared[0])
         return Hazard(
             pair.kind, tensor.name, index_at(tensor, va), va - tensor.va, shared[1],
             self._side(first), self._side(second), pair.count,

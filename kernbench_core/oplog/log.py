@@ -15,7 +15,8 @@ from attrs import define, field, frozen
 from kernbench_core.oplog.columns import SPILL_ROWS, Columns
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.spill import chunks
-from kernbench_core.values.value import LoadedValue, OpId
+from kernbench_core.values.lineage import made_for
+from kernbench_core.values.value import OpId
 
 
 @frozen(eq=False)
@@ -125,10 +126,8 @@ class OpLog(Sequence[OpRecord]):
             value = access.value
             if value is None:
                 continue
-            found.update(value.makers())
+            found.update(made_for(value, record.op_id))
             found.update(result.op_id for result in value.results())
-            if isinstance(value, LoadedValue) and value.op_id == record.op_id:
-                found.update(value.sources)
         return sorted(makers[op] for op in found if op in makers and op != record.op_id)
 
     def at_row(self, row: int, dependencies: bool = True) -> OpRecord:

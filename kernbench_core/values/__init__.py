@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from kernbench_core.values.arrays import Array as Array
     from kernbench_core.values.chunking import Chunk as Chunk
     from kernbench_core.values.chunking import chunks as chunks
+    from kernbench_core.values.lineage import made_for as made_for
     from kernbench_core.values.memory_store import MemoryStore as MemoryStore
     from kernbench_core.values.region import Region as Region
+    from kernbench_core.values.region import linear_at as linear_at
     from kernbench_core.values.region import runs as runs
     from kernbench_core.values.value import ArrayValue as ArrayValue
     from kernbench_core.values.value import AssemblyValue as AssemblyValue
@@ -45,6 +47,8 @@ __getattr__ = door(
         "ResultValue": "value",
         "Value": "value",
         "chunks": "chunking",
+        "linear_at": "region",
+        "made_for": "lineage",
         "runs": "region",
         "sub_parts": "value",
     },

@@ -307,3 +307,13 @@ def linked(dst: Region, at_dst: Region, src: Region, at_src: Region) -> Iterator
             i, done_i = i + 1, 0
         if done_j == right[j][1]:
             j, done_j = j + 1, 0
+
+
+def linear_at(regions: Iterable[Region], position: int) -> int:
+    """Return the address of linear byte `position` of some regions, which are taken one after the other."""
+    for region in regions:
+        if position < region.nbytes:
+            row, column = divmod(position, region.row_bytes)
+            return region.base + row * region.pitch + column
+        position -= region.nbytes
+    raise ValueError(f"position must be inside the regions, not {position} bytes past their end; give one inside.")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.memory.elements import first_common, index_at, missing_element, spell_index, virtual_at
-from kernbench_core.values.region import Region, runs
+from kernbench_core.memory.elements import first_common, index_at, missing_element, spell_index
+from kernbench_core.values.region import Region, linear_at, runs
 from tests.core.kernel_rig import Rig
 
 
@@ -35,9 +35,9 @@ def test_the_first_common_byte(mine: list[Region], other: Region) -> None:
     theirs = {byte for start, size in runs(other) for byte in range(start, start + size)}
     hits = [at for at, byte in enumerate(linear) if byte in theirs]
     assert first_common(mine, [other]) == ((hits[0], len(hits)) if hits else None)
-    assert [virtual_at(mine, at) for at in range(len(linear))] == linear
+    assert [linear_at(mine, at) for at in range(len(linear))] == linear
     with pytest.raises(ValueError, match="must be inside the regions, not 0 bytes past their end"):
-        virtual_at(mine, len(linear))
+        linear_at(mine, len(linear))
 
 
 def test_the_first_missing_element_in_the_order_of_the_access() -> None:
