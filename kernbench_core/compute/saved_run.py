@@ -3,6 +3,9 @@
 A saved run is a folder of three files: `run.json` (templates, names, the value graph), `columns.npz` (numbers) and
 `arrays.bin` (the data, each array once, 64-byte aligned). There is no pickle and no code in it: ops are named by
 "module:attr". Loading maps the data instead of reading it, and imports no engine and no component.
+
+What no data can give back (an enum, an object of a model) is kept as its canonical encoding, which its records are
+hashed by: the hash of a log stays, whatever its records hold.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.functions import function_of
 from kernbench_core.errors import UsageError
 from kernbench_core.oplog.columns import Template
+from kernbench_core.oplog.encoding import Encoded, canonical
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values import dtypes
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
+from kernbench_core.values.value import Value
 from kernbench_core.values.value_graph import ValueReader, ValueWriter
 
 SCHEMA: Final = "kernbench.oplog/2"
@@ -158,7 +163,7 @@ def _memory(head: Mapping[str, Any], values: ValueReader) -> MemoryStore:
     return store
 
 
-def _shared(thing: Any, objects: dict[int, tuple[int, Any]], values: ValueWriter) -> int:
+def _shared(thing: object, objects: dict[int, tuple[int, Any]], values: ValueWriter) -> int:
     """Return the number of an object of the side table, packed once however many records share it."""
     if id(thing) not in objects:
         objects[id(thing)] = (len(objects), _pack(thing, values))
@@ -169,8 +174,12 @@ def _region(region: Region) -> list[int]:
     return [region.base, region.row_bytes, region.rows, region.pitch]
 
 
-def _pack(thing: Any, values: ValueWriter) -> Any:
-    """Turn what a template or the side table holds into JSON: scalars as they are, the rest as {tag: content}."""
+def _pack(thing: object, values: ValueWriter) -> Any:
+    """Turn what a template or the side table holds into JSON: scalars as they are, the rest as {tag: content}.
+
+    The tags of what comes back: f float, t tuple, l list, y type, r region, d mapping, a array, v value, b bytes; c is
+    the encoding of anything else.
+    """
     if thing is None or type(thing) in (bool, int, str):
         return thing
     if type(thing) is float:
@@ -179,15 +188,19 @@ def _pack(thing: Any, values: ValueWriter) -> Any:
         return {"t": [_pack(item, values) for item in thing]}
     if type(thing) is list:
         return {"l": [_pack(item, values) for item in thing]}
-    if isinstance(thing, type):
+    if type(thing) is bytes:
+        return {"b": thing.hex()}
+    if isinstance(thing, type) and thing in _TYPES.values():
         return {"y": thing.__name__}
     if isinstance(thing, Region):
         return {"r": _region(thing)}
     if isinstance(thing, Mapping):
         return {"d": [[_pack(k, values), _pack(v, values)] for k, v in thing.items()]}
-    if isinstance(thing, np.ndarray | np.generic):
+    if isinstance(thing, np.ndarray | np.generic) and dtypes.is_known(np.asarray(thing).dtype):
         return {"a": values.add_array(np.asarray(thing)), "s": isinstance(thing, np.generic)}
-    return {"o": type(thing).__name__}
+    if isinstance(thing, Value):
+        return {"v": values.add(thing)}
+    return {"c": canonical(thing).hex()}
 
 
 def _unpack(packed: Any, values: ValueReader) -> Any:
@@ -199,6 +212,12 @@ def _unpack(packed: Any, values: ValueReader) -> Any:
     if tag in ("t", "l"):
         items = [_unpack(item, values) for item in content]
         return tuple(items) if tag == "t" else items
+    if tag == "b":
+        return bytes.fromhex(content)
+    if tag == "v":
+        return values.get(content)
+    if tag == "c":
+        return Encoded(bytes.fromhex(content))
     if tag == "y":
         return _TYPES[content]
     if tag == "r":
@@ -208,4 +227,4 @@ def _unpack(packed: Any, values: ValueReader) -> Any:
     if tag == "a":
         found = values.arrays[content]
         return found[()] if more[0][1] else found
-    return content
+    return content  # of a log that was saved when only the type's name was kept

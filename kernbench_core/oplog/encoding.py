@@ -1,19 +1,29 @@
-"""One byte encoding per thing, the same in every process: what hashes of logs and manifests are made of."""
+"""One byte encoding per thing, the same in every process: what hashes of logs and manifests are made of.
+
+It is never read back. A saved run has to be, and writes in a form of its own what it can give back; of anything else it
+keeps this encoding.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
 
 import numpy as np
-from attrs import fields, has
+from attrs import fields, frozen, has
 
 from kernbench_core.values.value import Value
 
 
-def canonical(thing: Any) -> bytes:
+@frozen
+class Encoded:
+    """Stand for a thing of which only its encoding is left; it counts as that thing."""
+
+    encoding: bytes
+
+
+def canonical(thing: object) -> bytes:
     """Return a canonical, prefix-free encoding: type tag, length, content.
 
     Understands None, bool, int, float, str, bytes, types, enums, sequences, mappings (sorted by encoded key), numpy
@@ -27,18 +37,20 @@ def canonical(thing: Any) -> bytes:
         return b"t" if thing else b"f"
     if kind is int:
         return _framed(b"i", str(thing).encode())
-    if kind is float:
+    if type(thing) is float:
         return b"d" + struct.pack("<d", thing)
-    if kind is str:
+    if type(thing) is str:
         return _framed(b"s", thing.encode())
-    if kind is bytes:
+    if type(thing) is bytes:
         return _framed(b"b", thing)
-    if kind in (tuple, list):
+    if type(thing) is tuple or type(thing) is list:
         return _framed(b"(" if kind is tuple else b"[", b"".join(map(canonical, thing)))
     return _canonical_object(thing, kind)
 
 
-def _canonical_object(thing: Any, kind: type) -> bytes:
+def _canonical_object(thing: object, kind: type) -> bytes:
+    if isinstance(thing, Encoded):
+        return thing.encoding
     if isinstance(thing, type):
         return _framed(b"T", _name(thing).encode())
     if isinstance(thing, Enum):

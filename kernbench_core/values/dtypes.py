@@ -189,6 +189,11 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(found.numpy_name)
 
 
+def is_known(dtype: np.dtype[Any]) -> bool:
+    """Whether a numpy dtype is that of one of ours."""
+    return dtype.name in _BY_NUMPY
+
+
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """Return the name of a numpy dtype; one that kernbench does not have is a `StoreError`."""
     try:

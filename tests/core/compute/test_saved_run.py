@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
+from attrs import frozen
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.saved_run import load_run, save_run
@@ -133,3 +140,66 @@ def test_other_folder_is_refused(tmp_path) -> None:
         str(caught.value)
         == f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/9'."
     )
+
+
+class Colour(Enum):
+    """What a model may give an op as a parameter."""
+
+    RED = 1
+
+
+@frozen
+class Corner:
+    """The same, with fields."""
+
+    x: int
+    y: float
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=4), st.binary(max_size=4)
+)
+ODD = st.one_of(
+    st.sampled_from([Colour.RED, int, float, Region, Corner, object, {3}, np.float64(2.5), np.arange(3.0)]),
+    st.builds(Corner, st.integers(), st.floats(allow_nan=False)),
+    st.builds(Region, *(st.integers(1, 64),) * 2),
+    st.builds(ResultValue, st.just((0, 5)), st.just((2, 3)), st.just("f16")),
+    st.sampled_from(["f16", "int32"]).map(lambda dtype: np.ones(3, numpy_dtype(dtype))),
+)
+THINGS = st.recursive(
+    SCALARS | ODD,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b_addrs", "snapshot", "immediate0"]), THINGS))
+@settings(max_examples=60)
+def test_a_loaded_log_has_the_hash_of_the_saved_one(params: dict[str, Any]) -> None:
+    """Whatever the models gave as parameters; what cannot be given back counts as what it was."""
+    log, again = OpLog(), OpLog()
+    log.append(0.0, 1.0, "unit", OpDescription("other", "odd", params, op_id=(0, 0)))
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        save_run(one, log, MemoryStore())
+        saved = load_run(one)
+        assert saved.op_log.sha256() == log.sha256()
+        (record,) = saved.op_log
+        again.append(0.0, 1.0, "unit", OpDescription("other", "odd", record.params, op_id=(0, 0)))
+        save_run(other, again, MemoryStore())
+        assert load_run(other).op_log.sha256() == log.sha256()
+
+
+def test_a_run_saved_when_only_the_name_of_a_type_was_kept_still_loads(tmp_path: Path) -> None:
+    """The parameter is that name, as it was then."""
+    log = OpLog()
+    log.append(0.0, 1.0, "unit", OpDescription("other", "odd", {"colour": Colour.RED}, op_id=(0, 0)))
+    save_run(tmp_path, log, MemoryStore())
+    head = json.loads((tmp_path / "run.json").read_text())
+    head["objects"] = [{"o": "Colour"}]
+    (tmp_path / "run.json").write_text(json.dumps(head))
+    (record,) = load_run(tmp_path).op_log
+    assert record.params == {"colour": "Colour"}
