@@ -77,7 +77,7 @@ def test_directions_do_not_share_a_wire() -> None:
     header=st.sampled_from((0, 16)),
 )
 def test_rule_of_head_and_tail(messages: list[tuple[int, int, int]], bandwidth: float, header: int) -> None:
-    """`book` gives what the formula gives, recomputed with exact fractions."""
+    """`passage` and `book` give what the formula gives, recomputed with exact fractions."""
     wire = make_wire(bandwidth, 0.3, payload_bytes=64, header_bytes=header)
     step = Fraction(1, 65536)
     latency = math.ceil(Fraction(0.3) / step) * step
@@ -88,6 +88,7 @@ def test_rule_of_head_and_tail(messages: list[tuple[int, int, int]], bandwidth: 
         # the quotient is a float before it is rounded, as in any model
         took = math.ceil(Fraction(on_wire / bandwidth) / step) * step
         start = max(head, free)
+        assert wire.passage(nbytes, float(head), float(tail), float(free)) == (start, max(start + took, tail))
         free = max(start + took, tail)
         assert wire.book(nbytes, float(head), float(tail)) == (start + latency, free + latency)
 
