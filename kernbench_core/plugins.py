@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
+import inspect
 import re
 from collections.abc import Iterable
 from types import ModuleType
@@ -54,6 +55,7 @@ _OFFERS: dict[str, tuple[type[Entry], str]] = {
     "commands": (CommandEntry, "command"),
 }
 _REGISTRIES: dict[str, type[Registry[Any]]] = {"components": ComponentRegistry, "networks": NetworkRegistry}
+_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _VENDOR_NAMED = frozenset({"components", "networks", "algorithms"})
 
 
@@ -162,7 +164,11 @@ def _collect(source: PluginSource, module: ModuleType, failures: list[PluginFail
     manager = _HookManager(_MANAGER_NAME)
     manager.add_hookspecs(hookspecs)
     _refuse_unknown_hooks(source, module)
-    manager.register(module, source.name)
+    _refuse_no_hooks(module)
+    try:
+        manager.register(module, source.name)
+    except pluggy.PluginValidationError as error:
+        raise _HookRaised(" ".join(str(error).split())) from error
     try:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
@@ -206,6 +212,27 @@ def _refuse_unknown_hooks(source: PluginSource, module: ModuleType) -> None:
                 f"plug-in {source.name!r} ({source.provider}) must define hooks among {', '.join(known)}, "
                 f"not {name!r}.{hint}"
             )
+
+
+def _refuse_no_hooks(module: ModuleType) -> None:
+    """Raise _HookRaised for what has a hook's name and cannot be called as one."""
+    for kind, (expected, _) in _OFFERS.items():
+        name = hookspecs.PREFIX + kind
+        if name not in vars(module):
+            continue
+        hook = vars(module)[name]
+        shown = repr(hook)
+        if inspect.isfunction(hook):
+            signature = inspect.signature(hook)
+            needed = [p for p in signature.parameters.values() if p.default is p.empty and p.kind not in _OPEN]
+            options = getattr(hook, f"{_MANAGER_NAME}_impl", None) or {}
+            if not needed and not options.get("wrapper") and not options.get("hookwrapper"):
+                continue
+            shown = f"{name}{signature.replace(return_annotation=signature.empty)}" if needed else "a wrapper of pluggy"
+        raise _HookRaised(
+            f"{name} must be a function without arguments that returns a list of {expected.__name__} objects, not "
+            f"{shown}"
+        )
 
 
 def _checked(source: PluginSource, kind: str, entry: object) -> Entry:

@@ -60,7 +60,16 @@ class PluginGroup(click.RichGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name our commands in their given order, then the plug-ins'."""
-        return [*self.commands, *(name for name in shell_of(ctx).plugins.commands if name not in self.commands)]
+        offered = shell_of(ctx).plugins.commands
+        for name in offered:
+            if name in self.commands:
+                warnings.warn(
+                    f"command {name!r} of {offered.provider(name)} is left out: it must have another name than "
+                    "kernbench's own commands.",
+                    KernbenchWarning,
+                    stacklevel=2,
+                )
+        return [*self.commands, *(name for name in offered if name not in self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return one of our commands, or a stand-in that says what a plug-in's command does."""

@@ -104,6 +104,49 @@ def test_a_hook_that_returns_no_list_is_left_out_too(site: Site, returned: str, 
     ]
 
 
+@pytest.mark.parametrize(
+    ("hook", "shown"),
+    [
+        ("kernbench_ops = 3", "3"),
+        ("kernbench_ops = None", "None"),
+        ("class kernbench_ops:\n    'A class.'", "<class 'bad_plugin.kernbench_ops'>"),
+        ("import functools\nkernbench_ops = functools.partial(list)", "functools.partial(<class 'list'>)"),
+        ("def kernbench_ops(plugins):\n    return []", "kernbench_ops(plugins)"),
+        ("def kernbench_ops(*, plugins):\n    return []", "kernbench_ops(*, plugins)"),
+    ],
+)
+def test_a_hook_that_cannot_be_called_without_arguments_leaves_its_plugin_out(
+    site: Site, hook: str, shown: str
+) -> None:
+    """One sentence that says whose it is, which, and what it must be; nothing of it is passed over."""
+    source = f"{COMPONENT.format(name='bad.sfu')}\n{hook}\n"
+    plugins = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False)
+    assert [str(failure) for failure in plugins.failures] == [
+        "plug-in 'bad' (bad_plugin (source tree)) is left out: kernbench_ops must be a function without arguments that "
+        f"returns a list of OpEntry objects, not {shown}"
+    ]
+    assert "bad.sfu" not in plugins.components
+
+
+@pytest.mark.parametrize("signature", ["", "name='x'", "*rest", "**more"])
+def test_a_hook_may_have_arguments_that_need_not_be_given(site: Site, signature: str) -> None:
+    """It is called without any."""
+    source = f"def kernbench_ops({signature}):\n    return []\n"
+    assert load_plugins([f"good = {site.module('good_plugin', source)}"], installed=False).failures == ()
+
+
+def test_a_hook_that_pluggy_refuses_leaves_its_plugin_out(site: Site) -> None:
+    """In one line, without pluggy's own name for its error."""
+    source = (
+        "import pluggy\n@pluggy.HookimplMarker('kernbench')(wrapper=True)\ndef kernbench_ops():\n    return []\n"
+    )
+    (failure,) = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False).failures
+    assert str(failure) == (
+        "plug-in 'bad' (bad_plugin (source tree)) is left out: kernbench_ops must be a function without arguments that "
+        "returns a list of OpEntry objects, not a wrapper of pluggy"
+    )
+
+
 def test_naming_something_of_a_failed_plugin_is_an_error(site: Site) -> None:
     """The configuration may not name what a left-out plug-in would have given."""
     site.distribution("broken", "0.3", "broken", "raise ImportError('no libfoo')")

@@ -19,6 +19,7 @@ import pytest
 from kernbench_core.cli import main
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import LimitError
+from kernbench_core.plugins import load_plugins
 from kernbench_core.process.interrupt import Terminated, Termination, run_is_complete
 
 REPO = Path(__file__).parents[3]
@@ -365,6 +366,25 @@ def test_a_plugins_command_returns_an_exit_code(toy: ModuleType, capsys: pytest.
             f"error: command 'hello' of toy_plugin (source tree) must return an exit code from 0 to 255, or None, not "
             f"{code}; repair or reinstall toy_plugin (source tree).\n"
         )
+
+
+@pytest.mark.parametrize("args", [("--help",), ("list",)])
+def test_a_plugins_command_with_the_name_of_ours_is_left_out_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
+) -> None:
+    """It would take over what users and scripts rest on."""
+    entries = "[CommandEntry('run', 'm:f', 'A.'), CommandEntry('mine', 'm:f', 'B.')]"
+    source = f"from kernbench_core import CommandEntry\ndef kernbench_commands():\n    return {entries}\n"
+    (tmp_path / "greedy_plugin.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["greedy = greedy_plugin"], installed=False)
+    assert main([*args], plugins) == 0
+    out, err = capsys.readouterr()
+    assert err == (
+        "warning: command 'run' of greedy_plugin (source tree) is left out: it must have another name than kernbench's "
+        "own commands.\n"
+    )
+    assert args != ("--help",) or " A." not in out
 
 
 def test_what_a_plugin_prints_is_no_result(
