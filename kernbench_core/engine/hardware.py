@@ -51,8 +51,8 @@ class Hardware(Fabric):
                 loaded[node.impl] = classes.load(node.impl)
                 if provider is not None:
                     self.providers[node.impl] = provider(node.impl)
+                self._require(node_id, loaded[node.impl])
             cls = loaded[node.impl]
-            self._require(node_id, cls)
             with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
                 made = self.components[node_id] = cls(node, self)
                 if not hasattr(made, "arrive"):
