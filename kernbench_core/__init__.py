@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kernbench_core.registry import CommandEntry as CommandEntry
     from kernbench_core.registry import ComponentEntry as ComponentEntry
     from kernbench_core.registry import ExporterEntry as ExporterEntry
+    from kernbench_core.registry import MachineEntry as MachineEntry
     from kernbench_core.registry import NetworkEntry as NetworkEntry
     from kernbench_core.registry import OpEntry as OpEntry
     from kernbench_core.registry import TopologyEntry as TopologyEntry
@@ -57,6 +58,7 @@ _EXPORTS = {
     "Interleave": "memory.placement",
     "KernbenchError": "errors",
     "KernelError": "errors",
+    "MachineEntry": "registry",
     "MsgBase": "messages",
     "NetworkEntry": "registry",
     "Node": "graph",

@@ -12,62 +12,57 @@ from collections.abc import Sequence
 
 import pluggy
 
-from kernbench_core.registry import (
-    AlgorithmEntry,
-    BenchEntry,
-    CollectiveEntry,
-    CommandEntry,
-    ComponentEntry,
-    ExporterEntry,
-    NetworkEntry,
-    OpEntry,
-    TopologyEntry,
-)
+from kernbench_core import registry
 
 PREFIX = "kernbench_"
 hookspec = pluggy.HookspecMarker("kernbench")
 
 
 @hookspec
-def kernbench_components() -> Sequence[ComponentEntry]:  # type: ignore[empty-body]
+def kernbench_components() -> Sequence[registry.ComponentEntry]:  # type: ignore[empty-body]
     """Return the hardware models, named `vendor.thing` with the plug-in's entry-point name as vendor."""
 
 
 @hookspec
-def kernbench_benches() -> Sequence[BenchEntry]:  # type: ignore[empty-body]
+def kernbench_benches() -> Sequence[registry.BenchEntry]:  # type: ignore[empty-body]
     """Return the benches that `kernbench run NAME` finds and `kernbench list` prints; names are bare."""
 
 
 @hookspec
-def kernbench_topologies() -> Sequence[TopologyEntry]:  # type: ignore[empty-body]
+def kernbench_topologies() -> Sequence[registry.TopologyEntry]:  # type: ignore[empty-body]
     """Return the topology presets that `--topology NAME` finds; names are bare."""
 
 
 @hookspec
-def kernbench_networks() -> Sequence[NetworkEntry]:  # type: ignore[empty-body]
+def kernbench_networks() -> Sequence[registry.NetworkEntry]:  # type: ignore[empty-body]
     """Return the shapes of the scale-up network that `system.network.topology` finds, named `vendor.thing`."""
 
 
 @hookspec
-def kernbench_exporters() -> Sequence[ExporterEntry]:  # type: ignore[empty-body]
+def kernbench_machines() -> Sequence[registry.MachineEntry]:  # type: ignore[empty-body]
+    """Return the kinds of machine, each named as the section of a configuration that describes it."""
+
+
+@hookspec
+def kernbench_exporters() -> Sequence[registry.ExporterEntry]:  # type: ignore[empty-body]
     """Return the file formats of `--trace FILE`, each with the suffixes of FILE that choose it."""
 
 
 @hookspec
-def kernbench_ops() -> Sequence[OpEntry]:  # type: ignore[empty-body]
+def kernbench_ops() -> Sequence[registry.OpEntry]:  # type: ignore[empty-body]
     """Return the functions by which phase 2 computes the plug-in's own messages, by their op_name."""
 
 
 @hookspec
-def kernbench_algorithms() -> Sequence[AlgorithmEntry]:  # type: ignore[empty-body]
+def kernbench_algorithms() -> Sequence[registry.AlgorithmEntry]:  # type: ignore[empty-body]
     """Return the collective algorithms, named `vendor.thing`."""
 
 
 @hookspec
-def kernbench_collectives() -> Sequence[CollectiveEntry]:  # type: ignore[empty-body]
+def kernbench_collectives() -> Sequence[registry.CollectiveEntry]:  # type: ignore[empty-body]
     """Return the collectives, of which algorithms do one each; names are bare."""
 
 
 @hookspec
-def kernbench_commands() -> Sequence[CommandEntry]:  # type: ignore[empty-body]
+def kernbench_commands() -> Sequence[registry.CommandEntry]:  # type: ignore[empty-body]
     """Return click commands that become sub-commands of `kernbench`; names are bare."""

@@ -19,42 +19,30 @@ from typing import Any
 import attrs
 import pluggy
 
-from kernbench_core import hookspecs
+from kernbench_core import hookspecs, registry
 from kernbench_core.errors import PluginError, in_words
 from kernbench_core.package import GROUP
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registry import (
-    AlgorithmEntry,
-    BenchEntry,
-    CollectiveEntry,
-    CommandEntry,
-    ComponentEntry,
-    ComponentRegistry,
-    Entry,
-    ExporterEntry,
-    NetworkEntry,
-    NetworkRegistry,
-    OpEntry,
-    PluginFailure,
-    Provider,
-    Registry,
-    TopologyEntry,
-)
+from kernbench_core.registry import Entry, PluginFailure, Provider, Registry
 
 _MANAGER_NAME = "kernbench"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _OFFERS: dict[str, tuple[type[Entry], str]] = {
-    "components": (ComponentEntry, "component"),
-    "benches": (BenchEntry, "bench"),
-    "topologies": (TopologyEntry, "topology preset"),
-    "networks": (NetworkEntry, "network"),
-    "exporters": (ExporterEntry, "exporter"),
-    "ops": (OpEntry, "op"),
-    "algorithms": (AlgorithmEntry, "algorithm"),
-    "collectives": (CollectiveEntry, "collective"),
-    "commands": (CommandEntry, "command"),
+    "components": (registry.ComponentEntry, "component"),
+    "benches": (registry.BenchEntry, "bench"),
+    "topologies": (registry.TopologyEntry, "topology preset"),
+    "networks": (registry.NetworkEntry, "network"),
+    "machines": (registry.MachineEntry, "machine"),
+    "exporters": (registry.ExporterEntry, "exporter"),
+    "ops": (registry.OpEntry, "op"),
+    "algorithms": (registry.AlgorithmEntry, "algorithm"),
+    "collectives": (registry.CollectiveEntry, "collective"),
+    "commands": (registry.CommandEntry, "command"),
 }
-_REGISTRIES: dict[str, type[Registry[Any]]] = {"components": ComponentRegistry, "networks": NetworkRegistry}
+_REGISTRIES: dict[str, type[Registry[Any]]] = {
+    "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
+    "machines": registry.MachineRegistry,
+}  # fmt: skip
 _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _VENDOR_NAMED = frozenset({"components", "networks", "algorithms"})
 
@@ -78,15 +66,16 @@ class PluginSource:
 class Plugins:
     """Everything that the loaded plug-ins offer, in frozen registries, and the plug-ins that were left out."""
 
-    components: ComponentRegistry
-    benches: Registry[BenchEntry]
-    topologies: Registry[TopologyEntry]
-    networks: NetworkRegistry
-    exporters: Registry[ExporterEntry]
-    ops: Registry[OpEntry]
-    algorithms: Registry[AlgorithmEntry]
-    collectives: Registry[CollectiveEntry]
-    commands: Registry[CommandEntry]
+    components: registry.ComponentRegistry
+    benches: Registry[registry.BenchEntry]
+    topologies: Registry[registry.TopologyEntry]
+    networks: registry.NetworkRegistry
+    machines: registry.MachineRegistry
+    exporters: Registry[registry.ExporterEntry]
+    ops: Registry[registry.OpEntry]
+    algorithms: Registry[registry.AlgorithmEntry]
+    collectives: Registry[registry.CollectiveEntry]
+    commands: Registry[registry.CommandEntry]
     providers: tuple[Provider, ...]
     failures: tuple[PluginFailure, ...]
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import keyword
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import attrs
 
@@ -46,15 +48,19 @@ class Entry:
 
     name: str
     target: str
+    NOUN: ClassVar[str] = ""
+
+    def __attrs_post_init__(self) -> None:
+        if self.NOUN and self.name != self.name.lower():  # what is named vendor.thing: its other rules are the loader's
+            raise PluginError(
+                f"{self.NOUN} {self.name!r} must have a name in lower case; call it {self.name.lower()!r}, and write "
+                "the name of the plug-in's entry point in lower case too."
+            )
 
 
-def _require_lower_case(noun: str, name: str) -> None:
-    """Raise PluginError for a `vendor.thing` that is not in lower case; its other rules are the loader's."""
-    if name != name.lower():
-        raise PluginError(
-            f"{noun} {name!r} must have a name in lower case; call it {name.lower()!r}, and write the name of the "
-            "plug-in's entry point in lower case too."
-        )
+@attrs.frozen
+class _Described(Entry):
+    sentence: str
 
 
 @attrs.frozen
@@ -69,14 +75,12 @@ class ComponentEntry(Entry):
 
     kind: str
     sentence: str
+    NOUN = "component"
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The node kinds that it is made for, none for any."""
         return tuple(kind.strip() for kind in self.kind.split(",") if kind.strip())
-
-    def __attrs_post_init__(self) -> None:
-        _require_lower_case("component", self.name)
 
 
 @attrs.frozen
@@ -89,28 +93,42 @@ class BenchEntry(Entry):
 
 
 @attrs.frozen
-class TopologyEntry(Entry):
+class TopologyEntry(_Described):
     """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
 
     >>> def kernbench_topologies():
     ...     return [kb.TopologyEntry("pod", "acme_models:presets/pod.yaml", "Eight packages on a switch.")]
     """
 
-    sentence: str
-
 
 @attrs.frozen
-class NetworkEntry(Entry):
+class NetworkEntry(_Described):
     """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 
     >>> def kernbench_networks():
     ...     return [kb.NetworkEntry("acme.star", "acme_models.star:SHAPE", "All packages around the first.")]
     """
 
-    sentence: str
+    NOUN = "network"
+
+
+_TAKEN = ("base", "components", "cube", "host", "overrides", "pe", "sip", "title")
+
+
+@attrs.frozen
+class MachineEntry(_Described):
+    """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
+
+    >>> def kernbench_machines():
+    ...     return [kb.MachineEntry("tree", "acme_models.tree:TREE", "Routers in a tree, under synthetic traffic.")]
+    """
 
     def __attrs_post_init__(self) -> None:
-        _require_lower_case("network", self.name)
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or keyword.iskeyword(self.name) or self.name in _TAKEN:
+            raise PluginError(
+                f"machine {self.name!r} must be named as a section of a configuration, in lower-case letters, digits "
+                f"and '_', and none of {', '.join(_TAKEN)}; rename it."
+            )
 
 
 @attrs.frozen
@@ -137,40 +155,33 @@ class OpEntry(Entry):
 
 
 @attrs.frozen
-class AlgorithmEntry(Entry):
+class AlgorithmEntry(_Described):
     """A collective algorithm; `target` is its module's kernel, `collective` the one that it does, if it says so.
 
     >>> def kernbench_algorithms():
     ...     return [kb.AlgorithmEntry("acme.star_all_reduce", "acme_models.star:kernel", "Over rank 0.")]
     """
 
-    sentence: str
     collective: str = ""
-
-    def __attrs_post_init__(self) -> None:
-        _require_lower_case("algorithm", self.name)
+    NOUN = "algorithm"
 
 
 @attrs.frozen
-class CollectiveEntry(Entry):
+class CollectiveEntry(_Described):
     """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives.
 
     >>> def kernbench_collectives():
     ...     return [kb.CollectiveEntry("shift", "acme_models.shift:SHIFT", "Each rank gets the vector before its own.")]
     """
 
-    sentence: str
-
 
 @attrs.frozen
-class CommandEntry(Entry):
+class CommandEntry(_Described):
     """A sub-command of `kernbench`: `target` is a click command.
 
     >>> def kernbench_commands():
     ...     return [kb.CommandEntry("roofline", "acme_models.cli:roofline", "Draw the roofline of a machine.")]
     """
-
-    sentence: str
 
 
 @attrs.frozen
@@ -197,16 +208,20 @@ _OR_ELSE = {"bench": " or the path of a .py file"}
 class Registry(Generic[E], Mapping[str, E]):
     """Map names to entries of one sort, sorted by name; `load` imports what an entry points at.
 
-    `noun` is the word for one entry in messages. `failures` are the plug-ins that were left out: a name
-    that is missing because of one of them is reported as that plug-in's failure.
+    `noun` is the word for one entry in messages; `OWN` are entries of core. `failures` are the plug-ins that were left
+    out: a name that is missing because of one of them is reported as that plug-in's failure.
     """
 
+    NOUN: ClassVar[str] = "entry"
+    OWN: ClassVar[tuple[Entry, ...]] = ()
+
     def __init__(
-        self, noun: str, entries: Iterable[tuple[E, Provider]], failures: tuple[PluginFailure, ...] = ()
+        self, noun: str = "", entries: Iterable[tuple[E, Provider]] = (), failures: tuple[PluginFailure, ...] = ()
     ) -> None:
-        self.noun = noun
+        self.noun = noun or self.NOUN
         self.failures = failures
-        self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(_unique(noun, entries))
+        given = [*((cast(E, entry), Provider("core", "kernbench", "")) for entry in self.OWN), *entries]
+        self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(_unique(self.noun, given))
 
     def __getitem__(self, name: str) -> E:
         return self._found(name)[0]
@@ -250,9 +265,7 @@ class Registry(Generic[E], Mapping[str, E]):
     def fault(self, name: str, what: str) -> PluginError:
         """Return the error for an entry that is not as it must be: `what` it must be, and what it is."""
         provider = self.provider(name)
-        return PluginError(
-            f"{self.noun} {name!r} of {provider} {what}; repair or reinstall {provider.distribution}."
-        )
+        return PluginError(f"{self.noun} {name!r} of {provider} {what}; repair or reinstall {provider.distribution}.")
 
     def raised(self, name: str, error: BaseException) -> PluginError:
         """Return the error for what an entry raised when it was used."""
@@ -303,7 +316,8 @@ class ComponentRegistry(Registry[ComponentEntry]):
         return self[impl].kinds
 
 
-_SHAPES = "kernbench_core.topology.network_shapes"
+_TOPOLOGY = "kernbench_core.topology"
+_SHAPES = f"{_TOPOLOGY}.network_shapes"
 
 CORE_NETWORKS = (
     NetworkEntry("ring", f"{_SHAPES}:RING", "Each package is linked with the next, the last with the first."),
@@ -315,17 +329,23 @@ CORE_NETWORKS = (
 """The shapes of the scale-up network that core itself has, whichever plug-ins there are."""
 
 
+CORE_MACHINES = (
+    MachineEntry("system", f"{_TOPOLOGY}.packages:PACKAGES", "A host and packages of PEs, which kernels run on."),
+    MachineEntry("mesh", f"{_TOPOLOGY}.mesh:MESH", "Routers in rows and columns, to drive synthetic traffic over."),
+)
+"""The kinds of machine that core itself has, whichever plug-ins there are."""
+
+
 class NetworkRegistry(Registry[NetworkEntry]):
     """The registry of network shapes: core's own and those that plug-ins offer."""
 
-    def __init__(
-        self,
-        noun: str = "network",
-        entries: Iterable[tuple[NetworkEntry, Provider]] = (),
-        failures: tuple[PluginFailure, ...] = (),
-    ) -> None:
-        own = Provider("core", "kernbench", "")
-        super().__init__(noun, [*((entry, own) for entry in CORE_NETWORKS), *entries], failures)
+    NOUN, OWN = "network", CORE_NETWORKS
+
+
+class MachineRegistry(Registry[MachineEntry]):
+    """The registry of kinds of machine: core's own and those that plug-ins offer."""
+
+    NOUN, OWN = "machine", CORE_MACHINES
 
 
 def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple[E, Provider]]:

@@ -104,8 +104,9 @@ def _controller(shell: Shell, topology: str, components: str | None, sets: tuple
     from kernbench_core.runs import configure, tell_warnings
     from kernbench_core.topology import compile_topology
 
-    config = configure(shell.plugins, topology, components, sets)
-    graph = compile_topology(config, shell.plugins.components, shell.plugins.networks)
+    plugins = shell.plugins
+    config = configure(plugins, topology, components, sets)
+    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
     tell_warnings(graph)
     found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
     if found is None:

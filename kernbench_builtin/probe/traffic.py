@@ -134,7 +134,7 @@ class TrafficSetup:
     def expected(self) -> dict[EdgeId, float]:
         """Return for each wire the share of its time that it is busy, per unit of load (flits/node/cycle)."""
         flit = self.mesh.flit_bytes
-        edges, cycle = self.mesh.graph.edges, self.mesh.cycle_ns
+        edges, cycle = self.mesh.edges, self.mesh.cycle_ns
         shares = wire_shares(self.mesh, self.pattern)
         return {edge: share * flit / edges[edge].bandwidth / cycle for edge, share in shares.items()}
 
@@ -174,7 +174,7 @@ class _Run:
         self.traffic = traffic
         self.load = load
         self.env = Environment()
-        self.hardware = Hardware(self.env, traffic.mesh.graph, routes=PathRouter(traffic.mesh.graph))
+        self.hardware = Hardware(self.env, traffic.mesh, routes=PathRouter(traffic.mesh))
         self.hardware.build(components)
         window = traffic.window
         self.meter = Meter(self._time(window.warm_up), self._time(window.warm_up + window.measured))
@@ -234,7 +234,7 @@ class _Run:
     def _busy(self, cycle: int) -> dict[EdgeId, float]:
         """Return how long each wire has been busy up to a cycle, in ns: what it is booked for later is not yet."""
         now = self._time(cycle)
-        return {edge: self._wire(edge).busy_by(now) for edge in self.traffic.mesh.graph.edges}
+        return {edge: self._wire(edge).busy_by(now) for edge in self.traffic.mesh.edges}
 
     def _wire(self, edge: EdgeId) -> Wire:
         return self.hardware.components[edge[0]].out_ports[edge[1]]

@@ -95,18 +95,18 @@ def run(
 
 def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Mesh:
     from kernbench_core.runs import configure, tell_warnings
-    from kernbench_core.topology import compile_mesh, compile_topology, is_mesh
+    from kernbench_core.topology import Mesh, compile_topology
 
-    config = configure(shell.plugins, topology, components, sets)
-    if not is_mesh(config):
-        compile_topology(config, shell.plugins.components, shell.plugins.networks)
+    plugins = shell.plugins
+    config = configure(plugins, topology, components, sets)
+    mesh = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    if not isinstance(mesh, Mesh):
         raise UsageError(
             f"--traffic must have a topology with a section 'mesh', a mesh on its own, not {topology!r}; leave "
             f"--topology out for the preset {DEFAULT_TOPOLOGY!r}, or write 'base: {DEFAULT_TOPOLOGY}' and your figures "
             "in a file."
         )
-    mesh = compile_mesh(config, shell.plugins.components)
-    tell_warnings(mesh.graph)
+    tell_warnings(mesh)
     return mesh
 
 

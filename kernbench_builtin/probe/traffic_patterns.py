@@ -161,7 +161,7 @@ def wire_shares(mesh: Mesh, pattern: Pattern) -> dict[tuple[str, str], float]:
     """
     spec = mesh.spec
     pairs = pattern.matrix().reshape(spec.rows, spec.columns, spec.rows, spec.columns)
-    shares: dict[tuple[str, str], float] = dict.fromkeys(mesh.graph.edges, 0.0)
+    shares: dict[tuple[str, str], float] = dict.fromkeys(mesh.edges, 0.0)
     arriving = pairs.sum(axis=(0, 1))
     for row in range(spec.rows):
         for column in range(spec.columns):

@@ -53,10 +53,11 @@ def run(
 
     if (source is None) != (target is None):
         raise UsageError("options --from and --to must be given together; give both, or neither for the usual cases.")
-    config = configure(shell.plugins, topology, components, sets)
-    graph = compile_topology(config, shell.plugins.components, shell.plugins.networks)
+    plugins = shell.plugins
+    config = configure(plugins, topology, components, sets)
+    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
     tell_warnings(graph)
-    prober = Prober(graph, shell.plugins.components)
+    prober = Prober(graph, plugins.components)
     cases = prober.cases() if source is None or target is None else prober.case(source, target)
     nbytes = design_of(graph).chunk_bytes if size is None else _size(size, prober, cases)
     alone = [prober.measure(case, nbytes) for case in cases]

@@ -9,11 +9,10 @@ from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.plan import machine_network
-from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology, design_of, is_mesh
+from kernbench_core.topology import compile_topology, design_of, require_kernels
 
 __tracebackhide__ = True
 
@@ -65,10 +64,6 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
     """Compile the machine; raise ConfigError with everything that is wrong."""
     overlays = [path for path in (setup.components, OVERLAY if setup.idealised else None) if path is not None]
     config = configure(plugins, setup.topology, overlays, setup.sets)
-    if is_mesh(config):
-        raise ConfigError(
-            f"{config.at(('mesh',))} is a mesh on its own, which has no PEs to run a collective on; choose another "
-            "--topology."
-        )
-    graph = compile_topology(config, plugins.components, plugins.networks)
+    require_kernels(config, plugins.machines, "run a collective")
+    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
     return TimedMachine(graph, fabric_of(graph), machine_network(design_of(graph)))

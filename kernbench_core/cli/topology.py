@@ -1,4 +1,4 @@
-"""`kernbench topology show`, `kernbench topology validate` and `kernbench topology networks`."""
+"""`kernbench topology`: show and validate a configuration, list networks and kinds of machine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
+    from kernbench_core.registry import MachineRegistry, NetworkRegistry
 
 _COMPONENTS = click.option("--components", metavar="FILE", help="A YAML file merged over the topology.")
 _SETS = click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
@@ -70,15 +71,27 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
 @click.pass_obj
 def networks(shell: Shell, as_json: bool) -> None:
     """List the shapes that system.network.topology may name."""
+    _list(shell.plugins.networks, "networks", as_json)
+
+
+@topology.command()
+@_JSON
+@click.pass_obj
+def machines(shell: Shell, as_json: bool) -> None:
+    """List the sections of a configuration that say which kind of machine it describes."""
+    _list(shell.plugins.machines, "machines", as_json)
+
+
+def _list(registry: NetworkRegistry | MachineRegistry, plural: str, as_json: bool) -> None:
+    """Print the names of a registry, with a sentence and who brings each."""
     from kernbench_core.runs.result import json_text
 
-    registry = shell.plugins.networks
     rows = [(name, entry.sentence, str(registry.provider(name))) for name, entry in registry.items()]
     if as_json:
         found = [dict(zip(("name", "sentence", "provider"), row, strict=True)) for row in rows]
-        click.echo(json_text({"schema": "kernbench.networks/1", "networks": found}))
+        click.echo(json_text({"schema": f"kernbench.{plural}/1", plural: found}))
         return
-    table(("network", "what it is", "provider"), rows)
+    table((registry.noun, "what it is", "provider"), rows)
 
 
 def counts_of(graph: Graph) -> dict[str, Any]:
@@ -96,8 +109,9 @@ def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str
     from kernbench_core.runs.bench_run import configure
     from kernbench_core.topology.compilation import compile_topology
 
-    config = configure(shell.plugins, source, components, sets)
-    return compile_topology(config, shell.plugins.components, shell.plugins.networks)
+    plugins = shell.plugins
+    config = configure(plugins, source, components, sets)
+    return compile_topology(config, plugins.components, plugins.networks, plugins.machines)
 
 
 def _echo(graph: Graph, source: str) -> None:

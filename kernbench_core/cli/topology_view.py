@@ -10,7 +10,7 @@ from kernbench_core.cli.network_view import draw_network
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.topology import naming
-from kernbench_core.topology.design import Machine, design_of
+from kernbench_core.topology.design import BareHardware, Machine, design_of
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
 
 
@@ -24,8 +24,9 @@ def show(graph: Graph, view: str = "system") -> str:
     if draw is None:
         raise UsageError(f"view must be one of {', '.join(VIEWS)}, not {view!r}.")
     if not isinstance(graph, Machine) and draw is not show_system:
-        raise UsageError(f"view must be system for a mesh on its own, which has no packages or PEs, not {view!r}.")
-    lines = draw(graph) if isinstance(graph, Machine) else show_mesh(graph)
+        what = graph.what if isinstance(graph, BareHardware) else "a graph that was built by hand"
+        raise UsageError(f"view must be system for {what}, which has no packages or PEs, not {view!r}.")
+    lines = draw(graph) if isinstance(graph, Machine) else show_bare(graph)
     if graph.warnings:
         lines += ["", "warnings", *(f"  {warning}" for warning in graph.warnings)]
     return "\n".join(line.rstrip() for line in lines)
@@ -58,25 +59,13 @@ def show_system(graph: Graph) -> list[str]:
     return lines
 
 
-def show_mesh(graph: Graph) -> list[str]:
-    """Describe a mesh on its own: its size, what stands at its nodes, its wires."""
-    cells = [naming.mesh_cell(node.id) for node in graph.nodes.values() if node.kind == "router"]
-    rows, columns = (1 + max(cell[axis] for cell in cells) for axis in (0, 1))
-    last = naming.mesh_router(rows - 1, columns - 1)
-    closed = (columns > 2 and _neighbours(graph, 0, columns - 1)) or (rows > 2 and _neighbours(graph, rows - 1, 0))
-    lines = [
-        f"{'torus' if closed else 'mesh':<10}{rows} x {columns} routers, {naming.mesh_router(0, 0)} to {last}, "
-        "each with a network interface",
-        "",
-        f"nodes     {len(graph.nodes)}",
-    ]
+def show_bare(graph: Graph) -> list[str]:
+    """Describe a graph without PEs: what it is, what stands at its nodes, its wires."""
+    heading = graph.heading if isinstance(graph, BareHardware) else "machine   built by hand"
+    lines = [heading, "", f"nodes     {len(graph.nodes)}"]
     models = Counter((node.kind, node.impl) for node in graph.nodes.values())
     lines += [f"{count:>6} {kind:<10} {impl}" for (kind, impl), count in sorted(models.items())]
     return [*lines, "", f"edges     {len(graph.edges)}, one way each", *_edge_table(graph.edges.values())]
-
-
-def _neighbours(graph: Graph, row: int, column: int) -> bool:
-    return (naming.mesh_router(0, 0), naming.mesh_router(row, column)) in graph.edges
 
 
 def show_sip(graph: Graph) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kernbench_core.errors import ConfigError, KernbenchError, KernbenchWarning, UsageError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
@@ -177,30 +177,27 @@ def _engine(
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.tl.plugin_ops import op_functions
     from kernbench_core.topology.compilation import compile_topology
-    from kernbench_core.topology.mesh import is_mesh
+    from kernbench_core.topology.machine_kinds import require_kernels
 
     options = request.options
-    if is_mesh(request.config):
-        raise ConfigError(
-            f"{request.config.at(('mesh',))} is a mesh on its own, which has no PEs to run a bench on; drive it with "
-            "'kernbench probe --traffic', or choose another --topology."
-        )
+    plugins = request.plugins
+    require_kernels(request.config, plugins.machines, "run a bench")
     with wall.spent_on("building the machine"):
-        graph = compile_topology(request.config, request.plugins.components, request.plugins.networks)
+        graph = compile_topology(request.config, plugins.components, plugins.networks, plugins.machines)
         tell_warnings(graph)
         engine = GraphEngine(
             graph,
-            request.plugins.components,
+            plugins.components,
             data=options.data,
             seed=options.seed,
             device=options.device,
             limits=options.limits,
             on_progress=on_progress,
-            functions=op_functions(request.plugins.ops),
+            functions=op_functions(plugins.ops),
             observer=recorder,
             tcm_map=options.tcm_map,
             race_by=options.race_by,
-            plugins=request.plugins,
+            plugins=plugins,
             wall=wall,
             inputs=request.inputs,
         )
@@ -209,9 +206,7 @@ def _engine(
     return engine
 
 
-def _write_files(
-    request: Request, result: RunResult, functions: Mapping[str, str], timeout_s: float | None
-) -> None:
+def _write_files(request: Request, result: RunResult, functions: Mapping[str, str], timeout_s: float | None) -> None:
     """Write what is asked for, each file whole or not at all."""
     try:
         if request.trace is not None:

@@ -1,8 +1,8 @@
 """From configuration to a machine: what a topology file says, checked as a whole, laid out and wired.
 
-In: YAML and overrides, and the shapes of networks that are registered. Out: a `Machine`, which is a graph of nodes and
-edges with its design; the routes through it and the owner of each address. The engine, the host and the command line
-call it.
+In: YAML and overrides, and the kinds of machine and the shapes of networks that are registered. Out: a `Machine`, which
+is a graph of nodes and edges with its design, or `BareHardware`, which has none; the routes through it and the owner of
+each address. The engine, the host and the command line call it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from kernbench_core.topology.configuration import Config as Config
     from kernbench_core.topology.configuration import KeyPath as KeyPath
     from kernbench_core.topology.configuration import load_config as load_config
+    from kernbench_core.topology.design import BareHardware as BareHardware
     from kernbench_core.topology.design import Design as Design
     from kernbench_core.topology.design import Machine as Machine
     from kernbench_core.topology.design import design_of as design_of
     from kernbench_core.topology.link_rates import pcie_bandwidth as pcie_bandwidth
     from kernbench_core.topology.link_rates import ucie_bandwidth as ucie_bandwidth
+    from kernbench_core.topology.machine_kinds import MachineKind as MachineKind
+    from kernbench_core.topology.machine_kinds import require_kernels as require_kernels
     from kernbench_core.topology.mesh import Mesh as Mesh
-    from kernbench_core.topology.mesh import compile_mesh as compile_mesh
-    from kernbench_core.topology.mesh import is_mesh as is_mesh
     from kernbench_core.topology.mesh import line as line
     from kernbench_core.topology.network_reader import build_alone as build_alone
     from kernbench_core.topology.network_shapes import NETWORKS as NETWORKS
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kernbench_core.topology.networks import find_extent as find_extent
     from kernbench_core.topology.networks import network_directions as network_directions
     from kernbench_core.topology.routing import PathRouter as PathRouter
+    from kernbench_core.topology.specification_reader import read_section as read_section
 
 __getattr__ = door(
     __name__,
@@ -46,23 +48,25 @@ __getattr__ = door(
         "Extent": "networks",
         "KeyPath": "configuration",
         "Machine": "design",
+        "MachineKind": "machine_kinds",
         "Mesh": "mesh",
         "NETWORKS": "network_shapes",
-        "ScaleUpNetwork": "networks",
         "NetworkFault": "networks",
+        "NetworkShape": "networks",
         "PathRouter": "routing",
         "ScaleUpLink": "networks",
-        "NetworkShape": "networks",
+        "ScaleUpNetwork": "networks",
+        "BareHardware": "design",
         "build_alone": "network_reader",
-        "compile_mesh": "mesh",
         "compile_topology": "compilation",
         "design_of": "design",
         "find_extent": "networks",
-        "is_mesh": "mesh",
         "line": "mesh",
         "load_config": "configuration",
         "network_directions": "networks",
         "pcie_bandwidth": "link_rates",
+        "read_section": "specification_reader",
+        "require_kernels": "machine_kinds",
         "ucie_bandwidth": "link_rates",
     },
 )

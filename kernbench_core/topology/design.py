@@ -1,4 +1,4 @@
-"""The design of a machine, and a machine: the graph that was compiled from a design."""
+"""The design of a machine, a machine, which is the graph compiled from a design, and bare hardware, which has none."""
 
 from __future__ import annotations
 
@@ -53,6 +53,19 @@ class Machine(Graph):
         return cls(graph.nodes, graph.edges, graph.warnings, design=design)
 
 
+@frozen
+class BareHardware(Graph):
+    """The graph of a machine without PEs: hardware that no kernel runs on; `what` and `instead` as its kind says."""
+
+    what: str = field(default="hardware on its own", kw_only=True)
+    instead: str = field(default="", kw_only=True)
+
+    @property
+    def heading(self) -> str:
+        """What it is, in a line."""
+        return f"machine   {self.what}"
+
+
 def design_of(graph: Graph) -> Design:
     """Return the design of a machine; raise ConfigError for a graph that has none."""
     return machine_of(graph).design
@@ -62,10 +75,11 @@ def machine_of(graph: Graph) -> Machine:
     """Return a graph that has a design; raise ConfigError for one that has none."""
     if isinstance(graph, Machine):
         return graph
-    if any(node.kind == "interface" for node in graph.nodes.values()):
+    if isinstance(graph, BareHardware):
+        instead = f"{graph.instead}, or " if graph.instead else ""
         raise ConfigError(
-            "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
-            "'kernbench probe --traffic', or choose another --topology."
+            f"topology must be a machine with PEs and memories for this, not {graph.what}; {instead}choose another "
+            "--topology."
         )
     raise ConfigError(
         "graph must have a design for this, but it was built by hand; give it one by Machine.of_graph(graph, design)."

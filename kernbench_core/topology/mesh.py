@@ -7,37 +7,28 @@ drives it with synthetic traffic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology import naming
 from kernbench_core.topology.configuration import Config
-from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
+from kernbench_core.topology.design import BareHardware
 from kernbench_core.topology.layout import Cell
-from kernbench_core.topology.specification import (
-    Choices,
-    ComponentSpec,
-    Count,
-    Latency,
-    OverrideSpec,
-    Quantity,
-    Size,
-    Text,
-)
-from kernbench_core.topology.specification_reader import read_choices, structure
+from kernbench_core.topology.machine_kinds import MachineKind
+from kernbench_core.topology.specification import Count, Frequency, Latency, Quantity, Size
+from kernbench_core.topology.specification_reader import read_section
 from kernbench_core.units import grid_ceil
 
 KINDS = ("router", "interface")
 """Every kind of node that a stand-alone mesh has."""
 MAX_NODES = 4096
 """Most places of a mesh: traffic keeps a number for each pair of them."""
-
-_MACHINE_SECTIONS = ("system", "host", "sip", "cube", "pe")
 
 
 @frozen
@@ -62,28 +53,30 @@ class MeshSpec:
 
     rows: Count
     columns: Count
-    clock: Annotated[float, Quantity("frequency", positive=True)]
+    clock: Frequency
     link: ChannelSpec
     interface: InterfaceSpec
     wrap: Annotated[bool, Quantity("bool")] = False
 
 
 @frozen
-class MeshFileSpec:
-    """A topology file of a stand-alone mesh as a whole."""
-
-    mesh: MeshSpec
-    components: Mapping[str, ComponentSpec]
-    overrides: list[OverrideSpec] = field(factory=list)
-    title: Text = ""
-
-
-@frozen
-class Mesh:
+class Mesh(BareHardware):
     """A compiled stand-alone mesh. A place is the number row x columns + column, as in row-major order."""
 
-    spec: MeshSpec
-    graph: Graph
+    spec: MeshSpec = field(kw_only=True)
+
+    @property
+    def heading(self) -> str:
+        """What it is and how large."""
+        spec, first = self.spec, naming.mesh_router(0, 0)
+        closed, last = (
+            spec.wrap and max(spec.rows, spec.columns) > 2,
+            naming.mesh_router(spec.rows - 1, spec.columns - 1),
+        )
+        return (
+            f"{'torus' if closed else 'mesh':<10}{spec.rows} x {spec.columns} routers, {first} to {last}, "
+            "each with a network interface"
+        )
 
     @property
     def places(self) -> int:
@@ -131,38 +124,10 @@ def line(start: int, end: int, size: int, wrap: bool) -> tuple[int, ...]:
     return tuple((start + i * step) % size for i in range(abs(distance) + 1))
 
 
-def is_mesh(config: Config) -> bool:
-    """Tell whether a configuration describes a stand-alone mesh."""
-    return "mesh" in config.data
-
-
-def compile_mesh(config: Config, components: ComponentCatalogue) -> Mesh:
-    """Compile a configuration with a `mesh` section; the same input gives the same graph.
-
-    Raises:
-        ConfigError: one sentence for every fault.
-    """
-    try:
-        spec = _check(config)
-        if config.faults:
-            raise ConfigError(*config.faults)
-    except ConfigError as faults:
-        chosen = Implementations(config, read_choices(config), components, KINDS)
-        chosen.check_written()
-        raise ConfigError(*dict.fromkeys([*config.faults, *faults.problems, *chosen.problems])) from None
-    nodes, warnings = _implement(config, spec, list(_nodes(spec.mesh)), components)
-    return Mesh(spec.mesh, Graph.of(nodes, _edges(spec.mesh), warnings=(*config.warnings, *warnings)))
-
-
-def _check(config: Config) -> MeshFileSpec:
-    others = [name for name in _MACHINE_SECTIONS if name in config.data]
-    if others:
-        raise ConfigError(
-            f"{config.at(('mesh',))} must stand alone, but the configuration also has {', '.join(others)}; "
-            "drop them and a 'base' that brings them, or drop mesh."
-        )
-    spec = structure(config, MeshFileSpec)
-    places = spec.mesh.rows * spec.mesh.columns
+def read(config: Config, networks: NetworkRegistry) -> MeshSpec:
+    """Return the section `mesh`; raise ConfigError with a sentence for every fault."""
+    spec = read_section(config, "mesh", MeshSpec)
+    places = spec.rows * spec.columns
     if not 2 <= places <= MAX_NODES:
         raise ConfigError(
             f"{config.at(('mesh', 'rows'))} times mesh.columns must be from 2 to {MAX_NODES} routers, not {places}."
@@ -174,27 +139,14 @@ def _cells(spec: MeshSpec) -> Iterator[Cell]:
     return ((row, column) for row in range(spec.rows) for column in range(spec.columns))
 
 
-def _nodes(spec: MeshSpec) -> Iterator[Node]:
+def place(spec: MeshSpec) -> Iterator[Node]:
+    """Yield the routers and their interfaces."""
     for row, column in _cells(spec):
         yield Node(naming.mesh_router(row, column), "router")
         yield Node(naming.mesh_interface(row, column), "interface")
 
 
-def _implement(
-    config: Config, spec: MeshFileSpec, nodes: list[Node], components: ComponentCatalogue
-) -> tuple[list[Node], tuple[str, ...]]:
-    chosen = Implementations(config, Choices(spec.components, spec.overrides, {}), components, KINDS)
-    done: list[Node] = []
-    for node in nodes:
-        impl, params = chosen.of(node.kind, node.id)
-        done.append(evolve(node, impl=impl, params=params))
-    chosen.check((), [node.id for node in nodes])
-    if chosen.problems:
-        raise ConfigError(*dict.fromkeys(chosen.problems))
-    return done, tuple(dict.fromkeys(chosen.warnings))
-
-
-def _edges(spec: MeshSpec) -> list[Edge]:
+def wire(spec: MeshSpec) -> list[Edge]:
     """Return the links of neighbours and the wires of interfaces, each way; a ring of two needs no second pair."""
     width = spec.interface.width or spec.link.width
     edges: dict[tuple[str, str], Edge] = {}
@@ -213,3 +165,14 @@ def _edges(spec: MeshSpec) -> list[Edge]:
         for a, b in pairwise(closed):
             join(a, b, EdgeKind.NOC, spec.link.width * spec.clock, spec.link.latency)
     return list(edges.values())
+
+
+def finish(graph: Graph, spec: MeshSpec) -> Mesh:
+    """Return the mesh of a graph, which synthetic traffic may be driven over."""
+    return Mesh(graph.nodes, graph.edges, graph.warnings, spec=spec)
+
+
+MESH = MachineKind(
+    "a mesh on its own", KINDS, read, place, wire, finish=finish, instead="drive it with 'kernbench probe --traffic'"
+)
+"""What a configuration describes that has the section `mesh`."""

@@ -26,6 +26,7 @@ class Quantity:
 Bandwidth = Annotated[float, Quantity("bandwidth", positive=True)]
 Latency = Annotated[float, Quantity("time", positive=True)]
 Length = Annotated[float, Quantity("length", positive=True)]
+Frequency = Annotated[float, Quantity("frequency", positive=True)]
 Size = Annotated[int, Quantity("size", positive=True)]
 Count = Annotated[int, Quantity("int", positive=True)]
 Text = Annotated[str, Quantity("str")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections.abc
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
@@ -28,6 +28,7 @@ from kernbench_core.topology.specification import (
     OverrideSpec,
     Quantity,
     Spec,
+    Text,
     UnitSpec,
 )
 from kernbench_core.units import parse_quantity
@@ -68,6 +69,34 @@ def structure(config: Config, kind: type[_T]) -> _T:
     except ClassValidationError as faults:
         problems = [f"{config.at(path)} {text}" for path, text in _flatten(faults, ())]
         raise ConfigError(*dict.fromkeys(problems)) from None
+
+
+def read_section(config: Config, name: str, kind: type[_T]) -> _T:
+    """Type one section of a configuration that has no others but `title`, `components` and `overrides`.
+
+    Raises:
+        ConfigError: one sentence for every unknown or missing key and every value that does not fit.
+    """
+    whole = _FILES.get((name, kind)) or _FILES.setdefault((name, kind), _file_of(name, kind))
+    found: _T = getattr(structure(config, whole), name)
+    return found
+
+
+_FILES: Final[dict[tuple[str, object], type[Any]]] = {}
+"""The class of a whole file, by its section of its own and the class of that; a converter keeps each for good."""
+
+
+def _file_of(name: str, kind: type[Any]) -> type[Any]:
+    return attrs.make_class(
+        f"FileOf_{name}",
+        {
+            name: attrs.field(type=kind),
+            "components": attrs.field(type=Mapping[str, ComponentSpec]),
+            "overrides": attrs.field(type=list[OverrideSpec], factory=list),
+            "title": attrs.field(type=Text, default=""),
+        },
+        frozen=True,
+    )
 
 
 def _quantity_hook(kind: Any) -> Callable[[Any, Any], Any]:

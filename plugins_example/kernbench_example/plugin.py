@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from kernbench_core import AlgorithmEntry, BenchEntry, CollectiveEntry, ComponentEntry, NetworkEntry, OpEntry
+from kernbench_core import (
+    AlgorithmEntry,
+    BenchEntry,
+    CollectiveEntry,
+    ComponentEntry,
+    MachineEntry,
+    NetworkEntry,
+    OpEntry,
+)
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -44,6 +52,11 @@ def kernbench_networks() -> list[NetworkEntry]:
             "Packages whose numbers differ in one bit are linked.",
         )
     ]
+
+
+def kernbench_machines() -> list[MachineEntry]:
+    """Return the kinds of machine; a configuration with a section `chain` describes this one."""
+    return [MachineEntry("chain", "kernbench_example.chain:CHAIN", "Routers in a row, to drive traffic over.")]
 
 
 def kernbench_ops() -> list[OpEntry]:

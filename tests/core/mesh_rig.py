@@ -9,8 +9,9 @@ from kernbench_core.engine.hardware import Hardware
 from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
+from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
-from kernbench_core.topology.mesh import Mesh, compile_mesh
+from kernbench_core.topology.mesh import Mesh
 
 LINK, INTERFACE_WIRE, ROUTER, INTERFACE = 1, 2, 3, 4
 
@@ -67,4 +68,6 @@ components:
 def make_mesh(rows: int = 3, columns: int = 3, *sets: str, wrap: bool = False, clock: str = "1 GHz") -> Mesh:
     """Compile the rig, with settings over it."""
     text = mesh_text(rows, columns, wrap=wrap, clock=clock)
-    return compile_mesh(parse_config(text, "mesh.yaml", sets=sets), HOPS)
+    mesh = compile_topology(parse_config(text, "mesh.yaml", sets=sets), HOPS)
+    assert isinstance(mesh, Mesh)
+    return mesh

@@ -179,8 +179,9 @@ def test_a_misspelt_hook_is_loud(site: Site) -> None:
         load_plugins([f"typo = {module}"], installed=False)
     assert str(caught.value) == (
         "plug-in 'typo' (typo_plugin (source tree)) must define hooks among kernbench_components, kernbench_benches, "
-        "kernbench_topologies, kernbench_networks, kernbench_exporters, kernbench_ops, kernbench_algorithms, "
-        "kernbench_collectives, kernbench_commands, not 'kernbench_componets'. Did you mean 'kernbench_components'?"
+        "kernbench_topologies, kernbench_networks, kernbench_machines, kernbench_exporters, kernbench_ops, "
+        "kernbench_algorithms, kernbench_collectives, kernbench_commands, not 'kernbench_componets'. Did you mean "
+        "'kernbench_components'?"
     )
 
 

@@ -29,6 +29,7 @@ PUBLIC = [
     "Interleave",
     "KernbenchError",
     "KernelError",
+    "MachineEntry",
     "MsgBase",
     "NetworkEntry",
     "Node",

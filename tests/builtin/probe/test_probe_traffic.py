@@ -9,7 +9,8 @@ import pytest
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
-from kernbench_core.topology.mesh import compile_mesh
+from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.topology.mesh import Mesh
 from tests.conftest import count_calls
 
 SMALL = ("--set", "mesh.rows=4", "--set", "mesh.columns=4", "--warmup", "100", "--measure", "400")
@@ -21,12 +22,13 @@ def probe(plugins: Plugins, *args: str) -> int:
 
 def test_the_preset_is_a_mesh_of_wormhole_like_routers(plugins: Plugins) -> None:
     """Nine cycles from router to router, 32 B a cycle: PARAMETERS' figures."""
-    mesh = compile_mesh(configure(plugins, "mesh"), plugins.components)
-    link = mesh.graph.edges["mesh.r0c0", "mesh.r0c1"]
-    router = mesh.graph.nodes["mesh.r0c0"]
+    mesh = compile_topology(configure(plugins, "mesh"), plugins.components)
+    assert isinstance(mesh, Mesh)
+    link = mesh.edges["mesh.r0c0", "mesh.r0c1"]
+    router = mesh.nodes["mesh.r0c0"]
     assert (mesh.spec.rows, mesh.spec.columns, mesh.cycle_ns, link.bandwidth) == (8, 8, 1.0, 32.0)
     assert link.latency + router.params["overhead"] == 9.0
-    assert router.impl == mesh.graph.nodes["mesh.r0c0.ni"].impl == "builtin.forwarding"
+    assert router.impl == mesh.nodes["mesh.r0c0.ni"].impl == "builtin.forwarding"
 
 
 def test_the_table_has_a_row_for_each_load_and_fits_a_terminal(

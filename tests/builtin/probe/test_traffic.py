@@ -34,7 +34,7 @@ def measure(mesh: Mesh, name: str, load: float, flits: int = 1, *, cycles: int =
 def lone_latency(mesh: Mesh, source: int, destination: int, flits: int) -> float:
     """Return the latency in ns of one packet in an empty mesh."""
     env = Environment()
-    hardware = Hardware(env, mesh.graph)
+    hardware = Hardware(env, mesh)
     hardware.build(HOPS)
     meter = Meter(0.0, 1.0)
     path = mesh.route(source, destination)

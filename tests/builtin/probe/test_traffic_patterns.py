@@ -81,7 +81,7 @@ def test_the_default_hotspot_is_the_router_in_the_middle() -> None:
 def test_wire_shares_are_what_walking_every_route_gives(name: str, size: tuple[int, int], wrap: bool) -> None:
     mesh = make_mesh(*size, wrap=wrap)
     pattern = make_pattern(name, mesh)
-    walked = dict.fromkeys(mesh.graph.edges, 0.0)
+    walked = dict.fromkeys(mesh.edges, 0.0)
     hops = 0.0
     for source, row in enumerate(pattern.matrix()):
         for destination, share in enumerate(row):

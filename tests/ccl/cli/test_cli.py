@@ -487,8 +487,8 @@ REFUSED = [
     ("all_reduce --algo passing --ranks 7 --topology tiny", 2,
      "acme.passing_all_reduce must have at most 6 ranks, not 7; give fewer."),
     ("all_reduce --pes 33", 2, "option --pes must be at most 32, the PEs of a SIP, not 33; give fewer."),
-    ("all_reduce --topology mesh", 3, "is a mesh on its own, which has no PEs to run a collective on; choose another "
-     "--topology."),
+    ("all_reduce --topology mesh", 3, "is a mesh on its own, which has no PEs to run a collective on; drive it with "
+     "'kernbench probe --traffic', or choose another --topology."),
     ("all_reduce --link-bw 12ns", 3, "--set system.network.bandwidth=12ns: system.network.bandwidth must be a positive "
      "bandwidth, not '12ns'."),
 ]  # fmt: skip

@@ -149,6 +149,22 @@ def test_the_shapes_of_the_network_are_listed(toy: ModuleType, capsys: pytest.Ca
     }  # fmt: skip
 
 
+def test_the_kinds_of_machine_are_listed(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the section that each owns."""
+    assert call(toy, "topology", "machines") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["machine", "mesh", "system"]
+    assert call(toy, "topology", "machines", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "schema": "kernbench.machines/1",
+        "machines": [
+            {"name": "mesh", "sentence": "Routers in rows and columns, to drive synthetic traffic over.",
+             "provider": "kernbench"},
+            {"name": "system", "sentence": "A host and packages of PEs, which kernels run on.",
+             "provider": "kernbench"},
+        ],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("where", "doing"),
     [

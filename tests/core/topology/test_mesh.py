@@ -16,7 +16,6 @@ from kernbench_core.topology import naming
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import design_of
-from kernbench_core.topology.mesh import compile_mesh, is_mesh
 from kernbench_core.topology.routing import PathRouter
 from tests.core.mesh_rig import HOPS, make_mesh, mesh_text
 
@@ -29,7 +28,7 @@ def faults(text: str, *sets: str) -> list[str]:
 
 @pytest.mark.parametrize(("rows", "columns", "wrap"), [(3, 4, False), (3, 4, True), (1, 5, True), (2, 2, True)])
 def test_routers_form_the_grid_that_networkx_makes(rows: int, columns: int, wrap: bool) -> None:
-    graph = make_mesh(rows, columns, wrap=wrap).graph
+    graph = make_mesh(rows, columns, wrap=wrap)
     ours = nx.Graph([pair for pair, edge in graph.edges.items() if edge.kind is EdgeKind.NOC])
     reference = nx.grid_2d_graph(rows, columns)
     if wrap:  # a ring of two would need a second pair of wires between the same routers
@@ -41,7 +40,7 @@ def test_routers_form_the_grid_that_networkx_makes(rows: int, columns: int, wrap
 
 
 def test_every_router_has_an_interface_with_a_wire_each_way() -> None:
-    graph = make_mesh(2, 3).graph
+    graph = make_mesh(2, 3)
     attached = [pair for pair, edge in graph.edges.items() if edge.kind is EdgeKind.ATTACH]
     routers = [node.id for node in graph.nodes.values() if node.kind == "router"]
     assert sorted(attached) == sorted([(r, f"{r}.ni") for r in routers] + [(f"{r}.ni", r) for r in routers])
@@ -49,10 +48,10 @@ def test_every_router_has_an_interface_with_a_wire_each_way() -> None:
 
 
 def test_wires_carry_their_width_in_each_cycle() -> None:
-    edges = make_mesh(2, 2, "mesh.interface.width=64 B", clock="2 GHz").graph.edges
+    edges = make_mesh(2, 2, "mesh.interface.width=64 B", clock="2 GHz").edges
     link, entry = edges["mesh.r0c0", "mesh.r0c1"], edges["mesh.r0c0.ni", "mesh.r0c0"]
     assert (link.bandwidth, link.latency, entry.bandwidth, entry.latency) == (32.0, 1.0, 128.0, 2.0)
-    assert make_mesh(2, 2).graph.edges["mesh.r0c0.ni", "mesh.r0c0"].bandwidth == 16.0, "as wide as the links"
+    assert make_mesh(2, 2).edges["mesh.r0c0.ni", "mesh.r0c0"].bandwidth == 16.0, "as wide as the links"
     assert link.header_bytes == entry.header_bytes == 0
 
 
@@ -66,9 +65,9 @@ def test_routes_are_shortest_and_turn_once_from_row_to_column(
     path = mesh.route(source, destination)
     assert path[0] == naming.mesh_interface(*mesh.cell(source))
     assert path[-1] == naming.mesh_interface(*mesh.cell(destination))
-    assert all(pair in mesh.graph.edges for pair in pairwise(path))
+    assert all(pair in mesh.edges for pair in pairwise(path))
     cells = [naming.mesh_cell(node) for node in path[1:-1]]
-    shortest = nx.shortest_path_length(nx.Graph(list(mesh.graph.edges)), path[0], path[-1])
+    shortest = nx.shortest_path_length(nx.Graph(list(mesh.edges)), path[0], path[-1])
     assert len(path) - 1 == (shortest if source != destination else 2)
     steps = ["column" if a[0] == b[0] else "row" for a, b in pairwise(cells)]
     assert steps == sorted(steps), "column changes come first"
@@ -79,7 +78,7 @@ def test_a_mesh_routes_as_the_machines_do(rows: int, columns: int, data: st.Data
     mesh = make_mesh(rows, columns)
     place = st.integers(0, mesh.places - 1)
     path = mesh.route(data.draw(place), data.draw(place))
-    assert path[1:-1] == PathRouter(mesh.graph).find_path(path[1], path[-2])
+    assert path[1:-1] == PathRouter(mesh).find_path(path[1], path[-2])
 
 
 def test_a_ring_of_even_length_shares_what_is_half_way_round_between_both_ways() -> None:
@@ -144,7 +143,7 @@ def test_a_mesh_without_models_says_which_are_missing() -> None:
 
 def test_the_picture_says_what_there_is() -> None:
     mesh = make_mesh(2, 3, wrap=True)
-    assert show(mesh.graph).splitlines() == [
+    assert show(mesh).splitlines() == [
         "torus     2 x 3 routers, mesh.r0c0 to mesh.r1c2, each with a network interface",
         "",
         "nodes     12",
@@ -156,20 +155,14 @@ def test_the_picture_says_what_there_is() -> None:
         "    18 noc        16 GB/s                1 ns",
     ]
     with pytest.raises(UsageError) as caught:
-        show(mesh.graph, "cube")
+        show(mesh, "cube")
     assert str(caught.value) == ("view must be system for a mesh on its own, which has no packages or PEs, not 'cube'.")
-
-
-def test_the_same_configuration_compiles_to_the_same_graph_through_either_door() -> None:
-    config = parse_config(mesh_text(), "mesh.yaml")
-    assert is_mesh(config)
-    assert compile_topology(config, HOPS) == compile_mesh(config, HOPS).graph
 
 
 def test_what_needs_a_machine_refuses_a_mesh_in_a_sentence() -> None:
     with pytest.raises(ConfigError) as caught:
-        design_of(make_mesh(2, 2).graph)
+        design_of(make_mesh(2, 2))
     assert str(caught.value) == (
-        "topology must be a machine with PEs and memories for this, not a mesh on its own; drive that with "
+        "topology must be a machine with PEs and memories for this, not a mesh on its own; drive it with "
         "'kernbench probe --traffic', or choose another --topology."
     )

@@ -1,0 +1,134 @@
+"""Kinds of machine: which of them a configuration describes, and what each says of itself.
+
+A kind owns one section at the top of a configuration, under whose name it is registered. Core has two, `packages` and
+`mesh`; plug-ins register others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import evolve, frozen
+
+from kernbench_core.errors import ConfigError
+from kernbench_core.graph import Edge, Graph, Node
+from kernbench_core.registry import MachineRegistry, NetworkRegistry
+from kernbench_core.topology.configuration import Config
+from kernbench_core.topology.design import BareHardware, Machine
+
+P = TypeVar("P")
+
+DEFAULT: Final = "system"
+"""The section of the kind that a configuration describes that has the section of no other."""
+_PACKAGES = (DEFAULT, "host", "sip", "cube", "pe")
+
+
+@frozen
+class MachineKind(Generic[P]):
+    """One kind of machine: what it is in words, its kinds of node, and the stages from configuration to graph.
+
+    `read(config, networks)` returns a plan, of any type; it raises `ConfigError` with a sentence for every fault.
+    `place(plan)` returns the nodes, without implementations, `wire(plan)` the edges. `finish(graph, plan)` may make
+    more of the graph than `BareHardware`; where the kind `runs_kernels`, it makes a `Machine`. `instead` says what to
+    do with a machine that runs none, as "drive it with 'kernbench probe --traffic'".
+    """
+
+    what: str
+    node_kinds: tuple[str, ...]
+    read: Callable[[Config, NetworkRegistry], P]
+    place: Callable[[P], Iterable[Node]]
+    wire: Callable[[P], Iterable[Edge]]
+    finish: Callable[[Graph, P], Graph] | None = None
+    runs_kernels: bool = False
+    instead: str = ""
+
+
+def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind[Any]]:
+    """Return the kind of machine that a configuration describes, with its section: packages, where it has no other.
+
+    Raises:
+        PluginError: the kind cannot be loaded, or breaks its contract.
+    """
+    name = next((name for name in machines if name != DEFAULT and name in config.data), DEFAULT)
+    kind = machines.load(name)
+    if not isinstance(kind, MachineKind):
+        raise machines.fault(name, f"must be a MachineKind of kernbench_core.topology, not {kind!r}")
+    wrong = next(_faults(kind), None)
+    if wrong is not None:
+        raise machines.fault(name, wrong)
+    return name, kind
+
+
+def _faults(kind: MachineKind[Any]) -> Iterator[str]:
+    """Yield which fields of a kind are not what they must be, in words that follow its name."""
+    for name in ("read", "place", "wire"):
+        if not callable(getattr(kind, name)):
+            yield f"must have a function as {name}, not {getattr(kind, name)!r}"
+    if kind.finish is not None and not callable(kind.finish):
+        yield f"must have a function or None as finish, not {kind.finish!r}"
+    what, instead, runs, kinds = (getattr(kind, name) for name in ("what", "instead", "runs_kernels", "node_kinds"))
+    if not isinstance(what, str) or not what:
+        yield f"must say as what, in words, what it is, not {what!r}"
+    if not isinstance(instead, str):
+        yield f"must have a text as instead, not {instead!r}"
+    if not isinstance(runs, bool):
+        yield f"must have True or False as runs_kernels, not {runs!r}"
+    if not isinstance(kinds, tuple) or not all(isinstance(each, str) for each in kinds):
+        yield f"must have a tuple of texts as node_kinds, not {kinds!r}"
+
+
+def require_alone(config: Config, name: str, machines: MachineRegistry) -> None:
+    """Raise ConfigError where a configuration has the section of a kind, and those of another kind of machine."""
+    others = [other for other in (*_PACKAGES, *machines) if other in config.data and other != name]
+    if name != DEFAULT and others:
+        raise ConfigError(
+            *config.faults,
+            f"{config.at((name,))} must stand alone, but the configuration also has "
+            f"{', '.join(dict.fromkeys(others))}; drop them and a 'base' that brings them, or drop {name}.",
+        )
+
+
+def require_kernels(config: Config, machines: MachineRegistry, doing: str) -> None:
+    """Raise ConfigError where a configuration describes a machine without PEs, for `doing` "run a bench" on it."""
+    name, kind = kind_of(config, machines)
+    if not kind.runs_kernels:
+        instead = f"{kind.instead}, or " if kind.instead else ""
+        raise ConfigError(
+            f"{config.at((name,))} is {kind.what}, which has no PEs to {doing} on; {instead}choose another --topology."
+        )
+
+
+def check_parts(
+    machines: MachineRegistry,
+    name: str,
+    kind: MachineKind[Any],
+    nodes: Collection[Node],
+    edges: Collection[Edge],
+    more: Iterable[str],
+) -> None:
+    """Raise PluginError where a kind places or wires what it must not; `more` are kinds of node of a configuration."""
+    for stage, of, things in (("place", Node, nodes), ("wire", Edge, edges)):
+        if not all(issubclass(found, of) for found in set(map(type, things))):
+            odd = next(thing for thing in things if not isinstance(thing, of))
+            raise machines.fault(name, f"must {stage} {of.__name__} objects, not {odd!r}")
+    if not nodes:
+        raise machines.fault(name, "must place at least one node, not none")
+    unknown = {node.kind for node in nodes} - {*kind.node_kinds, *more}
+    if unknown:
+        raise machines.fault(name, f"must place nodes of its node_kinds only, not of {', '.join(sorted(unknown))}")
+
+
+def built(machines: MachineRegistry, name: str, kind: MachineKind[Any], graph: object) -> Graph:
+    """Return what a kind made of a graph: a machine where it runs kernels, and else bare hardware, told what it is.
+
+    Raises:
+        PluginError: it made something else.
+    """
+    if not isinstance(graph, Graph) or isinstance(graph, Machine) != kind.runs_kernels:
+        must = "a Machine" if kind.runs_kernels else "a graph without a design, as it runs no kernels"
+        raise machines.fault(name, f"must finish {must}, not {type(graph).__name__}")
+    if kind.runs_kernels:
+        return graph
+    bed = graph if isinstance(graph, BareHardware) else BareHardware(graph.nodes, graph.edges, graph.warnings)
+    return evolve(bed, what=kind.what, instead=kind.instead)

@@ -1,0 +1,30 @@
+"""A chain of routers: a kind of machine of its own, of one row of core's mesh."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from kernbench_core import ConfigError
+from kernbench_core.registry import NetworkRegistry
+from kernbench_core.topology import Config, mesh, read_section
+from kernbench_core.topology import specification as spec
+
+
+@frozen
+class ChainSpec:
+    """The section `chain`: routers, their clock, and the wires between them, as long as those to their interfaces."""
+
+    routers: spec.Count
+    clock: spec.Frequency
+    link: mesh.ChannelSpec
+
+
+def read(config: Config, networks: NetworkRegistry) -> mesh.MeshSpec:
+    """Return the mesh of one row that a chain is."""
+    chain = read_section(config, "chain", ChainSpec)
+    if not 2 <= chain.routers <= 64:
+        raise ConfigError(f"{config.at(('chain', 'routers'))} must be from 2 to 64 routers, not {chain.routers}.")
+    return mesh.MeshSpec(1, chain.routers, chain.clock, chain.link, mesh.InterfaceSpec(chain.link.latency))
+
+
+CHAIN = evolve(mesh.MESH, what="a chain of routers on its own", read=read)
