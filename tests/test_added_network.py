@@ -13,9 +13,10 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from kernbench_ccl.catalogue import read_file
+from kernbench_ccl.catalogue import Catalogue, read_file
 from kernbench_ccl.prove import Wanted, check
 from kernbench_core.cli import main
+from kernbench_core.errors import PluginError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
@@ -144,6 +145,50 @@ def test_an_algorithm_is_proved_on_it_when_it_is_named(plugins: Plugins, capsys:
     assert main(["ccl", "check", "mesh", "--topology", NAME, "--ranks", "4", "-q"], plugins) == 2
     assert capsys.readouterr().err == (
         "error: option --topology must be one of mesh_2d, not 'example.hypercube'; choose one of these.\n"
+    )
+
+
+def test_an_algorithm_may_name_it_among_the_networks_that_it_runs_on(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The star of the example, which is proved there by default; where nobody registers the network it is refused."""
+    source = (REPO / "plugins_example/kernbench_example/star_all_reduce.py").read_text(encoding="utf-8")
+    file = tmp_path / "star.py"
+    file.write_text(source.replace('{"fully_connected": 0, "switch": 1}', f'{{"{NAME}": 7}}'))
+    algorithm = Catalogue.of(plugins).read_file(file)
+    assert algorithm.topologies == {NAME: 7}
+    args = (str(file), "--ranks", "4", "--pes", "1", "--count", "5", "-j", "1", "--json")
+    (found,) = printed(plugins, capsys, "ccl", "check", *args)["topologies"]
+    assert (found["topology"], found["ranks"][0]["proved"]) == (NAME, True)
+    with pytest.raises(PluginError) as caught:
+        read_file(file)
+    assert str(caught.value) == (
+        f"{file}: TOPO_NAME_TO_KIND must have the names of networks as its keys, or '*' for any other, not '{NAME}'. "
+        "Known: fully_connected, mesh_2d, ring, switch, torus_2d."
+    )
+
+
+def test_an_algorithm_may_lay_it_over_the_ranks_of_another_network(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By ccl.yaml: one that runs there only does 4 ranks of a ring, and 6 do not fit; other names are refused."""
+    source = (REPO / "plugins_example/kernbench_example/star_all_reduce.py").read_text(encoding="utf-8")
+    (tmp_path / "star.py").write_text(source.replace('{"fully_connected": 0, "switch": 1}', f'{{"{NAME}": 7}}'))
+    laid = tmp_path / "ccl.yaml"
+    laid.write_text(f"algorithms: {{mine: {{algorithm: star.py, topology: {NAME}}}}}\n")
+    how = ["all_reduce", "--topology", "tiny", "--algo", "mine", "-b", "4K", "-e", "4K", "-j", "1"]
+    table = printed(plugins, capsys, "ccl", *how, "--ranks", "4", "--config", str(laid), "--json")
+    assert (table["wrong"], table["network"]["topology"], len(table["rows"])) == (0, "ring", 1)
+    assert main(["ccl", *how, "--ranks", "6", "--config", str(laid)], plugins) == 2
+    assert capsys.readouterr().err == (
+        f"error: topology '{NAME}' of ccl.yaml does not fit the machine: sips must be a power of two for a hypercube, "
+        "not 6; give 4 or 8 packages.\n"
+    )
+    laid.write_text("defaults: {topology: example.hypercubes}\n")
+    assert main(["ccl", *how, "--ranks", "4", "--config", str(laid)], plugins) == 3
+    assert capsys.readouterr().err == (
+        f"{laid}:1:12: defaults.topology must be one of 'auto', 'example.hypercube', 'fully_connected', 'mesh_2d', "
+        "'ring', 'switch', 'torus_2d', not 'example.hypercubes'.\n"
     )
 
 

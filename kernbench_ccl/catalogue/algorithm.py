@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -160,7 +160,7 @@ class Algorithm:
 
 
 def _kinds_of(kinds: Mapping[str, int]) -> dict[str, int]:
-    """Return core's networks that a module runs on: those that it names, and all of them where it names the others."""
+    """Return the networks that a module runs on: those that it names, and core's where it names the others."""
     named = {name: kind for name, kind in kinds.items() if name != OTHERS}
     if OTHERS not in kinds:
         return named
@@ -179,13 +179,16 @@ def file_of(module: ModuleType) -> str:
 
 
 def read_algorithm(
-    module: ModuleType, name: str, collectives: Mapping[str, CollectiveKind] = COLLECTIVES
+    module: ModuleType,
+    name: str,
+    collectives: Mapping[str, CollectiveKind] = COLLECTIVES,
+    networks: Collection[str] = tuple(NETWORKS),
 ) -> Algorithm:
     """Check a module against the contract and return the view of it; PluginError with a sentence for each fault.
 
-    It may do one of `collectives`, by default of those that come with kernbench.
+    It may do one of `collectives` and name `networks`, by default those that come with kernbench.
     """
-    problems = list(module_faults(module, collectives))
+    problems = list(module_faults(module, collectives, networks))
     if problems:
         raise PluginError("\n".join(f"{file_of(module)}: {problem}" for problem in problems))
     optional = {key: getattr(module, key) for key in FUNCTIONS if hasattr(module, key)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from attrs import field, frozen
@@ -17,7 +17,8 @@ from kernbench_core.errors import KernbenchError, PluginError, UsageError
 from kernbench_core.host import read_sources
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
-from kernbench_core.registry import AlgorithmEntry, Registry
+from kernbench_core.registry import AlgorithmEntry, NetworkRegistry, Registry
+from kernbench_core.topology import NETWORKS
 
 __tracebackhide__ = True  # what a file raises is told with its own lines
 
@@ -27,10 +28,14 @@ def is_file(name: str) -> bool:
     return name.endswith(".py")
 
 
-def read_file(path: str | Path, collectives: Mapping[str, CollectiveKind] = COLLECTIVES) -> Algorithm:
+def read_file(
+    path: str | Path,
+    collectives: Mapping[str, CollectiveKind] = COLLECTIVES,
+    networks: Collection[str] = tuple(NETWORKS),
+) -> Algorithm:
     """Execute the file of an algorithm and check it against the contract; its path is its name.
 
-    It may do one of `collectives`, by default of those that come with kernbench.
+    It may do one of `collectives` and name `networks`, by default those that come with kernbench.
 
     Raises:
         UsageError: there is no such file.
@@ -40,20 +45,21 @@ def read_file(path: str | Path, collectives: Mapping[str, CollectiveKind] = COLL
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"algorithm {str(path)!r} must be a Python file, and there is none; correct the path.")
-    return read_algorithm(read_sources(file).execute("algorithm"), str(path), collectives)
+    return read_algorithm(read_sources(file).execute("algorithm"), str(path), collectives, networks)
 
 
 @frozen(eq=False)
 class Catalogue:
-    """The registered algorithms, and the collectives that they and files may do."""
+    """The registered algorithms, the collectives that they and files may do, and the networks that these may name."""
 
     algorithms: Registry[AlgorithmEntry] = field(factory=lambda: Registry[AlgorithmEntry]("algorithm", ()))
     collectives: Mapping[str, CollectiveKind] = COLLECTIVES
+    networks: NetworkRegistry = field(factory=NetworkRegistry)
 
     @classmethod
     def of(cls, plugins: Plugins) -> Catalogue:
         """Return what the loaded plug-ins offer."""
-        return cls(plugins.algorithms, Collectives(plugins.collectives))
+        return cls(plugins.algorithms, Collectives(plugins.collectives), plugins.networks)
 
     # Names ------------------------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class Catalogue:
         kernel = registry.load(full)
         target = registry[full].target.partition(":")[0]
         module = sys.modules.get(target) or importlib.import_module(target)
-        algorithm = read_algorithm(module, full, self.collectives)
+        algorithm = read_algorithm(module, full, self.collectives, self.networks)
         if algorithm.kernel is not kernel and registry[full].target.partition(":")[2] != "kernel":
             must = f"must be registered as '{target}:kernel', not {registry[full].target!r}"
             raise PluginError(f"algorithm {full!r} {must}.")
@@ -167,7 +173,7 @@ class Catalogue:
 
     def read_file(self, path: str | Path) -> Algorithm:
         """Execute the file of an algorithm; see `read_file` of this module."""
-        return read_file(path, self.collectives)
+        return read_file(path, self.collectives, self.networks)
 
     def _published(self, full: str) -> str:
         """Return the collective of an algorithm of which neither entry nor name says it: what its module does."""

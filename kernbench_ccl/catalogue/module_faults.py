@@ -9,7 +9,6 @@ from typing import Final
 
 from kernbench_ccl.contract import CONTRIBUTORS, OTHERS, PARAMETERS
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology import NETWORKS
 
 FUNCTIONS: Final = {
     "refuses": ("world", "network"), "scratch_count": ("count", "world"), "peers": ("world",), "formula": ("cost",),
@@ -17,13 +16,16 @@ FUNCTIONS: Final = {
 """The functions that a module may publish, with their parameters."""
 
 
-def module_faults(module: ModuleType, collectives: Collection[str]) -> Iterator[str]:
-    """Yield a sentence for everything that a module publishes wrongly, or not; it may do one of `collectives`."""
+def module_faults(module: ModuleType, collectives: Collection[str], networks: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for everything that a module publishes wrongly, or not.
+
+    It may do one of `collectives`, and name `networks`.
+    """
     collective = getattr(module, "COLLECTIVE", None)
     if not isinstance(collective, str) or collective not in collectives:
         known = ", ".join(collectives)
         yield f"COLLECTIVE must be one of {known}, {_not(module, 'COLLECTIVE')}; say which one it does."
-    yield from _kind_problems(module)
+    yield from _kind_problems(module, networks)
     contributors = getattr(module, "CONTRIBUTORS", ("sip",))
     if not isinstance(contributors, tuple | list) or not contributors or set(contributors) - set(CONTRIBUTORS):
         yield f"CONTRIBUTORS must be a tuple of {' and '.join(map(repr, CONTRIBUTORS))}, not {contributors!r}."
@@ -39,7 +41,7 @@ def module_faults(module: ModuleType, collectives: Collection[str]) -> Iterator[
             yield from _signature_problems(module, name, parameters, "or leave it out")
 
 
-def _kind_problems(module: ModuleType) -> Iterator[str]:
+def _kind_problems(module: ModuleType, networks: Collection[str]) -> Iterator[str]:
     kinds = getattr(module, "TOPO_NAME_TO_KIND", None)
     if not isinstance(kinds, Mapping) or not kinds:
         yield (
@@ -48,8 +50,8 @@ def _kind_problems(module: ModuleType) -> Iterator[str]:
         )
         return
     for name, kind in kinds.items():
-        if name != OTHERS and name not in NETWORKS:
-            hint = did_you_mean(str(name), NETWORKS)
+        if name != OTHERS and name not in networks:
+            hint = did_you_mean(str(name), networks)
             must = f"must have the names of networks as its keys, or {OTHERS!r} for any other"
             yield f"TOPO_NAME_TO_KIND {must}, not {name!r}.{hint}"
         if type(kind) is not int:

@@ -164,7 +164,7 @@ class Call:
         )
         with_queues = group.with_channel(settings)
         collective = make_collective(
-            with_queues, algorithm, settings, rt.design, self.dtype,
+            with_queues, algorithm, settings, rt.design, self.dtype, world.config.catalogue.networks,
             redop=self.redop, root=self.root, counts=self.counts, sequence=number,
         )  # fmt: skip
         own = group.ranks.index(here.rank)

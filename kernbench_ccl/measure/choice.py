@@ -86,7 +86,7 @@ class Chooser:
         """Return every algorithm that does these ranks, by its full name; `refusals` then has the others."""
         if self._able is None:
             asked, design = self._question, design_of(self._machine.graph)
-            network = partial(machine_network, design)
+            network = partial(machine_network, design, networks=self._machine.networks)
             found = find_able(self._catalogue, self._config, asked.collective, network, contributors=asked.contributors)
             self._able = {full: self._choice(one, how) for full, (one, how) in found.chosen.items()}
             self.refusals = {**found.refusals, **found.broken}
@@ -108,7 +108,7 @@ class Chooser:
             if entry.algorithm.endswith(".py") or meant:
                 of_its_name = len(meant) == 1 and name in spellings(meant[0], asked.collective)
                 (own if of_its_name else others)[name] = entry
-        network = partial(machine_network, design_of(self._machine.graph))
+        network = partial(machine_network, design_of(self._machine.graph), networks=self._machine.networks)
         found = find_able(catalogue, evolve(self._config, entries=own), asked.collective, network,
                           contributors=asked.contributors)  # fmt: skip
         self.refusals, self.warnings = {**found.refusals, **found.broken}, found.warnings
@@ -153,7 +153,7 @@ class Chooser:
         return Choice(algorithm, settings)
 
     def _refusal(self, choice: Choice) -> str | None:
-        network = machine_network(design_of(self._machine.graph), choice.settings.topology)
+        network = machine_network(design_of(self._machine.graph), choice.settings.topology, self._machine.networks)
         return choice.algorithm.refusal(network, contributors=self._question.contributors)
 
 

@@ -11,6 +11,7 @@ from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.plan import machine_network
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import Plugins
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, design_of, require_kernels
 
@@ -38,6 +39,8 @@ class TimedMachine:
     graph: Graph = field(repr=False)
     fabric: RankLinks = field(repr=False)
     network: Network
+    networks: NetworkRegistry = field(factory=NetworkRegistry, repr=False)
+    """The shapes that may be laid over the ranks."""
 
     @property
     def world(self) -> int:
@@ -66,4 +69,4 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
     config = configure(plugins, setup.topology, overlays, setup.sets)
     require_kernels(config, plugins.machines, "run a collective")
     graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
-    return TimedMachine(graph, fabric_of(graph), machine_network(design_of(graph)))
+    return TimedMachine(graph, fabric_of(graph), machine_network(design_of(graph)), plugins.networks)

@@ -51,7 +51,7 @@ def formula_ns(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> 
     """
     design, settings = design_of(machine.graph), case.settings
     alike = len({(link.bandwidth, link.latency) for link in machine.fabric.links}) == 1
-    network = machine_network(design, settings.topology)
+    network = machine_network(design, settings.topology, machine.networks)
     most = design.cubes_per_sip * design.pes_per_cube
     if not alike or network != machine.network or min(settings.pes or most, most) < algorithm.ways:
         return None

@@ -81,8 +81,8 @@ class TimedRun:
         channel = Channel("ccl", settings.slots, settings.slot_bytes, settings.tier, CHOSEN_BY)
         group = make_group(rt.pes, channel=channel)
         collective = make_collective(
-            group, self.algorithm, settings, design, case.dtype, redop=case.redop, root=case.root,
-            contributors=case.contributors, vectors=self._each,
+            group, self.algorithm, settings, design, case.dtype, self.machine.networks, redop=case.redop,
+            root=case.root, contributors=case.contributors, vectors=self._each,
         )  # fmt: skip
         self._integers = self._data.integers() if rt.data else [None] * self._data.world
         given, made = self._places(rt)
@@ -147,9 +147,7 @@ class TimedRun:
             return None
         return own[0] if len(own) == 1 else np.concatenate(own)
 
-    def _tensor(
-        self, rt: Runtime, array: Any, count: int, rank: int, what: str, at: int = 0
-    ) -> DeviceTensor | None:
+    def _tensor(self, rt: Runtime, array: Any, count: int, rank: int, what: str, at: int = 0) -> DeviceTensor | None:
         """Place an array at the element `at` of a new tensor of `count` elements on a rank; None for no elements."""
         if not count:
             return None
@@ -214,9 +212,7 @@ class TimedRun:
             engine.op_log,
             symbols,
             self._after,
-            {
-                rank: right_payload(self.algorithm.kind, self._call, rank, self._each) for rank in range(world)
-            },
+            {rank: right_payload(self.algorithm.kind, self._call, rank, self._each) for rank in range(world)},
             lambda pe: divmod(pe, each),
             lambda op_id: describe_site(sites.get(op_id)),
             case.redop,

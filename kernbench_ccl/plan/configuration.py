@@ -19,7 +19,7 @@ from kernbench_ccl.catalogue import Catalogue
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
 from kernbench_core.peers import SLOT_ALIGNMENT
-from kernbench_core.topology import NETWORKS, Config, KeyPath, load_config
+from kernbench_core.topology import Config, KeyPath, load_config
 from kernbench_core.units import parse_quantity
 
 AUTO = "auto"
@@ -79,8 +79,7 @@ SETTINGS: tuple[Param, ...] = (
     Switch("pipeline", "str", "on", "Whether a step may begin before the step before has ended."),
     Auto("pes", "int", AUTO, "PEs of each rank that take part; auto: what the message feeds and the links need.",
          minimum=1),
-    Auto("topology", "str", AUTO, "The network that the algorithm lays over the ranks; auto: the machine's own.",
-         choices=tuple(NETWORKS)),
+    Auto("topology", "str", AUTO, "The network that the algorithm lays over the ranks; auto: the machine's own."),
 )  # fmt: skip
 """Every key of `defaults` and of an entry."""
 _NAMES = tuple(setting.name for setting in SETTINGS)
@@ -219,9 +218,7 @@ class _Reader:
             return {}
         return value
 
-    def _settings(
-        self, path: KeyPath, name: str, own: Mapping[str, object], below: Mapping[str, object]
-    ) -> Settings:
+    def _settings(self, path: KeyPath, name: str, own: Mapping[str, object], below: Mapping[str, object]) -> Settings:
         """Complete the keys of one section by those of `defaults`, whose faults are reported there, once."""
         inherited = {key: value for key, value in below.items() if key in _NAMES and key not in own}
 
@@ -234,6 +231,10 @@ class _Reader:
                 self._misspelt.add(name)
         values, problems = resolve_params(SETTINGS, {**inherited, **{k: own[k] for k in own if k in _NAMES}}, where)
         self.problems.extend(problems)
+        topology, networks = values.get("topology"), self._catalogue.networks
+        if topology is not None and topology not in networks:
+            listed = ", ".join(map(repr, (AUTO, *networks)))
+            self.problems.append(f"{where('topology')} must be one of {listed}, not {topology!r}.")
         if "algorithm" in values:
             values["algorithm"] = self._file(where("algorithm"), values["algorithm"])
         fallback = {setting.name: setting.default_value for setting in SETTINGS}
@@ -264,9 +265,7 @@ class _Reader:
         found = [name for name in self._algorithms or () if given in catalogue.spellings(name)]
         return [name for name in found if collective is None or catalogue.collective_of(name) in ("", collective)]
 
-    def _check_algorithm(
-        self, path: KeyPath, given: str, others: Iterable[str], collective: str | None = None
-    ) -> None:
+    def _check_algorithm(self, path: KeyPath, given: str, others: Iterable[str], collective: str | None = None) -> None:
         if given.endswith(".py"):
             if not Path(given).is_file():
                 self._report(path, f"must be a registered algorithm or a .py file, and there is no file {given!r}.")

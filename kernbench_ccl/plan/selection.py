@@ -13,7 +13,8 @@ from kernbench_ccl.plan.candidates import find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_ccl.plan.tuning import choose
 from kernbench_core.errors import KernbenchWarning, UsageError
-from kernbench_core.topology import NETWORKS, find_extent
+from kernbench_core.registry import NetworkRegistry
+from kernbench_core.topology import NETWORKS, NetworkFault, build_alone, find_extent
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -24,11 +25,23 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 
-def machine_network(design: Design, name: str | None = None) -> Network:
-    """Return the scale-up network of a machine as algorithms see it, or another shape over the same SIPs."""
+def machine_network(design: Design, name: str | None = None, networks: NetworkRegistry | None = None) -> Network:
+    """Return the scale-up network of a machine as algorithms see it, or another shape of `networks` over the same SIPs.
+
+    Raises:
+        UsageError: the SIPs do not fit the shape.
+    """
     found = design.network
     if found is None or (name is not None and name != found.topology):
         shape = name or "ring"
+        if shape not in NETWORKS:
+            try:
+                found = build_alone(networks or NetworkRegistry(), shape, design.sips)
+            except NetworkFault as fault:
+                raise UsageError(
+                    f"topology {shape!r} of ccl.yaml does not fit the machine: {fault.key} {fault}"
+                ) from None
+            return Network(shape, design.sips, found.extent.width, found.extent.height, found)
         extent = find_extent(shape, NETWORKS[shape], design.sips)
         return Network(shape, design.sips, extent.width, extent.height)
     return Network(found.topology, design.sips, found.extent.width, found.extent.height, found)
@@ -47,11 +60,13 @@ def choose_algorithm(
         settings = config.settings(name)
         settings.check_pes(most)
         algorithm = catalogue.open(settings.algorithm, collective)
-        refusal = algorithm.refusal(machine_network(design, settings.topology), world)
+        refusal = algorithm.refusal(machine_network(design, settings.topology, catalogue.networks), world)
         if refusal is not None:
             raise UsageError(refusal)
         return algorithm, settings
-    able = find_able(catalogue, config, collective, partial(machine_network, design), world)
+    able = find_able(
+        catalogue, config, collective, partial(machine_network, design, networks=catalogue.networks), world
+    )
     for sentence in able.warnings:
         warnings.warn(sentence, KernbenchWarning, stacklevel=1)
     chosen = choose(collective, machine_network(design).name, world, nbytes, tuple(able.chosen))
@@ -68,14 +83,18 @@ def make_collective(
     settings: Settings,
     design: Design,
     dtype: str,
+    networks: NetworkRegistry,
     **details: Any,
 ) -> Collective:
-    """Return what the kernels of a call find in `tl.collective`; `details` are its redop, root, counts and sequence."""
+    """Return what the kernels of a call find in `tl.collective`; `details` are its redop, root, counts and sequence.
+
+    `networks` has the shapes that the settings may lay over the ranks.
+    """
     given: Mapping[str, Any] = {key: value for key, value in details.items() if value is not None}
     return Collective(
         algorithm.kind,
         dtype,
-        machine_network(design, settings.topology),
+        machine_network(design, settings.topology, networks),
         group.sips,
         tile=settings.tile(itemsize(dtype)),
         pipeline=settings.pipeline,

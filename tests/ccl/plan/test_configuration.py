@@ -129,8 +129,8 @@ collectives:
         "ccl.yaml:9:5: algorithms.ring.tier must be one of 'auto', 'tcm', 'sram', 'hbm', not 'tmc'.",
         "ccl.yaml:10:5: algorithms.ring.slot must be a known key. Did you mean 'slots'?",
         "ccl.yaml:11:5: algorithms.ring.pes must be an integer of at least 1 or auto, not 'many'.",
-        "ccl.yaml:12:5: algorithms.ring.topology must be one of 'auto', 'ring', 'mesh_2d', 'torus_2d', "
-        "'fully_connected', 'switch', not 'circle'.",
+        "ccl.yaml:12:5: algorithms.ring.topology must be one of 'auto', 'fully_connected', 'mesh_2d', 'ring', "
+        "'switch', 'torus_2d', not 'circle'.",
         "ccl.yaml:13:3: algorithms.other must have the key 'algorithm', as 'other' is no registered algorithm itself.",
         "ccl.yaml:14:11: algorithms.third.algorithm must be a registered algorithm, not 'auto'; name the one that the "
         "entry is for.",

@@ -13,6 +13,7 @@ from kernbench_ccl.plan import CclConfig, choose_algorithm, load_ccl, machine_ne
 from kernbench_ccl.plan.selection import make_collective
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.design import design_of
@@ -65,7 +66,7 @@ def test_what_kernels_are_told() -> None:
         Catalogue.of(PLUGINS), config(all_reduce="ring"), "all_reduce", machine, 2, 1 << 20
     )
     group = make_group(machine.pes, [1, 3])
-    told = make_collective(group, algorithm, settings, machine, "f16", redop="sum", sequence=4)
+    told = make_collective(group, algorithm, settings, machine, "f16", NetworkRegistry(), redop="sum", sequence=4)
     assert (told.tile, told.pipeline, told.group, told.cubes, told.sequence) == (8192, True, (1, 3), (2, 1), 4)
     assert (told.algorithm, told.redop, told.world) == ("ccl.ring_all_reduce", "sum", 2)
 
