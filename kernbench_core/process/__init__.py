@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from kernbench_core.process.interrupt import WallTime as WallTime
     from kernbench_core.process.interrupt import WallTimeExceeded as WallTimeExceeded
     from kernbench_core.process.lifeline import end_with as end_with
+    from kernbench_core.process.supervision import GRACE_S as GRACE_S
     from kernbench_core.process.supervision import ended_by_limit as ended_by_limit
+    from kernbench_core.process.supervision import idle_place as idle_place
+    from kernbench_core.process.supervision import limit_error as limit_error
     from kernbench_core.process.supervision import report_to as report_to
     from kernbench_core.process.terminal import shown as shown
 
@@ -23,11 +26,14 @@ __getattr__ = door(
     __name__,
     {
         "Alarm": "interrupt",
+        "GRACE_S": "supervision",
         "INTERRUPTS": "interrupt",
         "WallTime": "interrupt",
         "WallTimeExceeded": "interrupt",
         "end_with": "lifeline",
         "ended_by_limit": "supervision",
+        "idle_place": "supervision",
+        "limit_error": "supervision",
         "report_to": "supervision",
         "shown": "terminal",
     },

@@ -121,10 +121,11 @@ def ended_by_limit(report: str, limit_s: float) -> LimitError | None:
     if _HEAD not in report:
         return None
     line = _line_in(report)
-    return _limit_error(limit_s, f" in {line}" if line else "", _ENDLESS_C)
+    return limit_error(limit_s, f" in {line}" if line else "", _ENDLESS_C)
 
 
-def _limit_error(limit_s: float, line: str, how: str) -> LimitError:
+def limit_error(limit_s: float, line: str, how: str) -> LimitError:
+    """Return the error of a process that was at `line` ("" where that is not known) when its limit came, and how."""
     return LimitError(
         f"the run reached its limit of {limit_s:g} s of wall time{line}, {how}; raise --timeout if it is only long."
     )
@@ -247,7 +248,7 @@ def _verdict(end: _End, limit_s: float, warn: Callable[[str], None]) -> int:
     if (found := ended_by_limit(end.text, limit_s)) is not None:
         raise found
     if end.killed_in is not None:
-        raise _limit_error(limit_s, "", end.killed_in)
+        raise limit_error(limit_s, "", end.killed_in)
     if os.WIFSIGNALED(end.status):
         raise KilledError(os.WTERMSIG(end.status), end.code is not None)
     if end.code is not None:
@@ -272,7 +273,7 @@ def _wait(child: int, signals: set[signal.Signals], deadline: _Deadline) -> tupl
         if came is None:  # counted in looks: what was stopped together with this process is not late
             late_s = late_s + _KEEPER_LOOK_S if deadline.is_over else 0.0
             if late_s > _LATE_S and killed_in is None:
-                killed_in = _place_of(child)
+                killed_in = idle_place(child) or _ENDLESS_C
                 os.kill(child, signal.SIGKILL)
             continue
         number, sender = came
@@ -284,15 +285,18 @@ def _wait(child: int, signals: set[signal.Signals], deadline: _Deadline) -> tupl
             os.kill(child, number)
 
 
-def _place_of(child: int) -> str:
-    """Say where a child is that has reached its limit, and does not end by itself."""
+def idle_place(pid: int) -> str | None:
+    """Say where a process is in which none of our code runs: stopped, or become another program; None for others.
+
+    None too where the system does not tell.
+    """
     with suppress(OSError):
-        if Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "T":
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
             return "while its process was stopped, as SIGSTOP does"
-        program = Path(f"/proc/{child}/exe").readlink()
+        program = Path(f"/proc/{pid}/exe").readlink()
         if program != Path("/proc/self/exe").readlink():
             return f"in {program.name!r}, which the program put in its own place"
-    return _ENDLESS_C
+    return None
 
 
 def _next_signal(signals: set[signal.Signals]) -> tuple[int, int] | None:
