@@ -26,6 +26,7 @@ from kernbench_ccl.distributed.calls import (
 )
 from kernbench_ccl.distributed.checks import is_index
 from kernbench_ccl.distributed.list_calls import all_gather, all_to_all, gather, reduce_scatter, scatter
+from kernbench_ccl.distributed.plugin_calls import collective
 from kernbench_ccl.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from kernbench_ccl.distributed.torch_names import REFUSED
 from kernbench_ccl.distributed.world import Here, ProcessGroup, bench_runtime, here, start_world
@@ -35,10 +36,10 @@ from kernbench_core.params import did_you_mean
 
 __all__ = [
     "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all",
-    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "destroy_process_group", "gather", "get_backend",
-    "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group",
-    "irecv", "is_initialized", "isend", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "scatter", "send", "spawn",
+    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "collective", "destroy_process_group", "gather",
+    "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size",
+    "init_process_group", "irecv", "is_initialized", "isend", "new_group", "recv", "reduce", "reduce_scatter",
+    "reduce_scatter_tensor", "scatter", "send", "spawn",
 ]  # fmt: skip
 
 __tracebackhide__ = True

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from attrs import define, field
 
-from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.distributed.checks import (
     AnyTensor,
     apart,
@@ -148,7 +147,8 @@ class Call:
         """The size as nccl-tests counts it, the same on all ranks; 0 where each knows only its own."""
         if self.counts is not None:
             return 0
-        return COLLECTIVES[self.name].size_count(self.count, self.group.size()) * itemsize(self.dtype)
+        kind = self.here.world.config.catalogue.collectives[self.name]
+        return kind.size_count(self.count, self.group.size()) * itemsize(self.dtype)
 
     def run(self, async_op: bool, before: Callable[[int], None] | None = None) -> Work | None:
         """Launch the rank's part and wait for it, or with `async_op` give the Work. `before` gets the call's number."""
