@@ -47,7 +47,7 @@ class Delivery(Protocol):
 class GridTimeout(Timeout):
     """Happen after a delay in ns, rounded up to the grid; what `env.timeout` makes."""
 
-    def __init__(self, env: Environment, delay: float, value: Any = None) -> None:
+    def __init__(self, env: Environment, delay: float, value: object = None) -> None:
         if not 0.0 <= delay < math.inf:
             raise ValueError(f"a delay must be a finite time in ns, at least 0, not {delay!r}")
         self.env = env
@@ -152,7 +152,7 @@ class Environment(simpy.Environment):
         return bool(queue)
 
 
-def _way(event: Any) -> str:
+def _way(event: object) -> str:
     """Say from where to where a message is under way; "" for what is none."""
     path = getattr(event, "path", ())
     return f" on its way from {path[0]} to {path[-1]}" if path else ""
@@ -177,7 +177,7 @@ class Signal:
     def __init__(self) -> None:
         self.callbacks: list[Callable[[Any], None]] | None = []
         self._ok = True
-        self._value: Any = None
+        self._value: object = None
         self._defused = True
 
     @property

@@ -65,11 +65,11 @@ class Param:
         return self.default is None
 
     @property
-    def default_value(self) -> Any:
+    def default_value(self) -> object:
         """The default in kernbench's own unit, or None when the parameter is required."""
         return None if self.default is None else self.convert(self.default)
 
-    def convert(self, value: object) -> Any:
+    def convert(self, value: object) -> object:
         """Return the value in kernbench's own unit; raise ValueError("must be …") when it does not fit."""
         if self.dimension == "table":
             return self._table(value)

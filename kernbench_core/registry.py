@@ -299,7 +299,7 @@ class Registry(Generic[E], Mapping[str, E]):
 class ComponentRegistry(Registry[ComponentEntry]):
     """The registry of hardware models; it is also the catalogue that a topology is compiled against."""
 
-    def declared(self, impl: str) -> tuple[Any, ...]:
+    def declared(self, impl: str) -> tuple[Param, ...]:
         """Return the `Param`s that the component class `impl` declares; raise UnknownName or PluginError."""
         found = self.load(impl)
         params = getattr(found, "PARAMS", None)

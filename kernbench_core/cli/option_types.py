@@ -37,7 +37,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs o
         self.example = example
         self.per_ns = per_ns
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number; raise UsageError naming the option."""
         from kernbench_core.units import parse_quantity
 

@@ -40,7 +40,7 @@ class Look:
             raise UsageError("options -q and -v exclude each other; give one of them.")
 
 
-def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def _run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the options of `RunCall`, under the names of its fields."""
     fields = attrs.fields_dict(RunCall)
     for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
@@ -48,7 +48,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _as_option(name: str, option: Option, default: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _as_option(name: str, option: Option, default: object) -> Callable[[Callable[..., object]], Callable[..., object]]:
     flag = f"--{option.name or name.replace('_', '-')}"
     if default is True:
         return click.option(
@@ -89,7 +89,7 @@ def run(
 
     look = Look(as_json, quiet, verbose)
 
-    def carry_out(on_progress: Callable[[Any], None]) -> RunResult:
+    def carry_out(on_progress: Callable[[object], None]) -> RunResult:
         values = parse_assignments(params, "-p")
         return run_bench(bench, params=values, on_progress=on_progress, plugins=shell.plugins, **asked)
 

@@ -144,7 +144,7 @@ def _access(space: str, address: int | None, typed: _Typed) -> Access:
     return Access(space, (Region(address, prod(typed[0]) * dtypes.itemsize(typed[1])),))
 
 
-def _space(params: Mapping[str, Any], key: str) -> str:
+def _space(params: Mapping[str, object], key: str) -> str:
     return str(params.get(key) or params.get("addr_space") or "tcm")
 
 

@@ -7,7 +7,7 @@ byte with what they copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import define, field
@@ -33,7 +33,7 @@ class OpCheck:
     """Check ops one by one, as they are computed, while all that they read is there."""
 
     #: Says by what name and function an op is computed.
-    function: Callable[[OpRecord], tuple[str, Any]]
+    function: Callable[[OpRecord], tuple[str, object]]
     expected: Mapping[OpId, Array] | None
     where: Where
     checked: int = 0

@@ -26,6 +26,7 @@ from kernbench_core.oplog.columns import Template
 from kernbench_core.oplog.encoding import Encoded, canonical
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values import dtypes
+from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
@@ -123,7 +124,7 @@ class _ArrayWriter:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def add(self, data: np.ndarray[Any, Any]) -> list[Any]:
+    def add(self, data: Array) -> list[Any]:
         """Write an array; return its offset, shape and dtype."""
         self._file.write(b"\0" * (-self._file.tell() % _ALIGN))
         at = self._file.tell()
@@ -131,22 +132,22 @@ class _ArrayWriter:
         return [at, list(data.shape), dtypes.dtype_name(data.dtype)]
 
 
-def _mapped(path: Path) -> np.ndarray[Any, Any]:
+def _mapped(path: Path) -> Array:
     if not path.stat().st_size:
         return np.empty(0, np.uint8)
     return np.memmap(path, np.uint8, "r")
 
 
-def _array(data: np.ndarray[Any, Any], at: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
+def _array(data: Array, at: int, shape: Sequence[int], dtype: str) -> Array:
     kind = dtypes.numpy_dtype(dtype)
     nbytes = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    found: np.ndarray[Any, Any] = np.asarray(data[at : at + nbytes]).view(kind).reshape(tuple(shape))
+    found: Array = np.asarray(data[at : at + nbytes]).view(kind).reshape(tuple(shape))
     return found
 
 
-def _entries(store: MemoryStore, space: str, values: ValueWriter) -> list[Any]:
+def _entries(store: MemoryStore, space: str, values: ValueWriter) -> list[object]:
     """Return the writes of a space, oldest first; each entry is a region, a value and an offset in it."""
-    out: list[Any] = []
+    out: list[object] = []
     for entry in store.entries(space):
         ticket = entry.write.ticket
         writer = list(ticket.writer or ())
@@ -163,7 +164,7 @@ def _memory(head: Mapping[str, Any], values: ValueReader) -> MemoryStore:
     return store
 
 
-def _shared(thing: object, objects: dict[int, tuple[int, Any]], values: ValueWriter) -> int:
+def _shared(thing: object, objects: dict[int, tuple[int, object]], values: ValueWriter) -> int:
     """Return the number of an object of the side table, packed once however many records share it."""
     if id(thing) not in objects:
         objects[id(thing)] = (len(objects), _pack(thing, values))

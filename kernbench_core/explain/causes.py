@@ -172,7 +172,7 @@ class CauseRecorder:
             for index, process in enumerate(component.processes)
         }
 
-    def cause_of(self, event: Any, time: float, parent: Cause) -> Cause:
+    def cause_of(self, event: object, time: float, parent: Cause) -> Cause:
         """Return the cause of `event`, scheduled for `time` ns inside the event that `parent` caused."""
         if isinstance(event, MsgBase):
             return self._way(event, time, parent)

@@ -48,7 +48,7 @@ class BenchParam:
             return "one of " + ", ".join(repr(choice) for choice in self.choices)
         return _WORDS[self.kind]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the plain form that `kernbench list --json` prints."""
         shown = {"name": self.name, "type": self.kind, "required": self.required}
         if not self.required:
@@ -79,7 +79,7 @@ class Bench:
         """Let the modules beside a bench file be imported while a block runs."""
         return nullcontext() if self.sources is None else self.sources.importable()
 
-    def values(self, given: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
+    def values(self, given: Mapping[str, object], folder: Path | None = None) -> dict[str, object]:
         """Check `given` (texts, or Python values) and return the value of every parameter, defaults included.
 
         A `.npy` parameter becomes a read-only numpy array; its path starts from `folder`, or from the current one.
@@ -108,7 +108,7 @@ class Bench:
         has = ", ".join(names) if names else "none"
         return f"bench {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
 
-    def _value(self, param: BenchParam, given: Any, folder: Path) -> Any:
+    def _value(self, param: BenchParam, given: object, folder: Path) -> object:
         try:
             return _converted(param, given, folder)
         except ValueError as error:
@@ -117,7 +117,7 @@ class Bench:
                 f"parameter {param.name!r} of bench {self.name!r} must be {param.must_be}, not {given!r}{reason}."
             ) from None
 
-    def _default(self, param: BenchParam, folder: Path) -> Any:
+    def _default(self, param: BenchParam, folder: Path) -> object:
         """Convert a default as if it were given, so that it is the same when a manifest gives it."""
         try:
             return _converted(param, param.default, folder)
@@ -129,7 +129,7 @@ class Bench:
             ) from None
 
 
-def open_bench(bench: str | Path | Sources | Callable[..., Any], registry: Registry[BenchEntry]) -> Bench:
+def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Registry[BenchEntry]) -> Bench:
     """Find a bench by registered name, by the path of a `.py` file or what was read of it, or take a function as it is.
 
     Raise UsageError when there is no such bench, and KernelError when its file cannot be executed.
@@ -147,7 +147,7 @@ def open_bench(bench: str | Path | Sources | Callable[..., Any], registry: Regis
     return attrs.evolve(describe_bench(text, function), registered=True)
 
 
-def describe_bench(name: str, function: Callable[..., Any], sources: Sources | None = None) -> Bench:
+def describe_bench(name: str, function: Callable[..., object], sources: Sources | None = None) -> Bench:
     """Read a bench's sentence and parameters off its docstring and signature; raise UsageError if it cannot be one."""
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise UsageError(f"bench {name!r} must be a plain function, with neither yield nor async: it would never run.")
@@ -161,7 +161,7 @@ def describe_bench(name: str, function: Callable[..., Any], sources: Sources | N
     return Bench(name, function, doc[0] if doc else "", params, sources)
 
 
-def _from_sources(sources: Sources) -> Callable[..., Any]:
+def _from_sources(sources: Sources) -> Callable[..., object]:
     module = sources.execute()
     function = getattr(module, "bench", None)
     if not callable(function):
@@ -170,7 +170,7 @@ def _from_sources(sources: Sources) -> Callable[..., Any]:
     return found
 
 
-def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+def _hint(function: Callable[..., object], parameter: inspect.Parameter) -> object:
     """Evaluate one annotation; that of `rt` may name what only a type checker imports, so it is left alone."""
     if not isinstance(parameter.annotation, str):
         return None if parameter.annotation is inspect.Parameter.empty else parameter.annotation
@@ -180,7 +180,7 @@ def _hint(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
         return parameter.annotation
 
 
-def _declared(bench: str, parameter: inspect.Parameter, hint: Any) -> BenchParam:
+def _declared(bench: str, parameter: inspect.Parameter, hint: object) -> BenchParam:
     required = parameter.default is inspect.Parameter.empty
     default = None if required else parameter.default
     if hint is None:
@@ -203,7 +203,7 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: Any) -> BenchParam
     return BenchParam(parameter.name, kind, optional, required, default, choices)
 
 
-def _without_none(hint: Any) -> tuple[Any, bool]:
+def _without_none(hint: object) -> tuple[object, bool]:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         rest = [part for part in typing.get_args(hint) if part is not type(None)]
         if len(rest) == 1 and len(rest) < len(typing.get_args(hint)):
@@ -211,7 +211,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
-def _converted(param: BenchParam, given: Any, folder: Path) -> Any:
+def _converted(param: BenchParam, given: object, folder: Path) -> object:
     """Return what the bench gets for a text or value; ValueError, with the reason if there is more to say, for none."""
     if given is None and (param.optional or param.default is None):
         return None
@@ -220,7 +220,7 @@ def _converted(param: BenchParam, given: Any, folder: Path) -> Any:
     return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
 
 
-def _parsed(param: BenchParam, text: str) -> Any:
+def _parsed(param: BenchParam, text: str) -> object:
     if param.kind in ("int", "float"):
         try:
             return _checked(param, int(text) if param.kind == "int" else float(text))
@@ -252,7 +252,7 @@ def _checked(param: BenchParam, value: Any) -> Any:
     raise ValueError
 
 
-def _real(number: float, default: Any) -> float:
+def _real(number: float, default: object) -> float:
     try:
         real = float(number)
     except OverflowError:
@@ -262,7 +262,7 @@ def _real(number: float, default: Any) -> float:
     return real
 
 
-def _array(given: Any, folder: Path) -> Any:
+def _array(given: object, folder: Path) -> object:
     """Load a `.npy` file, or take an array as it is; raise ValueError saying what is wrong with it."""
     import numpy as np
 

@@ -203,7 +203,7 @@ class HostProgram:
         """Submit a request and wait, in simulated time, for its answer."""
         self.bridge.suspend(request)
 
-    def pause(self, event: Any, sentence: str) -> Any:
+    def pause(self, event: object, sentence: str) -> object:
         """Wait, in simulated time, for an event or a signal; `sentence` says in a report what for. Gives its value."""
         self.waits_for, self.waits_since_ns = sentence, self.now
         value = self.bridge.suspend(event)

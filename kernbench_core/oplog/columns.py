@@ -71,12 +71,12 @@ class Columns:
         self.ints: _Column = array("q")
         self.floats: _Column = array("d")
         self.values: list[Value] | SpilledValues = []
-        self.side: dict[int, tuple[Any, ...]] | SpilledSide = {}
+        self.side: dict[int, tuple[object, ...]] | SpilledSide = {}
         self._spill_rows = self._spill_at = spill_rows
         self._spill_values = spill_values
         self.components: dict[str, int] = {}
         self.templates: list[Template] = []
-        self._template_ids: dict[tuple[Any, ...], int] = {}
+        self._template_ids: dict[tuple[object, ...], int] = {}
         self._plans: Plans = {}
         self._regions: dict[tuple[Region, ...], tuple[Region, ...]] = {}
         self._next_sequence: dict[str, int] = {}
@@ -93,7 +93,7 @@ class Columns:
         """Add one record; see `OpLog.append`."""
         ints: list[int] = []
         floats: list[float] = []
-        side: list[Any] = []
+        side: list[object] = []
         sig = self._encode_accesses(described, ints, side)
         sig += encode_params(described, ints, floats, side, self._plans)
         try:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, overload
 
 from attrs import define, field, frozen
 
+from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.columns import SPILL_ROWS, Columns
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.spill import chunks
@@ -154,7 +155,7 @@ class OpLogger:
     """
 
     log: OpLog
-    sites: dict[OpId, Any] | None = None
+    sites: dict[OpId, CallSite | None] | None = None
     _open: dict[tuple[int, str], tuple[float, int, Describable, OpDescription | None]] = field(factory=dict)
     _sequences: dict[str, int] = field(factory=dict)
 

@@ -69,7 +69,7 @@ Plans = dict[tuple[tuple[str, ...], tuple[type, ...]], ParamPlan]
 
 
 def encode_params(
-    described: OpDescription, ints: list[int], floats: list[float], side: list[Any], plans: Plans, huge: bool = False
+    described: OpDescription, ints: list[int], floats: list[float], side: list[object], plans: Plans, huge: bool = False
 ) -> PackedParams:
     """Append what varies to the columns; return the rest of the signature: names, letters, constants, types, counts."""
     params = described.params
@@ -244,7 +244,7 @@ def _encode_singly(
     values: tuple[Any, ...],
     ints: list[int],
     floats: list[float],
-    side: list[Any],
+    side: list[object],
     huge: bool,
 ) -> PackedParams:
     """Encode parameters one by one: those with lists, objects, or (`huge`) integers beyond 64 bits among them."""
@@ -279,7 +279,7 @@ def _encode_singly(
     return keys, codes, tuple(consts), tuple(nested), tuple(counts)
 
 
-def _repeats_reads(key: str, value: Any, described: OpDescription) -> bool:
+def _repeats_reads(key: str, value: object, described: OpDescription) -> bool:
     """Tell whether a parameter holds the very values that `OF_READS` would stand for."""
     if isinstance(value, Value):
         return value is of_reads(key, [access.value for access in described.reads])

@@ -262,11 +262,11 @@ def _kind(value: Value) -> int:
 class SpilledSide:
     """The side table: row -> objects that fit no column. Rows lie in files, the objects stay, each once."""
 
-    def __init__(self, side: Mapping[int, tuple[Any, ...]]) -> None:
+    def __init__(self, side: Mapping[int, tuple[object, ...]]) -> None:
         self._tail = dict(side)
         self._rows, self._first, self._at = (SpilledColumn(array("q")) for _ in range(3))
         self._first.append(0)
-        self._objects: list[Any] = []
+        self._objects: list[object] = []
         self._places: dict[int, int] = {}
 
     def spill(self) -> None:
@@ -286,10 +286,10 @@ class SpilledSide:
     def __bool__(self) -> bool:
         return bool(self._tail) or bool(len(self._rows))
 
-    def __setitem__(self, row: int, things: tuple[Any, ...]) -> None:
+    def __setitem__(self, row: int, things: tuple[object, ...]) -> None:
         self._tail[row] = things
 
-    def get(self, row: int, default: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    def get(self, row: int, default: tuple[object, ...] = ()) -> tuple[object, ...]:
         """Return the objects of a row."""
         found = self._tail.get(row)
         if found is not None:
@@ -297,13 +297,13 @@ class SpilledSide:
         at = bisect_left(self._rows, row)
         return self._things(at) if at < len(self._rows) and self._rows[at] == row else default
 
-    def items(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    def items(self) -> Iterator[tuple[int, tuple[object, ...]]]:
         """Yield the rows that have objects, ascending."""
         for at, row in enumerate(self._rows):
             yield row, self._things(at)
         yield from self._tail.items()
 
-    def _things(self, at: int) -> tuple[Any, ...]:
+    def _things(self, at: int) -> tuple[object, ...]:
         return tuple(self._objects[place] for place in self._at[self._first[at] : self._first[at + 1]].tolist())
 
 

@@ -86,7 +86,7 @@ class Manifest:
         text = json.dumps(self.configuration, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the plain JSON object, schema first."""
         fields = {**attrs.asdict(self, recurse=False), **self.options}
         fields["limits"] = {name: self.options[name] for name in _LIMITS}
@@ -134,7 +134,7 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _faults(found: Mapping[str, Any]) -> Iterator[str]:
+def _faults(found: Mapping[str, object]) -> Iterator[str]:
     """Say which fields do not have the form that `Manifest.to_json` gives them."""
     for name, kind in _FORMS.items():
         if name in found and not isinstance(found[name], kind):
@@ -172,11 +172,11 @@ def _one_name(bench: Mapping[str, Any]) -> bool:
     return _texts(bench, "name") or (_texts(bench, "function") and ":" in bench["function"])
 
 
-def _items(mapping: object) -> Iterable[tuple[str, Any]]:
+def _items(mapping: object) -> Iterable[tuple[str, object]]:
     return mapping.items() if isinstance(mapping, dict) else ()
 
 
-def kept_options(options: RunOptions) -> dict[str, Any]:
+def kept_options(options: RunOptions) -> dict[str, object]:
     """Return the options of a run that its manifest keeps, by name."""
     return {name: getattr(options, name) for name in (*_OPTIONS, *_LIMITS)}
 
@@ -206,7 +206,7 @@ def current_plugins(plugins: Plugins) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def describe_bench(bench: Bench, *, copied: bool, inputs: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+def describe_bench(bench: Bench, *, copied: bool, inputs: Mapping[str, bytes] | None = None) -> dict[str, object]:
     """Say which bench a run used and what that read; `copied` when the files lie in the folder of the manifest."""
     read = {
         name: {"file": f"{INPUTS}/{name}" if copied else name, "sha256": hashlib.sha256(data).hexdigest()}
@@ -215,7 +215,7 @@ def describe_bench(bench: Bench, *, copied: bool, inputs: Mapping[str, bytes] | 
     return {**_named_bench(bench, copied), **({"inputs": read} if read else {})}
 
 
-def _named_bench(bench: Bench, copied: bool) -> dict[str, Any]:
+def _named_bench(bench: Bench, copied: bool) -> dict[str, object]:
     if bench.sources is not None:
         given = bench.sources.given
         (_, sha256), *modules = bench.sources.hashes.items()
@@ -240,7 +240,7 @@ def describe_params(values: Mapping[str, Any], given: Mapping[str, Any], *, copi
     return described
 
 
-def array_files(values: Mapping[str, Any]) -> dict[str, Any]:
+def array_files(values: Mapping[str, object]) -> dict[str, object]:
     """Return the arrays among parameters, by the file in the folder of a manifest that keeps them."""
     return {array_file(name): value for name, value in values.items() if hasattr(value, "dtype")}
 

@@ -128,9 +128,9 @@ class RunOptions:
 class RunCall(RunOptions):
     """The arguments of `kb.run`: what is run, where, and how."""
 
-    bench: str | Path | Callable[..., Any]
+    bench: str | Path | Callable[..., object]
     topology: Annotated[str | Path, Option("The machine to simulate.", "PRESET|FILE")] = "default"
-    params: Mapping[str, Any] | None = None
+    params: Mapping[str, object] | None = None
     on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
     plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
 

@@ -114,7 +114,7 @@ class RunResult:
         """The largest absolute difference from what was expected; None when nothing was compared."""
         return self.verification.max_abs_error if self.verification is not None and self.verification.checked else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the object that `--json` prints: plain JSON types, times in ns."""
         timing = self.timing
         return {

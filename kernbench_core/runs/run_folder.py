@@ -104,7 +104,7 @@ def _refuse_link(path: Path, name: str) -> None:
         )
 
 
-def check_room(out: OutFolder, bench: Bench, values: Mapping[str, Any]) -> None:
+def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> None:
     """Raise UsageError, before the run, where it would replace a file that no run wrote."""
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
     for name in sorted(_TOP):
@@ -139,7 +139,7 @@ def write_out(
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
 
 
-def write_inputs(folder: Path, bench: Bench, values: Mapping[str, Any], inputs: Mapping[str, bytes]) -> None:
+def write_inputs(folder: Path, bench: Bench, values: Mapping[str, object], inputs: Mapping[str, bytes]) -> None:
     """Write arrays, files that were read, and the bench with its own modules, as they were, into a new folder."""
     for name, array in array_files(values).items():
         (folder / name).parent.mkdir(exist_ok=True)

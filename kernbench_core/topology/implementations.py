@@ -76,7 +76,7 @@ class Implementations:
             elif kind not in known:
                 self._report(path, f"must be a kind of node.{did_you_mean(kind, known)}")
 
-    def of(self, kind: str, node_id: str) -> tuple[str, Mapping[str, Any]]:
+    def of(self, kind: str, node_id: str) -> tuple[str, Mapping[str, object]]:
         """Return the implementation and the resolved parameters of a node; ("", {}) when they are wrong."""
         matched = tuple(i for i, pattern in enumerate(self._patterns) if pattern.match(node_id))
         key = (kind, matched)
@@ -106,7 +106,7 @@ class Implementations:
             if override.impl is not None:
                 self._parameters(self._overridden(_Choice("", (), {}, ()), index))
 
-    def _resolve(self, kind: str, overrides: tuple[int, ...]) -> tuple[str, Mapping[str, Any]]:
+    def _resolve(self, kind: str, overrides: tuple[int, ...]) -> tuple[str, Mapping[str, object]]:
         choice = self._base(kind)
         if choice is None:
             self._report(("components",), f"must name an implementation for {kind}; add '{kind}: {{impl: …}}'.")
@@ -127,7 +127,7 @@ class Implementations:
                 "see 'kernbench components'.",
             )
 
-    def _parameters(self, choice: _Choice) -> Mapping[str, Any]:
+    def _parameters(self, choice: _Choice) -> Mapping[str, object]:
         declared = self._declaration(choice)
         if declared is None:
             return {}

@@ -99,10 +99,10 @@ def _file_of(name: str, kind: type[Any]) -> type[Any]:
     )
 
 
-def _quantity_hook(kind: Any) -> Callable[[Any, Any], Any]:
+def _quantity_hook(kind: object) -> Callable[[object, object], object]:
     quantity = next(mark for mark in get_args(kind)[1:] if isinstance(mark, Quantity))
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: object, _: object) -> object:
         if quantity.auto and value in ("auto", None):
             return None
         try:
@@ -115,11 +115,11 @@ def _quantity_hook(kind: Any) -> Callable[[Any, Any], Any]:
     return structure
 
 
-def _is_quantity(kind: Any) -> bool:
+def _is_quantity(kind: object) -> bool:
     return get_origin(kind) is Annotated and any(isinstance(mark, Quantity) for mark in get_args(kind)[1:])
 
 
-def _is_params(kind: Any) -> bool:
+def _is_params(kind: object) -> bool:
     return get_origin(kind) is collections.abc.Mapping and get_args(kind) == (str, object)
 
 
@@ -184,7 +184,7 @@ def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read
 def _guarded(factory: Any, converter: cattrs.Converter) -> Callable[[Any], Callable[[Any, Any], Any]]:
     """Refuse a value of the wrong shape with a sentence before cattrs takes it apart."""
 
-    def make(kind: Any) -> Callable[[Any, Any], Any]:
+    def make(kind: object) -> Callable[[object, object], object]:
         inner = factory(kind, converter)
         check: Callable[[object], object] = _list if _is_list(kind) else _mapping
         return lambda value, target: inner(check(value), target)
@@ -192,12 +192,12 @@ def _guarded(factory: Any, converter: cattrs.Converter) -> Callable[[Any], Calla
     return make
 
 
-def _is_list(kind: Any) -> bool:
-    origin: Any = get_origin(kind)
+def _is_list(kind: object) -> bool:
+    origin: object = get_origin(kind)
     return origin is list
 
 
-def _is_mapping_of_sections(kind: Any) -> bool:
+def _is_mapping_of_sections(kind: object) -> bool:
     arguments = get_args(kind)
     return get_origin(kind) is collections.abc.Mapping and attrs.has(arguments[1])
 
