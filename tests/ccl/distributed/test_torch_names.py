@@ -25,7 +25,7 @@ all_gather_into_tensor_coalesced reduce_scatter_coalesced reduce_scatter_tensor_
 
 
 def test_every_name_of_torch_is_there_or_refused() -> None:
-    """Nothing of torch.distributed is an AttributeError; and what is refused, and all but two functions, are names of torch."""
+    """Nothing of torch is an AttributeError; what is refused, and what is there but for two, are names of torch."""
     for name in TORCH:
         if name in dist.__all__:
             assert getattr(dist, name) is not None
