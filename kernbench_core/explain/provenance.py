@@ -2,7 +2,7 @@
 
 Elementwise ops, loads, stores and messages are followed; of any other op (a GEMM, a reduction) it is only known that it
 made the element. This follows what is there, byte by byte. `causes` follows what came when, whatever it carried; a
-proof of a collective (`kernbench_ccl.prove`) has no log, and looks for what ought to be there and is not.
+proof of a collective has no log, and looks for what ought to be there and is not.
 """
 
 from __future__ import annotations
