@@ -131,6 +131,8 @@ class Reported(Waits):
         super().__init__()
         self.served = 0
         self.busy_ns = 0.0
+        #: Of `busy_ns`, how long a unit that computes only started up, filled and drained.
+        self.filling_ns = 0.0
         self._previous_out = -math.inf
         #: What waits for a worker or, where a model keeps the order itself, for what it puts in.
         self.queue: deque[MsgBase] = deque()

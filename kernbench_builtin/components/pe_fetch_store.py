@@ -52,7 +52,7 @@ assumption of two cycles at 1 GHz.
             self.serve(msg)
             return
         self._check_room(msg)
-        msg.on_stage_end = self._stage_ended
+        msg.on_stage_end, msg.on_taken_in = self._stage_ended, self._taken_in
         self._registers.ask(msg)
         for token in self._registers.admit():
             self.serve(token)
@@ -60,8 +60,16 @@ assumption of two cycles at 1 GHz.
     def _stage_ended(self, token: TileToken) -> None:
         """Let tiles in that a tile has made room for; called where it has ended a stage, inside that unit's worker."""
         if self._registers.stage_ended(token):
-            for fits in self._registers.admit():
-                fits.queue_at(self, self.serve, self.env.now)
+            self._admit()
+
+    def _taken_in(self, token: TileToken) -> None:
+        """Let tiles in that take the room of a tile's operands; called where a unit has taken those in."""
+        if self._registers.taken_in(token):
+            self._admit()
+
+    def _admit(self) -> None:
+        for fits in self._registers.admit():
+            fits.queue_at(self, self.serve, self.env.now)
 
     def _check_room(self, token: TileToken) -> None:
         plan, room = token.plan, self._registers.capacity

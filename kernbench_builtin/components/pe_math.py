@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit
+from kernbench_builtin.components.compute_unit import OPERAND_BANDWIDTH, OVERHEAD, SERVERS, ComputeUnit, streamed_bytes
 from kernbench_builtin.components.math_costs import COSTS, cycles_of
 from kernbench_core.compute.ops import ALIASES, OPS, Form, MathOp
+from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Node
 from kernbench_core.params import Param
+from kernbench_core.units import grid_ceil
 from kernbench_core.values.dtypes import itemsize
 
 
@@ -70,6 +72,14 @@ counted in steps, by the records of the ops; the overhead and the lane width are
         """Return what the record of a plug-in's math op says, if it has one."""
         record: MathOp | None = getattr(msg, "math_op", None)
         return self._costs["other"] if record is None else cycles_of(record.cost)
+
+    def min_service_ns(self, msg: Any) -> float:
+        """Return how long an op takes, in ns; it never takes less, nor more."""
+        return grid_ceil(self._overhead + max(self.cycles(msg) / self._clock, streamed_bytes(msg) / self._port))
+
+    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
+        """Keep the lanes busy for as long as the op takes."""
+        yield env.timeout(self.min_service_ns(msg))
 
     def flops(self, msg: Any) -> float:
         """Return one for each element, whatever the op."""

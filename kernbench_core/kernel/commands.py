@@ -6,7 +6,7 @@ moments of its own: `at_issue`, when the PE's CPU sends it, and `land`, when its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -234,6 +234,20 @@ class GemmCmd(ComputeCommand):
         self.m, self.k = reads[0].value.shape
         self.n = reads[1].value.shape[1]
         self.dtype_in = reads[0].value.dtype
+
+    @property
+    def sum_before(self) -> OpId | None:
+        """The op whose result the product is added to; None without a third operand, and for one that is no result."""
+        return self.reads[2].value.writer if len(self.reads) > 2 else None
+
+    @property
+    def sum_after(self) -> OpId:
+        """The op that makes the sum."""
+        return self.op_id
+
+    def operand_key(self, operand: str) -> Hashable:
+        """Return what tells an operand, "a" or "b", from others."""
+        return self.reads["ab".index(operand)].value
 
     def describe(self) -> OpDescription:
         """Describe the product for the op log."""

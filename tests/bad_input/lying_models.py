@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kernbench_builtin.components.forwarding import Forwarding
 from kernbench_builtin.components.hbm_ctrl import HbmCtrl
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
+from kernbench_builtin.components.matrix_unit import Passage
 from kernbench_builtin.components.pe_cpu import PeCpu
 from kernbench_builtin.components.pe_dma import PeDma
 from kernbench_builtin.components.pe_gemm import PeGemm
@@ -64,11 +66,25 @@ class NoughtSram(Sram):
     channels = Nought.channels
 
 
-class Racing(PeGemm):
+class AtPeak(PeGemm):
+    """Multiply just as fast as the array can, or `SPEED` times as fast."""
+
+    SPEED = 1.0
+
+    def __init__(self, node: Any, fabric: Any) -> None:
+        super().__init__(node, fabric)
+        self._start_up = self._overhead = 0.0
+        self._port = math.inf
+
+    def passage(self, msg: Any) -> Any:
+        cycles: Any = self.flops(msg) / self.peak_flops(msg) * self._clock / self.SPEED
+        return Passage(1, 0, cycles, cycles, 0)
+
+
+class Racing(AtPeak):
     """Multiply twice as fast as the array can."""
 
-    def min_service_ns(self, msg: Any) -> float:
-        return self.flops(msg) / (2 * self.peak_flops(msg))
+    SPEED = 2.0
 
 
 class RacingMath(PeMath):
@@ -78,17 +94,11 @@ class RacingMath(PeMath):
         return self.flops(msg) / self.peak_flops(msg) * 0.999
 
 
-class AtPeak(PeGemm):
-    """Multiply just as fast as the array can."""
-
-    def min_service_ns(self, msg: Any) -> float:
-        return self.flops(msg) / self.peak_flops(msg)
-
-
 class AtPeakMath(PeMath):
     """Compute just as fast as the lanes can."""
 
-    min_service_ns = AtPeak.min_service_ns
+    def min_service_ns(self, msg: Any) -> float:
+        return self.flops(msg) / self.peak_flops(msg)
 
 
 class TwiceMemory(HbmCtrl):
@@ -121,19 +131,18 @@ class Hurried(PeDma):
         """Lose count."""
 
 
-class Instant(PeGemm):
+class Instant(AtPeak):
     """Multiply in no time."""
 
-    def min_service_ns(self, msg: Any) -> float:
-        return 0.0
+    SPEED = math.inf
 
 
 class Busy(PeGemm):
     """Claim to have worked for a second."""
 
-    def run(self, env: Any, msg: Any) -> Any:
+    def receive(self, msg: Any) -> None:
         self.busy_ns += 1e9
-        yield from super().run(env, msg)
+        super().receive(msg)
 
 
 class BusyScratchpad(PeTcm):

@@ -20,6 +20,8 @@ class RegisterFile:
         self.used = 0
         self.waiting: list[TileToken] = []
         self._sums: dict[_OutputTile, int] = {}
+        #: The tiles whose operands have room.
+        self._held: set[TileToken] = set()
 
     def ask(self, token: TileToken) -> None:
         """Have a tile wait for room; `admit` says when it has some."""
@@ -39,15 +41,21 @@ class RegisterFile:
             self.waiting = [token for token in self.waiting if token not in let_in]
         return let_in
 
+    def taken_in(self, token: TileToken) -> bool:
+        """Take back the room of a tile's operands, if its present stage is their last use; return whether it was."""
+        if token not in self._held or token.stage_idx != token.plan.last_use:
+            return False
+        self._held.remove(token)
+        self.used -= token.plan.operand_bytes
+        return True
+
     def stage_ended(self, token: TileToken) -> bool:
         """Take back what a tile does not need behind its present stage; return whether that is anything."""
-        freed = 0
-        if token.stage_idx == token.plan.last_use:
-            freed += token.plan.operand_bytes
+        freed = self.taken_in(token)
         if token.stage.stage_type is StageType.STORE:
-            freed += self._sums.pop(_output_of(token))
-        self.used -= freed
-        return freed > 0
+            self.used -= self._sums.pop(_output_of(token))
+            freed = True
+        return freed
 
     def _fits(self, token: TileToken) -> bool:
         begun = 0 if _output_of(token) in self._sums else token.plan.sum_bytes
@@ -56,6 +64,7 @@ class RegisterFile:
     def _take(self, token: TileToken) -> None:
         plan, output = token.plan, _output_of(token)
         self.used += plan.operand_bytes
+        self._held.add(token)
         if output not in self._sums:
             self._sums[output] = plan.sum_bytes
             self.used += plan.sum_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from kernbench_builtin.components.tiles.plan import Stage, StageType, TilePlan
@@ -116,10 +116,11 @@ class TileToken(MsgBase):
     It looks to a unit like the command of its present stage: `dma_op` and `regions` for a DMA, `m`, `k`, `n` and
     `dtype_in` for a GEMM, `op`, `elements`, `dtype` and `beside_bytes` for math. It moves no bytes on the wires between
     the units: the tile's data moves through the scratchpad. Each stage is logged, with timing only. `on_stage_end`,
-    where a unit has set it, is called with the token at the end of each stage.
+    where a unit has set it, is called with the token at the end of each stage, `on_taken_in` when a unit has taken in
+    what it needs of the tile's operands.
     """
 
-    __slots__ = ("command", "index", "on_stage_end", "params", "plan", "regions", "stage_idx", "stream")
+    __slots__ = ("command", "index", "on_stage_end", "on_taken_in", "params", "plan", "regions", "stage_idx", "stream")
 
     data_op: ClassVar[bool] = True
     captured_at_start: ClassVar[bool] = True
@@ -132,6 +133,7 @@ class TileToken(MsgBase):
         self.index = index
         self.stage_idx = -1
         self.on_stage_end: Callable[[TileToken], None] | None = None
+        self.on_taken_in: Callable[[TileToken], None] | None = None
         self.params: Mapping[str, Any] = {}
         self.regions: tuple[Region, ...] = ()
         self.advance()
@@ -172,6 +174,27 @@ class TileToken(MsgBase):
         return str(self.params["dtype_in"])
 
     @property
+    def part_of_sum(self) -> bool:
+        """Whether nobody needs the product of the present GEMM by itself: a later tile completes its sum."""
+        return self.stage_idx + 1 == len(self.plan.stages)
+
+    @property
+    def sum_before(self) -> Hashable:
+        """What tells the sum that the present GEMM is added to; None where each product goes through a step first."""
+        return self.sum_after if self.plan.k_tile else None
+
+    @property
+    def sum_after(self) -> Hashable:
+        """What tells the sum that the present GEMM leaves; None where its product goes through a step first."""
+        plan = self.plan
+        return (self.stream, plan.m_tile, plan.n_tile) if self.stage_idx == plan.last_use else None
+
+    def operand_key(self, operand: str) -> Hashable:
+        """Return what tells the block of "a" or "b" that the present GEMM multiplies from others."""
+        plan = self.plan
+        return (self.stream, plan.m_tile if operand == "a" else plan.n_tile, plan.k_tile)
+
+    @property
     def op(self) -> str:
         """The op of the present math stage."""
         return str(self.params["op_kind"])
@@ -207,6 +230,11 @@ class TileToken(MsgBase):
             block = params["row0"], params["rows"], params["col0"], params["cols"]
             self.regions = self.command.tile_regions(params["operand"], *block)
         return True
+
+    def taken_in(self) -> None:
+        """Note that the unit of the present stage has the operands, and no more use for their place."""
+        if self.on_taken_in is not None:
+            self.on_taken_in(self)
 
     def at_end(self, component: Emitter, head: float, tail: float) -> None:
         """Route to the next stage, or home after the last one; called by the unit that served the present one."""

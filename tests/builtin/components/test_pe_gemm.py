@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -68,7 +69,7 @@ def test_a_product_takes_overhead_and_whole_cycles(
     assert_ready_at(rig, WIRE_NS + service_ns + WIRE_NS)
     rig.run()
     assert [(line.t_start, line.t_end) for line in rig.log] == [(WIRE_NS, WIRE_NS + service_ns)]
-    assert rig.under_test.min_service_ns(Product(*size, dtype)) == service_ns
+    assert rig.under_test.min_service_ns(Product(*size, dtype)) == service_ns - rig.under_test.params["overhead"]
 
 
 def unit(**params: object) -> PeGemm:
@@ -123,20 +124,22 @@ def test_every_dtype_has_a_rate() -> None:
 def test_a_command_streams_its_operands_meanwhile(command: Dot, nbytes: int) -> None:
     """The slower of array and ports counts: a fast port hides behind the array, a slow one is all there is."""
     cycles = unit().cycles(command)
-    assert unit(operand_bandwidth="100 GB/s", overhead="2 ns").min_service_ns(command) == grid_ceil(
-        2 + max(cycles, nbytes / 100)
-    )
-    assert unit(operand_bandwidth="1 GB/s", overhead="2 ns").min_service_ns(command) == 2 + nbytes
+    for bandwidth, work in ((100, max(cycles, nbytes / 100)), (1, nbytes)):
+        params = {"operand_bandwidth": f"{bandwidth} GB/s", "overhead": "2 ns"}
+        assert_ready_at(Rig(PeGemm, params).ask(0, msg=copy(command)), WIRE_NS + grid_ceil(2 + work) + WIRE_NS)
+        assert unit(**params).min_service_ns(command) == grid_ceil(work)
 
 
-def test_products_wait_for_the_array_and_keep_their_order() -> None:
-    """Three products that come together end one service time after another."""
+def test_products_enter_one_behind_the_other_and_keep_their_order() -> None:
+    """Three products that come together: each enters when the one before it has, and the start-up is paid once."""
     rig = Rig(PeGemm, {"overhead": "2 ns", "rows": 1, "columns": 1})
     for k in (7, 3, 7):
         rig.ask(0, msg=Product(1, k, 1))
     rig.run()
-    assert [(line.t_start, line.t_end) for line in rig.log] == [(1, 11), (11, 17), (17, 27)]
-    assert rig.under_test.busy_ns == 26
+    # 7 cycles enter, filling and draining takes 1
+    assert [(line.t_start, line.t_end) for line in rig.log] == [(1, 11), (10, 14), (13, 21)]
+    assert rig.under_test.busy_ns == 20
+    assert rig.under_test.filling_ns == 20 - (7 + 3 + 7)
 
 
 def test_two_servers_are_two_arrays() -> None:
@@ -144,30 +147,34 @@ def test_two_servers_are_two_arrays() -> None:
     for _ in range(3):
         rig.ask(0, msg=Product(1, 7, 1))
     rig.run()
-    assert [(line.t_start, line.t_end) for line in rig.log] == [(1, 11), (1, 11), (11, 21)]
+    assert [(line.t_start, line.t_end) for line in rig.log] == [(1, 11), (1, 11), (10, 18)]
 
 
 class OverheadGemm(ComponentBase):
-    """The same unit written the other way: latency known on arrival, interval = overhead."""
+    """The same unit written the other way: latency known on arrival, and operands that enter behind each other."""
 
     PARAMS: ClassVar[tuple[Param, ...]] = PeGemm.PARAMS
 
-    def overhead(self, msg: Any) -> float:
+    def cycles(self, msg: Any, around: int) -> int:
         blocks = math.ceil(msg.m / self.params["rows"]) * math.ceil(msg.n / self.params["columns"])
-        cycles = blocks * msg.k + 2 * self.params["rows"] + self.params["columns"] - 2
-        return float(self.params["overhead"] + cycles / self.params["clock"])
+        each = 2 * self.params["rows"] + self.params["columns"] - 2
+        return blocks * msg.k + each * (around if self.params["pipelined"] else blocks)
+
+    def overhead(self, msg: Any) -> float:
+        return float(self.params["overhead"] + self.cycles(msg, 1) / self.params["clock"])
 
     def interval(self, msg: Any) -> float:
-        return self.overhead(msg)
+        return float(self.cycles(msg, 0) / self.params["clock"])
 
 
-def test_both_authoring_styles_give_one_log() -> None:
-    """Interval = overhead is `servers: 1`, bit for bit, with ties and gaps in the arrivals."""
-    logs = []
+@pytest.mark.parametrize("pipelined", [True, False])
+def test_both_authoring_styles_answer_at_the_same_times(pipelined: bool) -> None:
+    """A pipelined model whose interval is what enters gives the same times, with ties and gaps in the arrivals."""
+    arrivals = []
     for model in (PeGemm, OverheadGemm):
-        rig = Rig(model, {"clock": "0.9 GHz", "rows": 4, "columns": 3, "overhead": "1.3 ns"}, inputs=2)
-        for i, at in enumerate((0, 0, 3.5, 4, 200, 200.25)):
+        params = {"clock": "0.5 GHz", "rows": 4, "columns": 3, "overhead": "1.5 ns", "pipelined": pipelined}
+        rig = Rig(model, params, inputs=2)
+        for i, at in enumerate((0, 0, 3.5, 4, 500, 500.25, 500.25, 530, 700, 800)):
             rig.ask(at, port=i % 2, msg=Product(4 + i, 8, 5))
-        rig.run()
-        logs.append((rig.log, rig.arrivals))
-    assert logs[0] == logs[1]
+        arrivals.append(rig.run().arrivals)
+    assert arrivals[0] == arrivals[1]

@@ -1,0 +1,264 @@
+"""What the matrix units of a PE have in common: products that follow each other through an array of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from kernbench_builtin.components.compute_unit import ComputeUnit, streamed_bytes
+from kernbench_core.fabric import Fabric
+from kernbench_core.graph import Node
+from kernbench_core.messages import MsgBase
+from kernbench_core.units import grid_ceil
+
+_FACTORS = 2
+"""Operands of a product; a third one is the sum that it is added to."""
+
+
+@frozen
+class Passage:
+    """How a product passes through an array, in cycles.
+
+    The cells are loaded for `load` cycles before the operands of a fold enter for `stream` cycles; of `folds` each
+    enters `period` cycles behind the one before it, and the last result is out `around` cycles behind the last operand.
+    """
+
+    folds: int
+    load: int
+    stream: int
+    period: int
+    around: int
+
+    @property
+    def entering(self) -> int:
+        """From the first operand to the last one."""
+        return (self.folds - 1) * self.period + self.stream
+
+    @property
+    def whole(self) -> int:
+        """Of a product that has the array for itself."""
+        return self.load + self.entering + self.around
+
+
+class MatrixUnit(ComputeUnit):
+    """Pass products through arrays of cells, each behind the one before it where folds overlap.
+
+    With overlap the operands of a product enter right behind those of the product before it: while that one drains, it
+    fills, and its start-up and the first load of its cells are over before, if it came early enough. A load begins
+    when the fold before it has begun to stream (the other half of double-buffered cells), and is left out for a
+    product of one fold that finds its stationary operand in the cells and follows without a gap. Without overlap a
+    product waits until the array is empty.
+
+    A product that is added to the sum that the product before it leaves needs not wait for that; without overlap it
+    goes on with that sum if both are one fold, nothing is loaded and it is there in time. A tile whose sum other tiles
+    go on with leaves when its operands have entered.
+
+    Service is logged from when the array has turned to a product until its last result is out, so that services of
+    products that stream overlap; `busy_ns` counts that time once. A subclass declares `clock`, `overhead` and `servers`
+    and says in `passage` how a product passes.
+    """
+
+    #: The number of a product's first cycle: its last result is there at the cycle of this number less than it takes.
+    FIRST_CYCLE: ClassVar[int] = 0
+
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
+        self._start_up = grid_ceil(self._overhead)
+        self._arrays = [_Array() for _ in range(self.servers)]
+        #: When each command under way ends, in ns, by its op.
+        self._ends: dict[Hashable, float] = {}
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a fold enters right behind the one before it."""
+        raise NotImplementedError
+
+    def passage(self, msg: Any) -> Passage:
+        """Return how a product passes through the array; `msg` has m, k, n and dtype_in, and nothing else counts."""
+        raise NotImplementedError
+
+    def stationary(self, msg: Any) -> Hashable:
+        """Return what tells the operand that stays in the cells from others, None for none that could stay."""
+        return None
+
+    def cycles(self, msg: Any) -> int:
+        """Return the cycles of a product that has the array for itself; `msg` has m, k, n and dtype_in."""
+        return self.passage(msg).whole - self.FIRST_CYCLE
+
+    def min_service_ns(self, msg: Any) -> float:
+        """Return the time in ns from the first operand to the last result; start-up and loading may be over before.
+
+        A part of a sum leaves with its last operand.
+        """
+        passage, port = self.passage(msg), self._port_ns(msg, _FACTORS)
+        if getattr(msg, "part_of_sum", False):
+            return self._ns(0.0, passage.entering, port)
+        alone = self._ns(self._overhead, passage.whole - self.FIRST_CYCLE, port)
+        return max(0.0, alone - self._start_up - grid_ceil(passage.load / self._clock))
+
+    def flops(self, msg: Any) -> float:
+        """Return two for each multiply-accumulate."""
+        return float(2 * msg.m * msg.k * msg.n)
+
+    # One product behind another -----------------------------------------------------------------------
+
+    def receive(self, msg: Any) -> None:
+        """Turn an array to a product, or let it wait for one; that which has its sum comes first."""
+        opened = [array for array in self._arrays if array.open]
+        if opened:
+            self._turn_to(min(opened, key=lambda array: (not array.leaves_sum(msg, self.env._now), array.free)), msg)
+        else:
+            self.queue.append(msg)
+
+    def _turn_to(self, array: _Array, msg: Any) -> None:
+        """Begin a product, and appoint when its operands have entered and when its last result is out."""
+        passage, arrived, clock = self.passage(msg), msg.tail, self._clock
+        self.begin(msg)
+        on_sum = array.leaves_sum(msg, self.env._now)
+        ready = arrived + self._start_up
+        loaded = ready + grid_ceil(passage.load / clock)
+        entry = self._entry(array, msg, passage, on_sum)
+        port = self._port_ns(msg, _FACTORS if on_sum else None)
+        entered = entry + self._ns(0.0, passage.entering, port)
+        if entry == loaded:
+            ends = arrived + self._ns(self._overhead, passage.whole - self.FIRST_CYCLE, port)
+        else:
+            ends = entry + self._ns(0.0, passage.entering + passage.around - self.FIRST_CYCLE, port)
+        drained = max(ends, entry + self._ns(0.0, passage.entering + passage.around, port))
+        if getattr(msg, "part_of_sum", False):
+            ends = entered
+        array.open = False
+        array.entered, array.ends = entered, ends
+        array.free = entered if self.overlaps else drained
+        array.loadable = entry + grid_ceil((passage.folds - 1) * passage.period / clock) if self.overlaps else drained
+        array.passage, array.sum, array.held = passage, getattr(msg, "sum_after", None), self.stationary(msg)
+        streams = max(passage.folds * passage.stream / clock, port)
+        array.under_way[msg] = self.env._now, min(streams, entered - entry, ends - entry)
+        if isinstance(getattr(msg, "op_id", None), tuple):
+            self._ends[msg.op_id] = ends
+        if ends != entered:
+            self.env.call_at(ends, _Step(array, msg), self._out)
+        self.env.call_at(entered, _Step(array, msg), self._in)
+
+    def _entry(self, array: _Array, msg: Any, passage: Passage, on_sum: bool) -> float:
+        """Return when the first operand of a product enters an array, in ns."""
+        ready: float = msg.tail + self._start_up
+        if not on_sum:  # a sum that is still on its way, from another array or with other products behind it
+            ready = max(ready, self._ends.get(getattr(msg, "sum_before", None), 0.0))
+        if self._joins(array, msg):
+            return max(array.entered, ready)
+        held = self.stationary(msg)
+        there = held is not None and held == array.held and passage.folds == array.passage.folds == 1
+        if not passage.load or (there and self.overlaps and ready <= array.free):
+            return max(array.free, ready)
+        return max(array.free, max(array.loadable, ready) + grid_ceil(passage.load / self._clock))
+
+    def _joins(self, array: _Array, msg: Any) -> bool:
+        """Whether a product goes on with the sum in the cells, without overlap, before that is shifted out."""
+        passage = self.passage(msg)
+        one_fold = passage.folds == array.passage.folds == 1 and not passage.load
+        in_time = msg.tail + self._start_up <= array.entered == self.env._now
+        return not self.overlaps and one_fold and in_time and array.leaves_sum(msg, self.env._now)
+
+    def _in(self, step: _Step) -> None:
+        """Go on when all operands of a product have entered: the array turns to the next one, or empties itself."""
+        array, msg = step.array, step.msg
+        if array.ends == array.entered:
+            self._leave(array, msg)
+        elif hasattr(msg, "taken_in"):
+            msg.taken_in()
+        if self.overlaps or (self.queue and self._joins(array, self.queue[0])):
+            self._next(array)
+        else:
+            self.env.call_at(array.free, step, self._emptied)
+
+    def _out(self, step: _Step) -> None:
+        self._leave(step.array, step.msg)
+
+    def _emptied(self, step: _Step) -> None:
+        self._next(step.array)
+
+    def _next(self, array: _Array) -> None:
+        if self.queue:
+            self._turn_to(array, self.pick(self.queue))
+        else:
+            array.open = True
+
+    # Times ------------------------------------------------------------------------------------------
+
+    def _ns(self, first: float, cycles: int, port: float) -> float:
+        """Return a time of `first` ns and what is longer, some cycles or what passes the ports."""
+        return grid_ceil(first + max(cycles / self._clock, port))
+
+    def _port_ns(self, msg: Any, operands: int | None) -> float:
+        """Return how long the ports to the scratchpad are busy, if only the first `operands` come by them."""
+        return streamed_bytes(msg, operands) / self._port
+
+    # What reports ask ---------------------------------------------------------------------------------
+
+    def _leave(self, array: _Array, msg: Any) -> None:
+        """End a product, and count the time that its array has been busy since the last one that ended."""
+        busy = array.busy_by(self.env._now)
+        _, streamed = array.under_way.pop(msg)
+        array.counted = self.env._now
+        if self._ends:
+            self._ends.pop(getattr(msg, "op_id", None), None)
+        before = self.busy_ns
+        self.end(msg)
+        self.busy_ns = before + busy
+        self.filling_ns += busy - streamed
+
+    def busy_by(self, time: float) -> float:
+        """Return for how long, in ns, arrays were busy until `time`, together; services under way count so far."""
+        return self.busy_ns + sum(array.busy_by(time) for array in self._arrays)
+
+
+class _Array:
+    """Keep what an array of cells is doing; times in ns.
+
+    It is `open` when nothing stands before the next product. The last product's operands have `entered`, and its last
+    result is there at `ends`; those of the next one may enter when it is `free`, and be loaded when it is `loadable`.
+    `sum` and `held` are the sum that it leaves and its stationary operand. Of products `under_way` it has when they
+    began and how long their operands take to enter; until `counted` its time is in its unit's.
+    """
+
+    __slots__ = ("counted", "ends", "entered", "free", "held", "loadable", "open", "passage", "sum", "under_way")
+
+    def __init__(self) -> None:
+        self.open = True
+        self.entered = self.ends = self.free = self.loadable = self.counted = -math.inf
+        self.passage = Passage(0, 0, 0, 0, 0)
+        self.sum: Hashable = None
+        self.held: Hashable = None
+        self.under_way: dict[MsgBase, tuple[float, float]] = {}
+
+    def leaves_sum(self, msg: Any, now: float) -> bool:
+        """Whether the last product makes the sum that `msg` is added to, and has not left for the scratchpad yet."""
+        before = getattr(msg, "sum_before", None)
+        return before is not None and before == self.sum and (now <= self.entered or now < self.ends)
+
+    def busy_by(self, time: float) -> float:
+        """Return for how long it was busy until `time` and has not been counted."""
+        if not self.under_way:
+            return 0.0
+        since, _ = next(iter(self.under_way.values()))
+        return max(0.0, time - max(since, self.counted))
+
+
+class _Step(MsgBase):
+    """Be an appointment of an array with one of its products."""
+
+    __slots__ = ("array", "msg")
+
+    def __init__(self, array: _Array, msg: MsgBase) -> None:
+        super().__init__()
+        self.array = array
+        self.msg = msg
+
+    @property
+    def origin(self) -> MsgBase:
+        """The product."""
+        return self.msg
