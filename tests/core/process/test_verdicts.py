@@ -97,7 +97,8 @@ def test_where_a_process_is_that_runs_no_code_of_ours() -> None:
     ours = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     other = subprocess.Popen(["sleep", "60"])
     try:
-        assert idle_place(other.pid) == f"in {Path(f'/proc/{other.pid}/exe').readlink().name!r}, which the program put in its own place"
+        name = Path(f"/proc/{other.pid}/exe").readlink().name
+        assert idle_place(other.pid) == f"in {name!r}, which the program put in its own place"
         assert idle_place(ours.pid) is None
         os.kill(ours.pid, signal.SIGSTOP)
         deadline = time.monotonic() + 60
