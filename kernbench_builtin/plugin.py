@@ -22,6 +22,12 @@ def kernbench_components() -> list[ComponentEntry]:
             "router, ucie, io_ucie, io_noc, link, switch, interface",
             "A pipelined hop: router, UCIe port, NoC.",
         ),
+        ComponentEntry(
+            "builtin.router_vc",
+            f"{NODE}.router_vc:RouterVc",
+            "router, ucie, io_ucie, io_noc, link, switch, interface",
+            "A hop with virtual channels, finite buffers and credits.",
+        ),
         ComponentEntry("builtin.io_cpu", f"{NODE}.io_cpu:IoCpu", "io_cpu", "The launch processor of an IO chiplet."),
         ComponentEntry("builtin.m_cpu", f"{NODE}.m_cpu:MCpu", "m_cpu", "The management processor of a cube."),
         ComponentEntry("builtin.hbm_ctrl", f"{NODE}.hbm_ctrl:HbmCtrl", "hbm_ctrl", "A controller of one HBM slice."),

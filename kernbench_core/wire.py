@@ -142,6 +142,28 @@ class Wire(Waits):
         self.deliveries += 1
         heappush(self._queue, (time, DELIVERY, self._key, msg))
 
+    def carry(self, piece: Any, nbytes: int, start: float, took: float) -> None:
+        """Carry a piece of a message from `start` ns on, taking the wire for `took` ns, with `nbytes` of payload.
+
+        For models that cut messages themselves and wait until the wire is free. The piece, with callbacks of its own,
+        is the event at which its first byte is at the other end.
+        """
+        self.hold(nbytes, start, took)
+        self._key += 1
+        self.deliveries += 1
+        heappush(self._queue, (start + self.latency, DELIVERY, self._key, piece))
+
+    def hold(self, nbytes: int, start: float, took: float) -> None:
+        """Take the wire from `start` ns on for `took` ns, with `nbytes` of payload, without delivering anything."""
+        self.available_at = start + took
+        self.busy_ns += took
+        self.bytes_carried += nbytes
+
+    def hand_over(self, msg: MsgBase) -> None:
+        """Deliver a message whose pieces have been carried, at its `head` or `tail`, as its receiver acts on them."""
+        on_head = self._on_head
+        self.deliver(msg, msg.head if on_head is True or (on_head is not False and on_head(msg)) else msg.tail)
+
     def charge(self, msg: MsgBase, own: float, stretch: float) -> None:
         """Split what a booking added to a message's tail into serialisation and queueing.
 

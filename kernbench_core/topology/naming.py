@@ -76,6 +76,13 @@ def mesh_cell(node_id: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def router_cell(node_id: str) -> tuple[str, int, int] | None:
+    """Return what names the mesh of a router, a cube's or a stand-alone one, and its row and column; None of others."""
+    match = _ROUTER.fullmatch(node_id)
+    return None if match is None else (match[1], int(match[2]), int(match[3]))
+
+
+_ROUTER = re.compile(r"(.*\.)r(\d+)c(\d+)")
 _MESH_CELL = re.compile(r"mesh\.r(\d+)c(\d+)(?:\.ni)?")
 
 

@@ -15,7 +15,6 @@ reached through the pe_dma of its own PE. A direct edge is a path.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -23,6 +22,7 @@ from types import MappingProxyType
 
 from kernbench_core.errors import RoutingError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.topology import naming
 from kernbench_core.topology.design import Machine
 from kernbench_core.topology.resolver import AddressResolver
 
@@ -35,7 +35,6 @@ _Half = tuple[bool, bool]
 _Cost = tuple[int, float, int]
 """Rank of the borders that a path crosses, wire latency in ns, hops; smaller is better, left before right."""
 _RANK_OF_PACKAGE, _RANK_OF_IO_CHIPLET, _RANK_OF_CUBE = 10**8, 10**4, 1
-_ROUTER = re.compile(r"(.*\.)r(\d+)c(\d+)")
 
 VIEWS: Mapping[str, frozenset[EdgeKind]] = MappingProxyType(
     {
@@ -228,9 +227,9 @@ class _Mesh:
         self._cells: dict[str, tuple[str, int, int]] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         for node in graph.nodes.values():
-            match = _ROUTER.fullmatch(node.id) if node.kind == "router" else None
-            if match is not None:
-                mesh, row, column = match[1], int(match[2]), int(match[3])
+            cell = naming.router_cell(node.id) if node.kind == "router" else None
+            if cell is not None:
+                mesh, row, column = cell
                 self._cells[node.id] = (mesh, row, column)
                 rows, columns = self._sizes.get(mesh, (0, 0))
                 self._sizes[mesh] = (max(rows, row), max(columns, column))

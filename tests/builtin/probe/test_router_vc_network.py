@@ -1,0 +1,130 @@
+"""Meshes and tori of routers with credits: every packet as in a simulator of another make, and none waits for ever."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_builtin.components.flits.subpaths import Subpaths
+from kernbench_core.engine.hardware import Hardware
+from kernbench_core.environment import Environment
+from kernbench_core.errors import ConfigError
+from kernbench_core.topology.mesh import Mesh
+from tests.builtin.probe.credit_rig import CATALOGUE, draw, latencies, make_mesh
+from tests.builtin.probe.credit_simulator import CreditSimulator, Network
+
+PATTERNS = ("uniform", "transpose", "bitcomp", "hotspot", "tornado")
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("flits", [1, 4])
+def test_a_lone_packet_takes_what_it_takes_over_forwarding_routers(wrap: bool, flits: int) -> None:
+    ours = make_mesh(3, 4, wrap=wrap, overhead="5 ns")
+    cheap = make_mesh(3, 4, wrap=wrap, impl="builtin.forwarding", overhead="5 ns")
+    apart = [(1000 * number, *divmod(number, 12), flits) for number in range(144)]
+    assert latencies(ours, apart) == latencies(cheap, apart)
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("load", "flits"), [(0.2, 1), (0.5, 4), (0.9, 1), (0.9, 3)])
+@pytest.mark.sample(6)
+def test_each_packet_is_as_late_as_in_a_simulator_of_another_make(
+    wrap: bool, pattern: str, load: float, flits: int
+) -> None:
+    """Up to far beyond saturation: loads are in flits per node and cycle."""
+    packets = draw(make_mesh(4, 4), pattern, load, flits, 250)
+    ours = latencies(make_mesh(4, 4, wrap=wrap, overhead="4 ns", in_order=False), packets)
+    assert ours == CreditSimulator(Network(4, 4, wrap)).latencies(packets)
+
+
+@given(
+    st.integers(2, 5), st.integers(2, 5), st.booleans(), st.integers(2, 5), st.integers(1, 6), st.integers(0, 3),
+    st.integers(1, 4), st.integers(1, 5), st.integers(0, 9),
+)  # fmt: skip
+@pytest.mark.sample(8)
+def test_any_network_with_any_packets_is_as_late_and_drains(
+    rows: int, columns: int, wrap: bool, vcs: int, buffer: int, routing: int, credit: int, longest: int, seed: int
+) -> None:
+    overhead = routing + 1 + seed % 3
+    mesh = make_mesh(
+        rows, columns, wrap=wrap, overhead=f"{overhead} ns", routing_delay=f"{routing} ns", vcs=vcs,
+        buffer_flits=buffer, credit_delay=f"{credit} ns", in_order=False,
+    )  # fmt: skip
+    packets = [(t, s, g, 1 + (t + s) % longest) for t, s, g, _ in draw(mesh, "uniform", 0.5, 1, 40, seed)]
+    network = Network(rows, columns, wrap, vcs=vcs, buffer=buffer, overhead=overhead, routing=routing, credit=credit)
+    reference = CreditSimulator(network)
+    ours = latencies(mesh, packets)
+    assert ours == reference.latencies(packets)
+    assert None not in ours
+    assert reference.fullest <= buffer
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_how_ties_are_broken_matters_little_until_the_network_is_full(wrap: bool) -> None:
+    """The reference with arbiters that draw lots: means differ by 2 % at half of the load, where queues are short."""
+    mesh = make_mesh(4, 4, wrap=wrap, overhead="4 ns", in_order=False)
+    packets = draw(mesh, "uniform", 0.5, 1, 800)
+    drawn = CreditSimulator(Network(4, 4, wrap, lottery=True)).latencies(packets)
+    fair = [each for each in latencies(mesh, packets) if each is not None]
+    assert statistics.mean(fair) == pytest.approx(statistics.mean(x for x in drawn if x is not None), rel=0.02)
+
+
+def waits(mesh: Mesh) -> nx.DiGraph:
+    """Return who may wait for whom: a packet that holds a channel behind one link, for one behind the next."""
+    hardware = Hardware(Environment(), mesh)
+    hardware.build(CATALOGUE)
+    router = hardware.components["mesh.r0c0"]
+    graph = nx.DiGraph()
+    for source in range(mesh.places):
+        for goal in range(mesh.places):
+            path = mesh.route(source, goal)
+            steps = router.subpaths.find(path, 1).steps  # type: ignore[attr-defined]
+            held = [
+                [(a, b, channel) for channel in range(first, last)]
+                for (a, b), (_, first, last) in zip(pairwise(path[1:-1]), steps, strict=False)
+            ]
+            for before, after in pairwise(held):
+                graph.add_edges_from((x, y) for x in before for y in after)
+    return graph
+
+
+@pytest.mark.parametrize("vcs", [2, 3, 4])
+@pytest.mark.parametrize("shape", [(5, 5), (3, 6), (1, 7)])
+def test_no_packets_of_a_torus_can_wait_for_each_other_in_a_circle(
+    vcs: int, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without classes they could, whatever the number of channels, in rings of five and more."""
+    mesh = make_mesh(*shape, wrap=True, vcs=vcs)
+    assert nx.is_directed_acyclic_graph(waits(mesh))
+    monkeypatch.setattr(Subpaths, "_dateline", lambda self, run, first, last: [None] * len(run))
+    assert not nx.is_directed_acyclic_graph(waits(mesh))
+
+
+def test_without_the_dateline_a_torus_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    packets = draw(make_mesh(1, 8), "uniform", 1.0, 6, 400)
+    mesh = make_mesh(1, 8, wrap=True, vcs=2, buffer_flits=2)
+    assert None not in latencies(mesh, packets)
+    monkeypatch.setattr(Subpaths, "_dateline", lambda self, run, first, last: [None] * len(run))
+    assert latencies(mesh, packets).count(None) > 100
+    without = Network(1, 8, True, vcs=2, buffer=2, dateline=False)
+    assert CreditSimulator(without).latencies(packets, limit=2000).count(None) > 100
+
+
+def test_a_torus_needs_two_channels_and_a_mesh_one() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Hardware(Environment(), make_mesh(3, 3, wrap=True, vcs=1)).build(CATALOGUE)
+    assert str(caught.value) == (
+        "mesh.r0c2: vcs must be at least 2 where rows or columns are closed to rings, one for each side of the "
+        "dateline, not 1; with one, messages could wait for each other in a circle."
+    )
+    packets = draw(make_mesh(3, 3), "uniform", 0.9, 5, 100)
+    assert None not in latencies(make_mesh(3, 3, vcs=1, buffer_flits=1), packets)
+    assert None not in latencies(
+        make_mesh(2, 2, wrap=True, vcs=1, buffer_flits=1), draw(make_mesh(2, 2), "uniform", 1.0, 5, 99)
+    )
