@@ -124,10 +124,10 @@ credit_delay after its flit left the buffer.
                 raise ConfigError(
                     f"{self.id}: flit must be that of {name}, {peer._size} B, not {self._size} B; give both the same."
                 )
-            if peer is not None and peer._vcs < 2 and self.subpaths.closes_ring(self.id, name):
+            if peer is not None and peer._vcs < 2 and self.subpaths.needs_classes(self.id, name):
                 raise ConfigError(
-                    f"{name}: vcs must be at least 2 where rows or columns are closed to rings, one for each side of "
-                    f"the dateline, not {peer._vcs}; with one, messages could wait for each other in a circle."
+                    f"{name}: vcs must be at least 2 where rows or columns are closed to rings, or ways lead around "
+                    f"holes of the mesh, not {peer._vcs}; with one, messages could wait for each other in a circle."
                 )
 
     # The edge of the network ------------------------------------------------------------------------

@@ -1,14 +1,20 @@
 """The parts of paths that lead through routers with virtual channels, and which channels each may use.
 
-Where rows or columns of routers are closed to rings, channels come in two classes, and a message is in class 0 up to
-the link that closes the ring (the *dateline*) and in class 1 behind it. So no message of class 0 waits for a buffer of
-class 0 beyond the dateline, and no circle of waits can close. What never crosses it keeps to one class all the way.
-Dimension order does the rest. Paths of other networks are checked one by one, as they are first taken: the buffers
-that they hold and wait for must not form a circle.
+No circle of waits may close: of messages that each hold a buffer and wait for the next one's. Along rows first and then
+along columns none does. Two kinds of meshes need more, two classes of channels each; a message goes from class 0 to
+class 1, never back.
+
+- Where rows or columns are rings, it is in class 0 up to the link that closes the ring (the *dateline*) and in class 1
+  behind it, until it turns into the other dimension.
+- Where a mesh has holes that messages go around, it is in class 1 from where it turns from a column into a row.
+
+What needs no change keeps to one class all the way. Paths of other networks are checked one by one as they are first
+taken, against all before them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -18,6 +24,8 @@ from kernbench_core.topology import naming
 
 #: Two nodes and the class of channels between them: 0, 1, or None where there are no classes.
 _Hop = tuple[str, str, "int | None"]
+#: A mesh, whether the step goes along a row, and whether it closes a ring.
+_Step = tuple[str, bool, bool]
 
 
 class Subpaths:
@@ -27,21 +35,20 @@ class Subpaths:
         self._routers = routers
         self._known: dict[tuple[tuple[str, ...], int], Subpath] = {}
         self._cells = {name: cell for name in routers if (cell := naming.router_cell(name)) is not None}
-        self._rings = {
-            (mesh, across)
-            for name, router in routers.items()
-            for other in router.outputs
-            if other in routers and (step := self._step(name, other)) is not None
-            for mesh, across, closing in (step,)
-            if closing
-        }
+        self._rings: set[tuple[str, bool]] = set()
+        for name, router in routers.items():
+            for other in router.outputs:
+                step = self._step(name, other)
+                if step is not None and step[2]:
+                    self._rings.add(step[:2])
+        self._holed = _holed(set(self._cells.values()))
         self._waits: dict[_Hop, set[_Hop]] = {}
         self._ordered = all(name.startswith("mesh.") for name in routers)
 
-    def closes_ring(self, source: str, destination: str) -> bool:
-        """Say whether the link between two routers joins the ends of a row or column."""
+    def needs_classes(self, source: str, destination: str) -> bool:
+        """Say whether the channels between two routers must come in two classes."""
         step = self._step(source, destination)
-        return step is not None and step[2]
+        return step is not None and (step[:2] in self._rings or step[0] in self._holed)
 
     def find(self, path: tuple[str, ...], start: int) -> Subpath:
         """Return the part of `path` that begins at node number `start`, a router; ConfigError when it may deadlock."""
@@ -69,7 +76,7 @@ class Subpaths:
             steps.append((port, first, last))
         return Subpath(routers, steps, end)
 
-    def _step(self, source: str, destination: str) -> tuple[str, bool, bool] | None:
+    def _step(self, source: str, destination: str) -> _Step | None:
         """Return the mesh of two routers, whether the step goes along a row, and whether it closes a ring."""
         a, b = self._cells.get(source), self._cells.get(destination)
         if a is None or b is None or a[0] != b[0]:
@@ -83,22 +90,39 @@ class Subpaths:
         begin = 0
         while begin < len(steps):
             step, stop = steps[begin], begin + 1
-            while stop < len(steps) and _same_run(step, steps[stop]):
+            key = self._key(step)
+            while stop < len(steps) and key is not None and self._key(steps[stop]) == key:
                 stop += 1
-            run = steps[begin:stop]
-            if step is None or (step[0], step[1]) not in self._rings:
-                classes += [None] * len(run)
+            if key is None:
+                classes.append(None)
             else:
-                classes += self._dateline(run, nodes[begin], nodes[stop])
+                classes += self._class_of_each(steps[begin:stop], nodes[begin], nodes[stop])
             begin = stop
         return classes
 
-    def _dateline(self, run: Sequence[tuple[str, bool, bool] | None], first: str, last: str) -> list[int | None]:
-        crossing = next((index for index, step in enumerate(run) if step is not None and step[2]), None)
-        if crossing is not None:
-            return [int(index > crossing) for index in range(len(run))]
+    def _key(self, step: _Step | None) -> tuple[str, bool] | str | None:
+        """Return what steps have alike that are looked at together: a dimension of a ring, or a mesh with holes."""
+        if step is None:
+            return None
+        return step[:2] if step[:2] in self._rings else step[0] if step[0] in self._holed else None
+
+    def _class_of_each(self, steps: Sequence[_Step | None], first: str, last: str) -> list[int | None]:
+        """Return the classes of steps in one dimension of a ring, or in one mesh with holes."""
+        classes: list[int | None] = []
+        number = 0
+        for before, step in pairwise((None, *steps)):
+            if before is not None and step is not None and (before[2] or (step[1] and not before[1])):
+                number += 1
+            classes.append(number)
+        if number > 1:
+            raise ConfigError(
+                f"routers with virtual channels must have ways that turn from a column into a row once at most, but "
+                f"the one from {first} to {last} does {number} times; choose builtin.forwarding for these routers."
+            )
+        if number or any(step is not None and step[2] for step in steps):
+            return classes  # what crosses the dateline with its last step holds class 0 there
         (_, row, column), (_, last_row, last_column) = self._cells[first], self._cells[last]
-        return [(row + column + last_row + last_column) % 2 for _ in run]
+        return [(row + column + last_row + last_column) % 2 for _ in steps]
 
     def _check(self, nodes: Sequence[str], classes: Sequence[int | None]) -> None:
         """Note that a message may hold each hop while it waits for the next; raise ConfigError for a circle."""
@@ -136,5 +160,13 @@ class Subpaths:
         return None
 
 
-def _same_run(a: tuple[str, bool, bool] | None, b: tuple[str, bool, bool] | None) -> bool:
-    return a is not None and b is not None and a[:2] == b[:2]
+def _holed(cells: set[tuple[str, int, int]]) -> set[str]:
+    """Return the meshes that have no router at some place between others."""
+    meshes: dict[str, set[tuple[int, int]]] = {}
+    for mesh, row, column in cells:
+        meshes.setdefault(mesh, set()).add((row, column))
+    return {
+        mesh
+        for mesh, places in meshes.items()
+        if len(places) < math.prod(max(axis) - min(axis) + 1 for axis in zip(*places, strict=True))
+    }

@@ -102,7 +102,7 @@ def test_no_packets_of_a_torus_can_wait_for_each_other_in_a_circle(
     """Without classes they could, whatever the number of channels, in rings of five and more."""
     mesh = make_mesh(*shape, wrap=True, vcs=vcs)
     assert nx.is_directed_acyclic_graph(waits(mesh))
-    monkeypatch.setattr(Subpaths, "_dateline", lambda self, run, first, last: [None] * len(run))
+    monkeypatch.setattr(Subpaths, "_class_of_each", lambda self, steps, first, last: [None] * len(steps))
     assert not nx.is_directed_acyclic_graph(waits(mesh))
 
 
@@ -110,7 +110,7 @@ def test_without_the_dateline_a_torus_stands_still(monkeypatch: pytest.MonkeyPat
     packets = draw(make_mesh(1, 8), "uniform", 1.0, 6, 400)
     mesh = make_mesh(1, 8, wrap=True, vcs=2, buffer_flits=2)
     assert None not in latencies(mesh, packets)
-    monkeypatch.setattr(Subpaths, "_dateline", lambda self, run, first, last: [None] * len(run))
+    monkeypatch.setattr(Subpaths, "_class_of_each", lambda self, steps, first, last: [None] * len(steps))
     assert latencies(mesh, packets).count(None) > 100
     without = Network(1, 8, True, vcs=2, buffer=2, dateline=False)
     assert CreditSimulator(without).latencies(packets, limit=2000).count(None) > 100
@@ -120,8 +120,8 @@ def test_a_torus_needs_two_channels_and_a_mesh_one() -> None:
     with pytest.raises(ConfigError) as caught:
         Hardware(Environment(), make_mesh(3, 3, wrap=True, vcs=1)).build(CATALOGUE)
     assert str(caught.value) == (
-        "mesh.r0c2: vcs must be at least 2 where rows or columns are closed to rings, one for each side of the "
-        "dateline, not 1; with one, messages could wait for each other in a circle."
+        "mesh.r0c1: vcs must be at least 2 where rows or columns are closed to rings, or ways lead around holes of the "
+        "mesh, not 1; with one, messages could wait for each other in a circle."
     )
     packets = draw(make_mesh(3, 3), "uniform", 0.9, 5, 100)
     assert None not in latencies(make_mesh(3, 3, vcs=1, buffer_flits=1), packets)
