@@ -15,6 +15,8 @@ from attrs import frozen
 
 from kernbench_ccl.collectives.traffic import Traffic
 
+__tracebackhide__ = True  # what a record raises is told with its own lines
+
 Splits = Sequence[Sequence[int]]
 """Uneven splits: `splits[i][j]` elements go from rank i to rank j."""
 
@@ -53,6 +55,8 @@ def combined(ranks: Iterable[int], first: int, count: int) -> Piece:
 
     An average is their sum over the number of all ranks, as `finish` of `tl.collective` makes it.
     """
+    if not isinstance(ranks, Iterable):
+        raise TypeError(f"combined must be given several ranks, as range(call.world), not {ranks!r}")
     return Piece(count, first, tuple(ranks), True)
 
 
@@ -119,7 +123,7 @@ class CollectiveKind:
 
     def size_count(self, count: int, world: int) -> int:
         """Return the elements that nccl-tests reports as the size: the larger of input and output of the root."""
-        call = CallShape(world, count)
+        call = CallShape(world, count, "sum" if self.reduces else None)
         return max(self.in_count(call, 0), self.out_count(call, 0))
 
     def count_of(self, size_count: int, world: int) -> int:

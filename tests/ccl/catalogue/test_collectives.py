@@ -219,8 +219,9 @@ LEFT_OUT = {
         "tree)."
     ),
     "halved": (
-        "collective 'halved' of acme_pairs (source tree) must end with elements that ranks bring, not with "
-        "Piece(count=6, first=1, ranks=(0,), reduced=False), rank 0 of 2; repair or reinstall acme_pairs (source tree)."
+        "collective 'halved' of acme_pairs (source tree) must give as ends elements that ranks bring, and "
+        "rank 0 brings 6, not Piece(count=6, first=1, ranks=(0,), reduced=False), for rank 0 of 2 (count 6); repair or "
+        "reinstall acme_pairs (source tree)."
     ),
 }
 
@@ -236,14 +237,14 @@ def test_a_record_that_will_not_do_is_an_error_where_it_is_named(call: Call, nam
     [
         ("CollectiveKind('other', one, own)", "must be a CollectiveKind of that name, not CollectiveKind(name='other'"),
         ("'odd'", "must be a CollectiveKind of that name, not 'odd'"),
-        ("CollectiveKind('odd', one, lambda c, r: [moved(9, 0, 1)])", "must have inputs and outputs in proportion to"),
-        ("CollectiveKind('odd', one, lambda c, r: [moved(9, 0, c.count)])", "must end with pieces of ranks from 0 to"),
-        ("CollectiveKind('odd', one, both)", "must say reduces=True to end with a reduction, Piece("),
-        ("CollectiveKind('odd', one, twice, reduces=True)", "must end with pieces of one rank or of different ones"),
+        ("CollectiveKind('odd', one, lambda c, r: [moved(0, 0, 1)])", "must have inputs and outputs in proportion to"),
+        ("CollectiveKind('odd', one, lambda c, r: [moved(9, 0, c.count)])", "must give as ends pieces of ranks from 0"),
+        ("CollectiveKind('odd', one, both)", "must say reduces=True to give as ends a reduction, Piece("),
+        ("CollectiveKind('odd', one, twice, reduces=True)", "must give as ends pieces of one rank, or reductions"),
         ("CollectiveKind('odd', none, none)", "must either move data or be a barrier"),
         ("CollectiveKind('odd', one, own, barrier=True)", "must either move data or be a barrier"),
         ("CollectiveKind('odd', one, lambda c, r: 2 * own(c, r), in_place=True)", "must not be in place, as neither"),
-        ("CollectiveKind('odd', one, lambda c, r: c.nothing)", "raised AttributeError: 'CallShape' object has no"),
+        ("CollectiveKind('odd', one, lambda c, r: c.nothing)", "must give an answer as ends, but that raised Attr"),
     ],
 )
 def test_what_a_record_must_be(record: str, must: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,9 +280,9 @@ FIELDS = {
     "factor=lambda world: -1": "must give as factor a finite number of at least 0, not -1, for 2 ranks",
     "traffic=3": "must have as traffic a function of the call and a size in bytes, not 3",
     "traffic=lambda call, size: 3":
-        "must give as traffic a Traffic of kernbench_ccl.collectives, not 3, for 2 ranks",
+        "must give as traffic a Traffic of kernbench_ccl.collectives, not 3, for 2 ranks (count 6)",
     "traffic=lambda call, size: Traffic([(0, 1)], lambda r: size, lambda r: 'much', lambda inside: size)":
-        "must give as receive of its traffic bytes, finite and at least 0, not 'much', for 2 ranks",
+        "must give as receive of its traffic bytes, finite and at least 0, not 'much', for rank 0 of 2 (count 6)",
     "in_place='maybe'": "must have True or False as in_place, not 'maybe'",
     "barrier=1": "must have True or False as barrier, not 1",
     "spelling='all_reduce'":
