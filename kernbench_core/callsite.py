@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 _MACHINERY = "kernbench_core."
 _HIDDEN = "__tracebackhide__"
 
-#: Packages whose frames say nothing to a user.
-_FRAMEWORK = ("kernbench_core", "simpy")
+#: Packages whose frames say nothing to a user: they stand between the command and the user's own lines.
+_FRAMEWORK = ("kernbench_core", "simpy", "click", "rich_click")
 
 CallSite: TypeAlias = tuple[CodeType, int]
 """A code object and the offset of the instruction that was executing."""
@@ -97,6 +97,6 @@ def user_traceback(error: BaseException) -> str:
 
 
 def _framework(frame: FrameType) -> bool:
-    """Tell whether a frame is of kernbench_core, of the event loop, or of the import machinery."""
+    """Tell whether a frame is of kernbench_core, the event loop, the command line, or the import machinery."""
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return package in _FRAMEWORK or frame.f_code.co_filename.startswith("<frozen importlib")

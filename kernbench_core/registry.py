@@ -269,7 +269,7 @@ class Registry(Generic[E], Mapping[str, E]):
 
     def raised(self, name: str, error: BaseException) -> PluginError:
         """Return the error for what an entry raised when it was used."""
-        told = f"{self.noun} {name!r} of {self.provider(name)} raised {in_words(error)}."
+        told = self.fault(name, f"raised {in_words(error).removesuffix('.')}")
         return PluginError(f"{told}\n{user_traceback(error)}".rstrip())
 
     def _found(self, name: str) -> tuple[E, Provider]:

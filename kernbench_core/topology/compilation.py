@@ -12,8 +12,9 @@ without a machine, so that one reading of a file tells everything.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from attrs import evolve
@@ -54,12 +55,19 @@ def compile_topology(
     ['sip0.cube0.pe0.pe_gemm', 'sip0.cube0.pe1.pe_gemm']
     """
     loaded = config if isinstance(config, Config) else Config(config, {})
-    registry = machines or MachineRegistry()
+    with redirect_stdout(sys.stderr):  # what a plug-in prints in the meantime is no result
+        return _compiled(loaded, components, networks or NetworkRegistry(), machines or MachineRegistry())
+
+
+def _compiled(
+    loaded: Config, components: ComponentCatalogue, networks: NetworkRegistry, registry: MachineRegistry
+) -> Graph:
+    """Take a configuration through the stages."""
     name, kind = kind_of(loaded, registry)
     require_alone(loaded, name, registry)
     with _blamed(registry, name):
         try:
-            plan = kind.read(loaded, networks or NetworkRegistry())
+            plan = kind.read(loaded, networks)
             if loaded.faults:
                 raise ConfigError(*loaded.faults)
         except ConfigError as faults:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
+from contextlib import redirect_stdout
 
 from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.params import did_you_mean, resolve_params
@@ -41,7 +43,9 @@ def read_network(config: Config, spec: Spec, networks: NetworkRegistry, countabl
         if countable and not faults:
             network = build_network(name, shape, extent, spec.sip.io_chiplets)
     except NetworkFault as fault:
-        problems.append(f"{config.at(_path_of(fault.key))} {fault}")
+        wrong = _unusual(shape, fault)
+        told = _unusable(config, name, networks.fault(name, wrong)) if wrong else ""
+        problems.append(told or f"{config.at(_path_of(fault.key))} {fault}")
     except ShapeFault as fault:
         problems.append(_unusable(config, name, networks.fault(name, str(fault))))
     except (*INTERRUPTS, MemoryError):
@@ -69,10 +73,16 @@ def build_alone(networks: NetworkRegistry, name: str, sips: int) -> ScaleUpNetwo
         key, _, text = faults[0].partition(" ")
         raise NetworkFault(key, text)
     try:
-        return build_network(name, shape, find_extent(name, shape, sips, params=values), 1)
+        with redirect_stdout(sys.stderr):  # what a shape prints is no result
+            return build_network(name, shape, find_extent(name, shape, sips, params=values), 1)
     except ShapeFault as fault:
         raise networks.fault(name, str(fault)) from None
-    except (NetworkFault, *INTERRUPTS, MemoryError):
+    except NetworkFault as fault:
+        wrong = _unusual(shape, fault)
+        if wrong:
+            raise networks.fault(name, wrong) from fault
+        raise
+    except (*INTERRUPTS, MemoryError):
         raise
     except BaseException as error:
         raise networks.raised(name, error) from error
@@ -103,6 +113,17 @@ def _open(config: Config, networks: NetworkRegistry, name: str) -> NetworkShape:
 
 def _unusable(config: Config, name: str, fault: PluginError) -> str:
     return f"{config.at((*_WHERE, 'topology'))} must be usable, not {name!r}: {fault}"
+
+
+def _unusual(shape: NetworkShape, fault: NetworkFault) -> str:
+    """Return what a shape's own NetworkFault must be, in words that follow the shape's name; "" where it is so."""
+    keys = ("sips", "width", "height", *(param.name for param in shape.params))
+    key: object = fault.key
+    if key not in keys:
+        return f"must raise NetworkFault for one of the keys {', '.join(keys)}, not for {key!r}"
+    if not str(fault).strip():
+        return f"must say in its NetworkFault what {key} must be, not {str(fault)!r}"
+    return ""
 
 
 def _path_of(key: str) -> KeyPath:

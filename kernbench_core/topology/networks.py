@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -245,14 +245,18 @@ def build_network(name: str, shape: NetworkShape, extent: Extent, io_chiplets: i
         for link in _checked_links(shape, extent)
     )
     ways = _ways(links)
+    _check_directions(shape, extent, ways)
     following = tuple(_towards(shape, extent, there, ways) for there in range(extent.sips))
     return ScaleUpNetwork(name, shape, extent, links, MappingProxyType(ways), following)
 
 
 def _checked_links(shape: NetworkShape, extent: Extent) -> list[ScaleUpLink]:
     """Return the links of a shape; raise ShapeFault for the first that cannot be built."""
-    links, pairs, ports = list(shape.links(extent)), set[frozenset[int | None]](), set[tuple[int, str]]()
-    for link in links:
+    given: object = shape.links(extent)
+    if not isinstance(given, Iterable):
+        raise ShapeFault(f"must return as links a list of ScaleUpLink objects, not {given!r}")
+    links, pairs, ports = list[ScaleUpLink](), set[frozenset[int | None]](), set[tuple[int, str]]()
+    for link in given:
         if not isinstance(link, ScaleUpLink):
             raise ShapeFault(f"must have ScaleUpLink objects as its links, not {link!r}")
         for sip, port in _ends(link):
@@ -267,6 +271,7 @@ def _checked_links(shape: NetworkShape, extent: Extent) -> list[ScaleUpLink]:
         if len(pair) < 2 or pair in pairs:
             raise ShapeFault(f"must link two packages, or a package and the switch, and once only, not as in {link}")
         pairs.add(pair)
+        links.append(link)
     return links
 
 
@@ -292,6 +297,18 @@ def _ways(links: tuple[PlacedLink, ...]) -> dict[tuple[int, int], tuple[str, ...
             if a.sip is not None and b.sip is not None and a.sip != b.sip:
                 found.setdefault((a.sip, b.sip), (a.id, naming.switch(0), b.id))
     return found
+
+
+def _check_directions(shape: NetworkShape, extent: Extent, ways: Mapping[tuple[int, int], object]) -> None:
+    """Raise ShapeFault where packages that are next to each other, as `closed` says, are not joined."""
+    for sip in range(extent.sips):
+        for step in DIRECTIONS.values():
+            other = neighbour(shape, extent, sip, step)
+            if other is not None and (sip, other) not in ways:
+                raise ShapeFault(
+                    f"must have a link from each package to its neighbours, as closed={shape.closed} says, but none "
+                    f"joins sip{sip} and sip{other}"
+                )
 
 
 def _towards(

@@ -152,9 +152,11 @@ def test_what_is_raised_is_the_fault_of_who_raised_it(
 
 
 def test_a_broken_pipe_of_a_command_is_its_own(folder: Any, acme: Callable[[str, str], Plugins]) -> None:
-    """That of standard output never comes so far."""
+    """That of standard output never comes so far; it is told with the lines of the plug-in alone."""
     outcome = folder.call("acme", plugins=acme("command", "BrokenPipeError"))
-    assert outcome.err.startswith("error: command 'acme' of acme 1.5 raised BrokenPipeError: mine.\n")
+    told, *lines = outcome.err.splitlines()
+    assert told == "error: command 'acme' of acme 1.5 raised BrokenPipeError: mine; repair or reinstall acme."
+    assert [line.rpartition(" in ")[2] for line in lines if line.startswith("  File")] == ["command", "fail"]
     assert outcome.code == 6
 
 

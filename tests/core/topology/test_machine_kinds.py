@@ -123,7 +123,8 @@ def test_a_kind_that_breaks_the_contract_is_told_with_its_distribution(kind: str
 def test_what_a_kind_raises_is_the_fault_of_its_distribution(kind: str, raised: str) -> None:
     with pytest.raises(PluginError) as caught:
         compiled(machines=registry(kind))
-    assert str(caught.value).splitlines()[0] == f"machine 'cable' of acme-beds 1.2 raised {raised}."
+    told = f"machine 'cable' of acme-beds 1.2 raised {raised}; repair or reinstall acme-beds."
+    assert str(caught.value).splitlines()[0] == told
 
 
 @pytest.mark.parametrize("name", ["components", "cube", "title", "class", "Cable", "a-b", ""])

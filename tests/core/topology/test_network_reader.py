@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import networkx as nx
@@ -14,6 +14,7 @@ from kernbench_core.registry import NetworkRegistry, PluginFailure, UnknownName
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.network_reader import build_alone
 from kernbench_core.topology.networks import (
+    Extent,
     NetworkFault,
     NetworkShape,
     ScaleUpLink,
@@ -170,8 +171,63 @@ def test_what_a_shape_raises_is_the_fault_of_its_distribution() -> None:
     with pytest.raises(PluginError) as caught:
         network("acme.broken", 3)
     first, *lines = str(caught.value).splitlines()
-    assert first == "network 'acme.broken' of acme-nets 1.2 raised LookupError: no table for 3."
+    assert first == (
+        "network 'acme.broken' of acme-nets 1.2 raised LookupError: no table for 3; repair or reinstall acme-nets."
+    )
     assert 'raise LookupError(f"no table for {extent.sips}")' in lines[-1]
+
+
+def faulty(key: Any, text: str) -> NetworkShape:
+    def links(_: Extent) -> list[ScaleUpLink]:
+        raise NetworkFault(key, text)
+
+    return evolve(odd_shapes.CHORDAL, links=links)
+
+
+@pytest.mark.parametrize(
+    ("shape", "must"),
+    [
+        (faulty("banana", "must be yellow."),
+         "must raise NetworkFault for one of the keys sips, width, height, chord, not for 'banana'"),
+        (faulty(["sips"], "must be x."),
+         "must raise NetworkFault for one of the keys sips, width, height, chord, not for ['sips']"),
+        (faulty("sips", " "), "must say in its NetworkFault what sips must be, not ' '"),
+        (NetworkShape(lambda _: None, odd_shapes.straight),  # type: ignore[arg-type,return-value]
+         "must return as links a list of ScaleUpLink objects, not None"),
+        (NetworkShape(lambda _: (ScaleUpLink(0, f"p{n}", 1, f"p{n}") for n in count()), odd_shapes.straight),
+         "must link two packages, or a package and the switch, and once only, not as in ScaleUpLink(sip=0, port='p1', "
+         "other_sip=1, other_port='p1')"),
+        (NetworkShape(odd_shapes.line_links, lambda _, a, b: a + (1 if b > a else -1), closed=True),
+         "must have a link from each package to its neighbours, as closed=True says, but none joins sip0 and sip3"),
+        (NetworkShape(odd_shapes.line_links, lambda _, a, b: a + (1 if b > a else -1), flat=True, closed=False),
+         "must have a link from each package to its neighbours, as closed=False says, but none joins sip0 and sip2"),
+    ],
+)  # fmt: skip
+def test_what_a_shape_says_that_cannot_be_is_told_with_its_distribution(
+    shape: NetworkShape, must: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a machine of four packages at the line that names it, and of the network alone."""
+    monkeypatch.setattr(odd_shapes, "MIXED", shape)
+    told = f"network 'acme.mixed' of acme-nets 1.2 {must}; repair or reinstall acme-nets."
+    assert problems("acme.mixed", 4) == (
+        f"m.yaml:3:13: system.network.topology must be usable, not 'acme.mixed': {told}",
+    )
+    with pytest.raises(PluginError) as caught:
+        build_alone(STRANGERS, "acme.mixed", 4)
+    assert str(caught.value) == told
+
+
+def test_what_a_shape_prints_is_no_result(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It goes to stderr, so that --json stays one object."""
+
+    def links(extent: Extent) -> list[ScaleUpLink]:
+        print("hello")
+        return odd_shapes.pair_and_switch(extent)
+
+    monkeypatch.setattr(odd_shapes, "MIXED", evolve(odd_shapes.MIXED, links=links))
+    network("acme.mixed", 3)
+    build_alone(STRANGERS, "acme.mixed", 3)
+    assert capsys.readouterr() == ("", "hello\nhello\n")
 
 
 def test_an_unknown_shape_lists_those_there_are_and_suggests_one() -> None:
@@ -207,7 +263,8 @@ def test_a_network_alone_is_that_of_a_machine_of_as_many_packages() -> None:
         ("demanding", 9, NetworkFault, "must be given: How far."),
         ("circle", 3, PluginError, "network 'acme.circle' of acme-nets 1.2 must lead every package to every other, but "
                                    "on the way to sip2 it goes sip0, sip1, sip0; repair or reinstall acme-nets."),
-        ("broken", 3, PluginError, "network 'acme.broken' of acme-nets 1.2 raised LookupError: no table for 3."),
+        ("broken", 3, PluginError, "network 'acme.broken' of acme-nets 1.2 raised LookupError: no table for 3; "
+         "repair or reinstall acme-nets."),
         ("cube", 3, UnknownName, "network must be a registered name, not 'acme.cube'."),
     ],
 )  # fmt: skip
