@@ -17,9 +17,8 @@ from attrs import define, field
 
 from kernbench_core.compute.batches import Batch, Job
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
-from kernbench_core.compute.functions import PluginFunction, function_of
+from kernbench_core.compute.functions import CORE_NAMES, PluginFunction, function_of
 from kernbench_core.compute.op_verification import OpCheck, Where
-from kernbench_core.compute.ops import MathOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
 from kernbench_core.errors import ExecutionError, NoDataError
@@ -84,7 +83,7 @@ class DataExecutor:
     _readers: dict[ResultValue, int] = field(factory=dict, init=False)
     _fork: MemoryStore | None = field(default=None, init=False)
     _seen: int = field(default=0, init=False)
-    _imported: dict[str, Any] = field(factory=dict, init=False)
+    _imported: dict[str | tuple[str, str], Any] = field(factory=dict, init=False)
     _loose: dict[ResultValue, None] = field(factory=dict, init=False)
     _loose_bytes: int = field(default=0, init=False)
 
@@ -191,14 +190,15 @@ class DataExecutor:
                 "let the plug-in register one."
             )
         name = current(name)
-        if name not in self._imported:
+        known = name if name in CORE_NAMES else (record.op_name, name)
+        if known not in self._imported:
             module, _, attribute = name.partition(":")
             try:
                 made = getattr(import_module(module), attribute)
-                self._imported[name] = PluginFunction(made) if isinstance(made, MathOp) else made
+                self._imported[known] = made if known is name else PluginFunction.of(record.op_name, name, made)
             except (ImportError, AttributeError) as error:
                 raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {error}.") from error
-        return name, self._imported[name]
+        return name, self._imported[known]
 
     def _need_data(self) -> None:
         if not self.memory.data:

@@ -7,15 +7,19 @@ accumulate in int32. bool is an integer of one bit, which wraps. Functions of pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
 
 from kernbench_core.compute.ops import ALIASES, OPS, MathOp, Operands, op_of, type_rules
+from kernbench_core.compute.ops.plugin_faults import Blame, blame_of, blaming, keywords_of, refuse_kind
+from kernbench_core.compute.ops.plugin_ops import checked_function
 from kernbench_core.compute.ops.record import Params
+from kernbench_core.compute.ops.record_faults import PluginOp, with_rules_checked
 from kernbench_core.compute.ops.shape_rules import broadcast
 from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.errors import ShapeError
@@ -33,6 +37,7 @@ CORE_FUNCTIONS: Final[Mapping[str, str]] = {
     "composite_math": COMPOSITE_MATH,
     **dict.fromkeys((*OPS, *ALIASES), MATH),
 }
+CORE_NAMES: Final = frozenset((GEMM, *CORE_FUNCTIONS.values()))
 # The largest K for which sums of int8 products are exact in f32 (2**24 / 2**14), and of bytes' (2**16) in f64.
 _EXACT_K_F32: Final = 1 << 10
 _EXACT_K_F64: Final = 1 << 37
@@ -71,18 +76,45 @@ def math_op(params: Params, inputs: Sequence[Array]) -> Array:
 
 def compute(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
     """Compute a math op by its record and round the result to `params["dtype"]`, or else to the dtype that it gives."""
-    return dtypes.cast(_wide_math(op, params, inputs), _out_dtype(op, params, inputs))
+    found, dtype = _wide_math(op, params, inputs), _out_dtype(op, params, inputs)
+    if isinstance(op, PluginOp):
+        refuse_kind(found, dtype, op.fault)
+    return dtypes.cast(found, dtype)
 
 
 @frozen
 class PluginFunction:
-    """The computing function of a plug-in's math op."""
+    """The computing function of an op that is not core's; `op` is its record where it has one."""
 
-    op: MathOp
+    function: Callable[[Params, Sequence[Array]], Any]
+    fault: Blame
+    op: MathOp | None = None
+
+    @classmethod
+    def of(cls, name: str, target: str, made: object) -> PluginFunction:
+        """Make it of what op `name` is registered as, at `target`; PluginError where that is no record nor function."""
+        fault = blame_of(name, target)
+        if isinstance(made, MathOp):
+            op = with_rules_checked(made, fault)
+            return cls(partial(compute, op), fault, op)
+        function = checked_function(made, fault)
+        named, _ = keywords_of(function)
+
+        def call(params: Params, inputs: Sequence[Array]) -> object:
+            return function(params, inputs, **{name: params[name] for name in named if name in params})
+
+        return cls(blaming(fault, "a function", call), fault)
 
     def __call__(self, params: Params, inputs: Sequence[Array]) -> Array:
-        """Compute the op."""
-        return compute(self.op, params, inputs)
+        """Compute the op; PluginError for what its function raises, and for numbers of a kind that it did not promise.
+
+        A function gets those of its keywords that the kernel gave.
+        """
+        found = np.asarray(self.function(params, inputs))
+        dtype = params.get("dtype_out") or params.get("dtype")
+        if self.op is None and dtype:
+            refuse_kind(found, str(dtype), self.fault)
+        return found
 
 
 def gemm(params: Params, inputs: Sequence[Array]) -> Array:
@@ -217,7 +249,7 @@ def _wide_math(op: MathOp, params: Params, inputs: Sequence[Array]) -> Array:
         if op.operands is Operands.CHOSEN:
             return np.asarray(op.function(params, inputs[0], *_alike(inputs[1:], op)))
         found = np.asarray(op.function(params, *_alike(inputs, op)))
-        return (found & 1).astype(bool) if _of_bits(inputs, op) else found
+        return (found & 1).astype(bool) if found.dtype.kind in "iu" and _of_bits(inputs, op) else found
 
 
 def _met(inputs: Sequence[Array], op: MathOp) -> list[Array]:

@@ -15,6 +15,7 @@ from attrs import define, field
 from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.recomputation import anew, differs, snapshot
 from kernbench_core.compute.verification import Failure, Verification, difference, distance
+from kernbench_core.errors import ExecutionError, PluginError
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.values import dtypes
@@ -54,6 +55,8 @@ class OpCheck:
                 again = self._again(record, inputs)
             except (*INTERRUPTS, MemoryError):
                 raise
+            except PluginError as error:
+                raise ExecutionError(f"{record}{self.where(record)} could not be computed anew: {error}") from error
             except BaseException as error:  # a function of a plug-in may raise anything
                 self._differs(row, record, result.dtype, f"cannot be computed anew: {error}", None)
                 return

@@ -51,7 +51,7 @@ def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> A
             return _stepped(math_anew(params["math_op"], params, own), steps, inputs)
         if name in (functions.GEMM, functions.COMPOSITE_GEMM):
             return _gemm(params, inputs)
-        if isinstance(function, functions.PluginFunction) and function.op.again is not None:
+        if isinstance(function, functions.PluginFunction) and function.op is not None and function.op.again is not None:
             return math_anew(function.op, params, [Anew(x) for x in inputs])
     return Anew(comparable(np.asarray(function(params, inputs))))
 

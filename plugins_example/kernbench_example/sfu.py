@@ -38,10 +38,10 @@ class Sfu(ComponentBase):
         yield env.timeout(-(-msg.elements // self.params["lanes"]) / self.params["clock"])
 
 
-def silu(params: Mapping[str, Any], inputs: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def silu(params: Mapping[str, Any], inputs: Sequence[npt.NDArray[Any]], *, scale: float = 1.0) -> npt.NDArray[Any]:
     """Compute x / (1 + exp(-scale * x)) in f32 and round once; `scale` is what the kernel gave."""
     x = inputs[0].astype(np.float32)
-    return (x / (1.0 + np.exp(-float(params.get("scale", 1.0)) * x))).astype(inputs[0].dtype)
+    return (x / (1.0 + np.exp(-scale * x))).astype(inputs[0].dtype)
 
 
 def silu_kernel(x_ptr, y_ptr, BLOCK, PARTS, tl):  # type: ignore[no-untyped-def]

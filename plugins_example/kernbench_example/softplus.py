@@ -34,6 +34,7 @@ SOFTPLUS = MathOp(
     softplus,
     types=floats,  # of a float, which the result is too; integers are refused
     shapes=elementwise,
+    keywords=("beta",),
     again=Again(second_way),
     cost=LaneCost(steps=5, lookups=2),  # exp and log are a look-up and a product each; scale, add one, scale back
 )

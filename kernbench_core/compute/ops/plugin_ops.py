@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+from kernbench_core.compute.ops.plugin_faults import Blame, blame_of, keywords_of
 from kernbench_core.compute.ops.record import MathOp
 from kernbench_core.compute.ops.record_faults import record_faults, with_rules_checked
 from kernbench_core.errors import PluginError
@@ -14,7 +15,7 @@ class OpsOfPlugins:
     """Find records by the names that plug-ins registered them under, as "module:attr" in `functions`.
 
     `load(name)` imports what is registered under a name; by default its "module:attr". `fault(name, what)` makes the
-    error for one that is not as it must be; by default it names no distribution.
+    error for one that is not as it must be; by default it names the distribution whose entry point is beside it.
     """
 
     def __init__(
@@ -25,8 +26,9 @@ class OpsOfPlugins:
     ) -> None:
         self._functions = functions
         self._load = load or self._imported
-        self._fault = fault or self._nameless
-        self._found: dict[str, MathOp | None] = {}
+        self._fault = fault
+        self._found: dict[str, MathOp | Callable[..., object]] = {}
+        self._keywords: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
     def get(self, name: str) -> MathOp | None:
         """Return the record of a math op; None for a name that no plug-in has one under.
@@ -34,12 +36,40 @@ class OpsOfPlugins:
         PluginError for a record of another name, for one that is not as it must be, and where the import fails. Its
         rules raise PluginError for answers that will not do.
         """
+        found = self._found_as(name) if name in self._functions else None
+        return found if isinstance(found, MathOp) else None
+
+    def callable_record(self, name: str, call: str) -> MathOp | None:
+        """Return the record that a kernel calls by its name; PluginError where what has the name is no record."""
+        found = self.get(name)
+        if found is None and name in self._functions:
+            raise self._blame(name)(f"must be a MathOp for {call}, not a function, which tl.unit_op calls")
+        return found
+
+    def keywords(self, name: str) -> tuple[frozenset[str], frozenset[str]] | None:
+        """Return the keywords that a call of an op may give, and which of them it must; None for no op of a plug-in."""
         if name not in self._functions:
             return None
+        if name not in self._keywords:
+            found = self._found_as(name)
+            if isinstance(found, MathOp):
+                self._keywords[name] = frozenset((*found.form.keywords, *found.keywords)), frozenset()
+            else:
+                self._keywords[name] = keywords_of(found)
+        return self._keywords[name]
+
+    def _found_as(self, name: str) -> MathOp | Callable[..., object]:
         if name not in self._found:
             made = self._load(name)
-            self._found[name] = self._checked(name, made) if isinstance(made, MathOp) else None
+            if isinstance(made, MathOp):
+                self._found[name] = self._checked(name, made)
+            else:
+                self._found[name] = checked_function(made, self._blame(name))
         return self._found[name]
+
+    def _blame(self, name: str) -> Blame:
+        fault = self._fault
+        return blame_of(name, self._functions[name]) if fault is None else lambda what: fault(name, what)
 
     def _checked(self, name: str, op: MathOp) -> MathOp:
         if op.name != name:
@@ -49,12 +79,16 @@ class OpsOfPlugins:
             )
         wrong = next(record_faults(op), None)
         if wrong is not None:
-            raise self._fault(name, wrong)
-        return with_rules_checked(op, lambda what: self._fault(name, what))
-
-    def _nameless(self, name: str, what: str) -> PluginError:
-        return PluginError(f"op {name!r} {what}; repair {self._functions[name]!r}.")
+            raise self._blame(name)(wrong)
+        return with_rules_checked(op, self._blame(name))
 
     def _imported(self, name: str) -> object:
         module, _, attribute = self._functions[name].partition(":")
         return getattr(import_module(module), attribute)
+
+
+def checked_function(made: object, fault: Blame) -> Callable[..., object]:
+    """Return what an op is registered as, which is no record: a function, or PluginError."""
+    if not callable(made) or isinstance(made, type):
+        raise fault(f"must be a function of params and inputs, or a MathOp, not {made!r}")
+    return made

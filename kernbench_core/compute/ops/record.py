@@ -42,6 +42,13 @@ class Form(StrEnum):
     MOVE = "move"
     """One, of another place."""
 
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """The keywords that a call of such an op may give, whatever its record says."""
+        if self is Form.REDUCTION:
+            return "axis", "keepdims"
+        return ("axis",) if self in (Form.SCAN, Form.NORMALISING) else ()
+
 
 class Operands(StrEnum):
     """How operands are brought to the op."""
@@ -115,6 +122,8 @@ class MathOp:
     """How it differs from what `triton.language` has under its name, "" if it does not; None where Triton has none."""
     ours: str | None = None
     """What it is, for an op that kernels call by its name though Triton has none of that name."""
+    keywords: tuple[str, ...] = ()
+    """What a kernel may give by name, beside what the form has; of a plug-in's op."""
 
     @property
     def in_language(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the record of a math op of a plug-in must be, and what its rules must answer."""
+"""What the record of a math op of a plug-in must be, and what its rules and functions must answer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ from math import inf
 from numbers import Real
 from typing import Any
 
-from attrs import evolve
+import numpy as np
+from attrs import evolve, fields, frozen
+from attrs import field as attribute
 
+from kernbench_core.compute.ops.plugin_faults import Blame, blaming
 from kernbench_core.compute.ops.record import Again, Form, LaneCost, MathOp, Operands, Params
+from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.promotion import WeakType
-from kernbench_core.errors import KernelError, LimitError, PluginError, in_words
+from kernbench_core.errors import KernelError, LimitError, in_words
 from kernbench_core.values.arrays import Shape
 from kernbench_core.values.dtypes import NAMES
 
-_Blame = Callable[[str], PluginError]
-"""Makes the error for an op that is not as it must be, of words that follow its name."""
+_TAKEN = ("addr_space", "dst_addr", "dst_space", "dtype", "dtype_out", "in_dtypes", "mask", "op", "shape_out")
+"""What records of math ops hold under names of their own, beside `input_…` and `immediate…`."""
+
+
+@frozen(eq=False)
+class PluginOp(MathOp):
+    """A math op of a plug-in, whose rules and functions raise PluginError where they will not do."""
+
+    fault: Blame = attribute(kw_only=True)
 
 
 def record_faults(op: MathOp) -> Iterator[str]:
@@ -37,8 +48,18 @@ def record_faults(op: MathOp) -> Iterator[str]:
     for name in ("dividing", "keeps_sign"):
         if not isinstance(getattr(op, name), bool):
             yield f"must have True or False as {name}, not {getattr(op, name)!r}"
+    yield from _keyword_faults(op.keywords)
     yield from _cost_faults(op.cost)
     yield from _again_faults(op)
+
+
+def _keyword_faults(keywords: object) -> Iterator[str]:
+    if not isinstance(keywords, tuple) or not all(isinstance(name, str) and name.isidentifier() for name in keywords):
+        yield f"must have as keywords a tuple of names, as ('scale',), not {keywords!r}"
+        return
+    for name in keywords:
+        if name in _TAKEN or name.startswith(("input_", "immediate")):
+            yield f"must have other keywords than {name!r}, which is kernbench's own in records of the log"
 
 
 def _cost_faults(cost: object) -> Iterator[str]:
@@ -64,10 +85,10 @@ def _again_faults(op: MathOp) -> Iterator[str]:
         yield "must have a function as floats of its again, not None"
 
 
-def with_rules_checked(op: MathOp, fault: _Blame) -> MathOp:
+def with_rules_checked(op: MathOp, fault: Blame) -> PluginOp:
     """Return the record with rules that raise PluginError for an answer that is no dtype or shape.
 
-    So they do for what a rule raises that is not of a kernel's errors, as ShapeError is.
+    So do they and its functions for what they raise that is not of a kernel's errors, as ShapeError is.
     """
 
     def types(asked: MathOp, dtypes: Sequence[str | WeakType], params: Params) -> str:
@@ -86,11 +107,35 @@ def with_rules_checked(op: MathOp, fault: _Blame) -> MathOp:
             raise fault(f"must have a shape rule that gives a tuple of whole numbers of at least 0, not {answer!r}")
         return shape
 
-    return evolve(op, types=types, shapes=shapes)
+    given = {each.name: getattr(op, each.name) for each in fields(MathOp)}
+    given.update(types=types, shapes=shapes, function=blaming(fault, "a function", op.function))
+    if op.again is not None:
+        ways = {each.name: _checked_way(getattr(op.again, each.name), fault) for each in fields(Again)}
+        given["again"] = evolve(op.again, **ways)
+    return PluginOp(**given, fault=fault)
+
+
+def _checked_way(way: Callable[..., Any] | None, fault: Blame) -> Callable[..., Any] | None:
+    """Return a second way that raises PluginError for an answer that could not be a result's."""
+    if way is None:
+        return None
+    called = blaming(fault, "a second way", way)
+
+    def checked(params: Params, *operands: Any) -> Any:
+        answer = called(params, *operands)
+        found = np.asarray(answer.value if isinstance(answer, Anew) else answer)
+        if found.dtype.kind not in "fiub":
+            raise fault(f"must have a second way that gives real numbers, not {found.dtype.name}")
+        shape = params.get("shape_out", found.shape)
+        if found.shape != shape:
+            raise fault(f"must have a second way that gives shape {shape}, not {found.shape}")
+        return answer
+
+    return checked
 
 
 def _answer(
-    rule: Callable[..., Any], op: MathOp, given: Sequence[Any], params: Params, what: str, fault: _Blame
+    rule: Callable[..., Any], op: MathOp, given: Sequence[Any], params: Params, what: str, fault: Blame
 ) -> Any:
     """Return what a rule says; PluginError for what it raises itself."""
     try:

@@ -55,7 +55,8 @@ class TLContext(
         self._grid = launch.grid
 
     def __getattr__(self, name: str) -> Any:
-        op = None if name.startswith("_") else self._state.kernels.ops.get(name)
+        ops = self._state.kernels.ops
+        op = None if name.startswith("_") else ops.callable_record(name, f"tl.{name}")
         if op is not None:
             return partial(self._math_op, op)
         if name in REFUSED:

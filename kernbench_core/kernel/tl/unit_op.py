@@ -10,6 +10,7 @@ from kernbench_core.compute.ops import Form, MathOp, Operands
 from kernbench_core.errors import ShapeError
 from kernbench_core.kernel.commands import MathCmd
 from kernbench_core.kernel.tl.family import Family
+from kernbench_core.kernel.tl.keywords import checked_keywords
 from kernbench_core.kernel.tl.shapes import compute_now, free_of_memory, kind_of, shape_of
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import dtype_of
@@ -38,13 +39,14 @@ class UnitOpLanguage(Family):
         """Run a plug-in's math op, which kernels call by its name; `params` go to its rules and its function.
 
         A timed, logged command of the PE's vector unit; free on index tensors and numbers. ShapeError where the op does
-        not exist for the operands.
+        not exist for the operands, KernelError for a keyword that it does not take or the log could not keep.
         """
         here = f"tl.{op} at {describe_site(call_site())}"
         for thing in operands:
             self.check_operand(thing, op)
         if op.arity not in (0, len(operands)):
             raise ShapeError(f"{here} must be given {op.arity} operand{'s' * (op.arity != 1)}, not {len(operands)}.")
+        params = checked_keywords(here, params, self._state.kernels.ops.keywords(op.name))
         shapes, kinds = [shape_of(thing) for thing in operands], tuple(kind_of(thing) for thing in operands)
         if op.form is not Form.ELEMENTWISE and isinstance(params.get("axis"), int) and operands:
             params["axis"] = self._axis(params["axis"], shapes[0], op.name)  # type: ignore[arg-type]
@@ -71,8 +73,9 @@ class UnitOpLanguage(Family):
         """Have the PE's unit of kind `unit` compute `op` on `inputs`; a timed, logged command, its result pending.
 
         `op` is the name that a plug-in registers a function for: fn(params, inputs) -> array of `shape` and `dtype`,
-        both by default those of the first input. `params` go into the op record, for that function. The unit sees
-        `op`, `elements`, `dtype` and `reads` of the command.
+        both by default those of the first input. `params` go into the op record and to the arguments that the function
+        has by keyword only; KernelError for others, and for what the log could not keep. The unit sees `op`,
+        `elements`, `dtype` and `reads` of the command.
         """
         for thing in inputs:
             self.check_operand(thing, "unit_op")
@@ -82,6 +85,8 @@ class UnitOpLanguage(Family):
                 f"tl.unit_op at {describe_site(call_site())} must be given at least one tensor; load it, or make it "
                 "with tl.full."
             )
+        here = f"tl.unit_op at {describe_site(call_site())}"
+        params = checked_keywords(here, params, self._state.kernels.ops.keywords(op))
         extents = like.shape if shape is None else tuple(shape)
         name = like.dtype if dtype is None else dtype_of(dtype)
         reads = tuple(self.operand(thing, like.dtype, "unit_op") for thing in inputs)

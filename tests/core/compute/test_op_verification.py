@@ -16,7 +16,7 @@ from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.recomputation import anew, differs, snapshot
 from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.compute.saved_run import load_run, save_run
-from kernbench_core.errors import NoDataError, ShapeError
+from kernbench_core.errors import ExecutionError, NoDataError, ShapeError
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values import value as values
 from kernbench_core.values.dtypes import numpy_dtype
@@ -297,7 +297,7 @@ def test_a_copy_that_changes_bits_is_found() -> None:
 
 
 def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second way is the registered function, on the snapshot; one that raises is told as a failure of its op."""
+    """The second way is the registered function, on the snapshot; one that raises is its plug-in's fault."""
     (tmp_path / "acme_verify.py").write_text("def scale(params, inputs):\n    return inputs[0] * params['factor']\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     record = Recorder()
@@ -313,11 +313,19 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
     )
     import acme_verify
 
-    monkeypatch.setattr(acme_verify, "scale", lambda params, inputs: 1 / 0)
+    def scale(params: object, inputs: object) -> float:
+        return 1 / 0
+
+    line = scale.__code__.co_firstlineno + 1
+    monkeypatch.setattr(acme_verify, "scale", scale)
     executor._imported.clear()
-    assert executor.verify_ops().failures == (
-        "acme_scale (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns), which gives f32, cannot be computed anew: "
-        "division by zero",
+    with pytest.raises(ExecutionError) as caught:
+        executor.verify_ops()
+    package = "acme_verify (source tree)"
+    assert str(caught.value) == (
+        "acme_scale (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns) could not be computed anew: op 'acme_scale' of "
+        f"{package} must have a function that computes, but it raised ZeroDivisionError: division by zero at "
+        f"{__file__}:{line}; repair or reinstall {package}."
     )
 
 

@@ -15,9 +15,9 @@ from tests.core.kernel_rig import Rig
 X = np.arange(8, dtype=np.float32)
 
 
-def twice_and(params: dict[str, Any], inputs: list[np.ndarray]) -> np.ndarray:
+def twice_and(params: dict[str, Any], inputs: list[np.ndarray], *, factor: float = 1.0) -> np.ndarray:
     """Compute factor * x + y."""
-    return (params["factor"] * inputs[0] + inputs[1]).astype(np.float32)
+    return (factor * inputs[0] + inputs[1]).astype(np.float32)
 
 
 @pytest.fixture
