@@ -1,4 +1,4 @@
-"""Made-up kernels give on kernbench what they give on the reference interpreter; the same 200 every time."""
+"""Made-up kernels give on kernbench what they give on the reference interpreter; the same 240 every time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.conftest import loaded_tool
-from tests.reference.generator import FURTHER, Maker
+from tests.reference.generator import FURTHER, STREAMED, Maker
 from tests.reference.harness import compare, run_reference
 from tests.reference.programs import Launch, Node, Program, Tensor
 from tests.reference.tiles import UndeterminedError
@@ -19,7 +19,11 @@ GROUP = 10
 #: Half of them are slow: one program finds what the next one does, more or less.
 GROUPS = [
     pytest.param(first, marks=[] if index % 2 == 0 else pytest.mark.slow)
-    for index, first in enumerate((*range(0, 150, GROUP), *range(FURTHER, FURTHER + 50, GROUP)))
+    for index, first in enumerate(
+        first
+        for begin, number in ((0, 150), (FURTHER, 50), (STREAMED, 40))
+        for first in range(begin, begin + number, GROUP)
+    )
 ]
 
 

@@ -12,11 +12,14 @@ from tests.reference.further import Further, spoilt
 from tests.reference.kernels import Kernel
 from tests.reference.posts import Runtime
 from tests.reference.programs import NUMBERS, Launch, Program, Tensor
+from tests.reference.streamed import Streamed
 from tests.reference.tiles import Pointer
 from tests.reference.trials import DTYPES, MESHES
 
 #: From this seed on programs have more kinds of statements, and some an error; those before it are as they always were.
 FURTHER = 10_000
+#: From this seed on they have products that nobody waits for, too.
+STREAMED = 20_000
 
 
 class Maker:
@@ -112,7 +115,8 @@ class Maker:
         return Program(self.seed, self.topology, tuple(self.tensors), tuple(launches))
 
     def _kernel(self, grid: tuple[int, ...] | None) -> Kernel:
-        kernel = (Further if self.seed >= FURTHER else Kernel)(self, self.runtime, grid)
+        kinds = Streamed if self.seed >= STREAMED else Further if self.seed >= FURTHER else Kernel
+        kernel = kinds(self, self.runtime, grid)
         if self.rng.random() < 0.6:
             dtype = self.rng.choice(("f32", "f32", "f16", "bf16", "int32", "int8", "uint8", "int64"))
             name = self.output(kernel, f"({kernel.programs}, {self.rng.choice((8, 16, 64))})", dtype)

@@ -297,7 +297,7 @@ class Tl(Messages):
     def cumprod(self, x: Tile, axis: int = 0, reverse: bool = False) -> Tile:
         return self._scan(x, axis, reverse, np.cumprod, as_operand(x).data.dtype)
 
-    def dot(self, a: Tile, b: Tile, acc: Tile | None = None) -> Tile:
+    def dot(self, a: Tile, b: Tile, acc: Tile | None = None, *, wait: bool = True) -> Tile:
         product = self._product(a, b)
         return product if acc is None else binary("add", acc, product)
 

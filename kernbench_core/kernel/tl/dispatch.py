@@ -211,15 +211,28 @@ class Dispatcher(Family):
             self.issue(PluginMathCmd(op_id, op, site, blocks, reads, value, params, reduce))
         return Tensor(self, value, block, f"tl.{op}", site)
 
-    def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str) -> Tensor:
-        """Run one GEMM command on (a, b[, accumulator]); its result is pending."""
-        reads = tuple(self.operand(thing, dtype, "dot") for thing in things)
+    def gemm(self, things: Sequence[Any], shape: tuple[int, ...], dtype: str, wait: bool = True) -> Tensor:
+        """Run one GEMM command on (a, b[, accumulator]); its result is pending, and on its way unless waited for.
+
+        An accumulator that is the result of a product on its way is not waited for: the unit adds to it there.
+        """
+        reads = (*[self.operand(thing, dtype, "dot") for thing in things[:2]], *map(self._accumulator, things[2:]))
         site = call_site()
         block = self._allocate("dot", shape, dtype, site)
         op_id = self.op_id()
         value = ResultValue(op_id, shape, dtype)
-        self.issue(GemmCmd(op_id, site, _blocks(things, block), reads, value))
-        return Tensor(self, value, block, "tl.dot", site)
+        command = GemmCmd(op_id, site, _blocks(things, block), reads, value)
+        self.issue(command, wait)
+        return Tensor(self, value, block, "tl.dot", site, None if wait else command)
+
+    def _accumulator(self, thing: Tensor) -> Operand:
+        """Make the third operand of a product, which may be on its way where another product makes it."""
+        command = thing.command
+        if type(command) is not GemmCmd or command.value is not thing.value:
+            return self.operand(thing, thing.dtype, "dot")
+        thing.check_own(self, "tl.dot")
+        thing.check_live("tl.dot")
+        return Operand(thing.value, thing.block.region)
 
     def _allocate(self, op: str | MathOp, shape: tuple[int, ...], dtype: str, site: CallSite) -> TcmBlock:
         nbytes = numpy_dtype(dtype).itemsize

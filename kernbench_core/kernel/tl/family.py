@@ -40,7 +40,7 @@ class Family(Issuer, Protocol):
     ) -> Tensor:  # fmt: skip
         """Run one math command and give its result."""
 
-    def gemm(self, things: Sequence[object], shape: tuple[int, ...], dtype: str) -> Tensor:
+    def gemm(self, things: Sequence[object], shape: tuple[int, ...], dtype: str, wait: bool = True) -> Tensor:
         """Run one GEMM command and give its result."""
 
     def _immediate(self, number: object, dtype: str) -> ArrayValue: ...

@@ -245,18 +245,21 @@ class MathLanguage(Family):
         allow_tf32: bool | None = None,
         max_num_imprecise_acc: int | None = None,
         out_dtype: Any = "f32",
+        *,
+        wait: bool = True,
     ) -> Tensor:
         """Multiply (m, k) by (k, n), adding `acc` if given; floats give `out_dtype`, integers int32.
 
-        The precision hints are accepted and change nothing: products are exact to f32. ShapeError when shapes or
-        dtypes do not fit.
+        With `wait=False` the result is on its way; its first use waits, but not its use as `acc` of another product.
+        The precision hints are accepted and change nothing: products are exact to f32. ShapeError when shapes or dtypes
+        do not fit.
         """
         here = f"tl.dot at {describe_site(call_site())}" if not _fits(input, other, acc) else ""
         if here:
             self._refuse_dot(input, other, acc, here)
         dtype = acc.dtype if acc is not None else dtype_of(out_dtype) if is_float(input.dtype) else "int32"
         things = (input, other) if acc is None else (input, other, acc)
-        return self.gemm(things, (input.shape[0], other.shape[1]), dtype)
+        return self.gemm(things, (input.shape[0], other.shape[1]), dtype, wait)
 
     def _refuse_dot(self, a: Any, b: Any, acc: Any, here: str) -> None:
         for thing in (a, b, a if acc is None else acc):

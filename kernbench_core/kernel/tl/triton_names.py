@@ -29,7 +29,7 @@ DIFFERS: Mapping[str, str] = MappingProxyType(
         "store": "Also `shape=`, `strides=` from one pointer, and a composite's handle. Visible at once; its time is "
         "simulated after.",
         "dot": "Any extents; two matrices. Operands must have one dtype, or be 8-bit floats. Precision hints change "
-        "nothing.",
+        "nothing. Also `wait=False`.",
         "arange": "Extents need not be powers of two; computed in 64 bits, int32 as an operand where it fits.",
         **dict.fromkeys(
             ("program_id", "num_programs"), "A Python number, which takes the dtype of a tensor that it meets."
