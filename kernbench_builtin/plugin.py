@@ -79,6 +79,7 @@ def kernbench_benches() -> list[BenchEntry]:
         BenchEntry("vector-add", f"{HERE}.benches.vector_add:bench"),
         BenchEntry("gemm", f"{HERE}.benches.gemm:bench"),
         BenchEntry("gemm-composite", f"{HERE}.benches.gemm_composite:bench"),
+        BenchEntry("gemm-stream", f"{HERE}.benches.gemm_stream:bench"),
         BenchEntry("gemm-sweep", f"{HERE}.benches.gemm_sweep:bench"),
         BenchEntry("softmax", f"{HERE}.benches.softmax:bench"),
         BenchEntry("sparse-gemm", f"{HERE}.benches.sparse_gemm:bench"),

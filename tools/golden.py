@@ -84,6 +84,7 @@ BENCHES: Mapping[str, Mapping[str, Any]] = {
     "dp-gradients": {"tokens": 64, "hidden": 32, "layers": 3, "communication_pes": 1},
     "gemm": {"M": 96, "N": 128, "K": 160, **_TILES},
     "gemm-composite": {"M": 96, "N": 128, "K": 160, **_TILES},
+    "gemm-stream": {"products": "1,5", "m": 16, "n": 32, "k": 16},
     "gemm-sweep": {"shapes": "64x96x64", "tiles": "32"},
     "layernorm": {"tokens": 18, "cols": 96, "block": 2},
     "mlp": {"tokens": 32, "hidden": 64, "ffn": 96, **_TILES},

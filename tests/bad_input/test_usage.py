@@ -14,7 +14,8 @@ import kernbench_core as kb
 from kernbench_core.errors import UsageError
 
 BENCHES = (
-    "attention, gemm, gemm-composite, gemm-sweep, layernorm, mlp, qkv-gemm, rmsnorm, softmax, sparse-gemm, vector-add"
+    "attention, gemm, gemm-composite, gemm-stream, gemm-sweep, layernorm, mlp, qkv-gemm, rmsnorm, softmax, "
+    "sparse-gemm, vector-add"
 )
 ARGUMENTS = {
     ("run", "gem"): "bench must be a registered name or the path of a .py file, not 'gem'. Did you mean 'gemm'?",

@@ -25,6 +25,7 @@ BENCHES = {
     "vector-add": {"n": 1400, "block": 256},
     "gemm": {"M": 15, "N": 20, "K": 25, "tile_k": 8},
     "gemm-composite": {"M": 15, "N": 20, "K": 25, "tile_k": 8},
+    "gemm-stream": {"products": "1,7", "m": 15, "n": 20, "k": 25},
     "gemm-sweep": {"shapes": "15x20x25", "tiles": "8,16", "pin": "none,b"},
     "attention": {"heads": 2, "kv_heads": 1, "head_dim": 8, "tokens": 18, "tile_q": 8, "tile_k": 16},
     "mlp": {"hidden": 24, "ffn": 40, "tokens": 6},
