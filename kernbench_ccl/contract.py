@@ -9,6 +9,7 @@ docs/collectives_algorithms.md shows how one is written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -55,7 +56,8 @@ class Collective:
     elements of one message. Without `pipeline` each step of an algorithm begins after all of the step before.
     `sequence` numbers the calls of the group, `group[r]` is the SIP of rank r. With `contributors` "pe" every PE brings
     a vector of its own, `vectors` on each SIP. `cubes` are the columns and rows of the cubes of a SIP. `held_bytes` is
-    what the algorithm may keep in a PE's scratchpad at once, queues not counted.
+    what the algorithm may keep in a PE's scratchpad at once, queues not counted; `window_bytes` is what of it should be
+    under way to others for links not to stand idle, None where nobody knows: half of it then.
     """
 
     kind: CollectiveKind
@@ -73,6 +75,7 @@ class Collective:
     vectors: int = 1
     cubes: tuple[int, int] = (1, 1)
     held_bytes: int = HELD_BYTES
+    window_bytes: int | None = None
     options: Mapping[str, Any] = field(factory=lambda: MappingProxyType({}), hash=False)
 
     def __attrs_post_init__(self) -> None:
@@ -94,6 +97,11 @@ class Collective:
     def held_tiles(self) -> int:
         """How many tiles of `tile` elements may be in a PE's scratchpad at once; at least one."""
         return max(1, self.held_bytes // (self.tile * itemsize(self.dtype)))
+
+    def window(self, elements: int) -> int:
+        """How many messages of so many elements should be under way at once, at most `tile`; at least one."""
+        under_way = self.held_bytes // 2 if self.window_bytes is None else self.window_bytes
+        return max(1, under_way // (max(1, min(elements, self.tile)) * itemsize(self.dtype)))
 
     def combine(self, tl: Any, a: Any, b: Any) -> Any:
         """Reduce two tiles to one of the same dtype: one timed command.
@@ -161,6 +169,7 @@ class Cost:
     """What a closed form is computed from: ranks, bytes as nccl counts them, GB/s and ns of one link and direction.
 
     `pipeline` is as in `Collective`: False asks for the time of whole steps, where a form tells the two apart.
+    `message` are the bytes of the largest message.
     """
 
     world: int
@@ -169,6 +178,7 @@ class Cost:
     latency: float
     network: Network
     pipeline: bool = True
+    message: float = math.inf
 
     @property
     def hop(self) -> float:

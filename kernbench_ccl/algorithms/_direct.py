@@ -19,12 +19,6 @@ def peers(world: int) -> int:
     return world - 1
 
 
-def lag_of(tl: Any) -> int:
-    """Return how many messages may be sent ahead of those received: half of the tiles that may be held."""
-    held: int = tl.collective.held_tiles
-    return max(1, held // 2)
-
-
 def rounds_of(tl: Any, longest: int, world: int, by_peer: bool = False) -> list[tuple[int, tuple[int, int, int]]]:
     """Return (round, tile) of every message, in order, for blocks of at most `longest` elements."""
     every = tiles([Segment(0, 0, longest)], tl.collective.tile)
@@ -48,16 +42,23 @@ def all_to_all(
     leaving: Sequence[Segment],
     coming: Sequence[Segment],
     longest: int,
-    by_peer: bool,
+    end_round: Callable[[], None] | None = None,
 ) -> None:
-    """Send block j of `leaving` to rank j, and store what comes from rank j as block j of `coming`."""
+    """Send block j of `leaving` to rank j, and store what comes from rank j as block j of `coming`.
+
+    With `end_round` peer by peer: step by step it is called when the blocks of a round are there.
+    """
     own = leaving[rank]
     copy(tl, source, target, Segment(own.source, coming[rank].target, own.length))
-    order = rounds_of(tl, longest, world, by_peer)
-    to = [message((rank + i) % world, leaving[(rank + i) % world], tile, True) for i, tile in order]
-    of = [message((rank - i) % world, coming[(rank - i) % world], tile, False) for i, tile in order]
-    for arrived, x in exchange(tl, source, to, of, lag_of(tl)):
-        tl.store(target + arrived.place, x)
+    every = rounds_of(tl, longest, world, by_peer=end_round is not None)
+    alone = end_round is not None and not tl.collective.pipeline
+    for order in [[one for one in every if one[0] == i] for i in range(1, world)] if alone else [every]:
+        to = [message((rank + i) % world, leaving[(rank + i) % world], tile, True) for i, tile in order]
+        of = [message((rank - i) % world, coming[(rank - i) % world], tile, False) for i, tile in order]
+        for arrived, x in exchange(tl, source, to, of, tl.collective.window(longest)):
+            tl.store(target + arrived.place, x)
+        if end_round is not None and alone:
+            end_round()
 
 
 def blocks_of(
@@ -85,10 +86,11 @@ def _laid_out(lengths: Sequence[int], pe: int, n_pe: int) -> list[Segment]:
 def reduce_scatter(tl: Any, source: Any, target: Any, rank: int, world: int, segments: Sequence[Segment]) -> None:
     """Send segment j to rank j, and store the reduction of everyone's segment of this rank."""
     own = segments[rank]
-    order = rounds_of(tl, max(s.length for s in segments), world)
+    longest = max(s.length for s in segments)
+    order = rounds_of(tl, longest, world)
     to = [message((rank + i) % world, segments[(rank + i) % world], tile, True) for i, tile in order]
     of = [message((rank - i) % world, own, tile, False) for i, tile in order]
-    _reduce(tl, source, target, own, world - 1, exchange(tl, source, to, of, lag_of(tl)))
+    _reduce(tl, source, target, own, world - 1, exchange(tl, source, to, of, tl.collective.window(longest)))
 
 
 def reduce(tl: Any, source: Any, target: Any, others: Sequence[int], own: Segment) -> None:
@@ -114,10 +116,11 @@ def _reduce(
 
 def all_gather(tl: Any, source: Any, target: Any, rank: int, world: int, segments: Sequence[Segment]) -> None:
     """Send this rank's segment to everyone, and store everyone else's."""
-    order = rounds_of(tl, max(s.length for s in segments), world)
+    longest = max(s.length for s in segments)
+    order = rounds_of(tl, longest, world)
     to = [message((rank + i) % world, segments[rank], tile, True) for i, tile in order]
     of = [message((rank - i) % world, segments[(rank - i) % world], tile, False) for i, tile in order]
-    for arrived, x in exchange(tl, source, to, of, lag_of(tl)):
+    for arrived, x in exchange(tl, source, to, of, tl.collective.window(longest)):
         tl.store(target + arrived.place, x)
 
 
@@ -133,5 +136,5 @@ def spread(tl: Any, source: Any, peers: Sequence[int], blocks: Sequence[Segment]
     """Send block i to `peers[i]`, tile by tile of all of them."""
     every = tiles(blocks, tl.collective.tile)
     to = [message(peer, block, tile, True) for tile in every for peer, block in zip(peers, blocks, strict=True)]
-    for _ in exchange(tl, source, to, [], lag_of(tl)):
+    for _ in exchange(tl, source, to, [], tl.collective.window(max(b.length for b in blocks))):
         raise AssertionError("nothing comes here")

@@ -148,21 +148,29 @@ def stepped_halve(
     segments: Sequence[Segment],
     end_step: Callable[[], None],
 ) -> None:
-    """Reduce-scatter whole segments; partial results wait in `partial`, where segments lie as they are read."""
+    """Reduce-scatter whole segments; partial results wait in `partial`, where segments lie as they are read.
+
+    What the last step reduces is this member's result, and is stored at its target.
+    """
     call, every = tl.collective, tiles(segments, tl.collective.tile)
+    finished = [piece for piece in cube.pieces(segments, [0], every) if piece.length]
+    if cube.size == 1:
+        for piece in finished:
+            tl.store(target + piece.target, call.finish(tl, tl.load(source + piece.source, shape=(piece.length,))))
     step, memory = cube.size // 2, source
     while step:
         leaving = _messages(cube, segments, range(2 * step - 1, step - 1, -1), every, step, read=True)
         coming = _messages(cube, segments, range(step - 1, -1, -1), every, step, read=True)
         own = ahead(LOADS_AHEAD, (tl.load(memory + m.place, shape=(m.length,), wait=False) for m in coming if m.length))
-        for message, x in exchange(tl, memory, leaving, coming, call.held_tiles // 2):
-            tl.store(partial + message.place, call.combine(tl, x, next(own)))
+        done = iter(finished)
+        for message, x in exchange(tl, memory, leaving, coming, call.window(call.tile)):
+            x = call.combine(tl, x, next(own))
+            if step > 1:
+                tl.store(partial + message.place, x)
+            else:
+                tl.store(target + next(done).target, call.finish(tl, x))
         memory, step = partial, step // 2
         end_step()
-    for piece in cube.pieces(segments, [0], every):
-        if piece.length:
-            x = tl.load(memory + piece.source, shape=(piece.length,))
-            tl.store(target + piece.target, call.finish(tl, x))
 
 
 def stepped_double(tl: Any, cube: Cube, target: Any, segments: Sequence[Segment], end_step: Callable[[], None]) -> None:
@@ -172,7 +180,7 @@ def stepped_double(tl: Any, cube: Cube, target: Any, segments: Sequence[Segment]
     while step < cube.size:
         leaving = _messages(cube, segments, range(step), every, step, read=False)
         coming = _messages(cube, segments, range(step, 2 * step), every, step, read=False)
-        for message, x in exchange(tl, target, leaving, coming, tl.collective.held_tiles // 2):
+        for message, x in exchange(tl, target, leaving, coming, tl.collective.window(tl.collective.tile)):
             tl.store(target + message.place, x)
         step *= 2
         end_step()

@@ -7,8 +7,12 @@ several links shares them with others, and no closed form here says how.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from kernbench_ccl.contract import Cost
+
+SHARED: Final = "messages of a step share links of this network, and no form says how they take turns"
+"""Why an algorithm has no closed form where ranks that talk to each other have no links of their own."""
 
 
 def linked(cost: Cost, pairs: Iterable[tuple[int, int]]) -> bool:

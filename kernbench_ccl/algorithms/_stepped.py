@@ -31,16 +31,16 @@ class TimedMessage:
     turn: int = 0
 
 
-def tree_time(cost: Cost, trees: Sequence[TreeAt], ways: Sequence[str]) -> float | None:
+def tree_time(cost: Cost, trees: Sequence[TreeAt], ways: Sequence[str]) -> float | str:
     """Return the time in ns of equal parts of a vector that go up trees, or down, or `UP` and then `DOWN`.
 
-    None where messages share links, or would with another root.
+    A sentence where messages share links, or would with another root.
     """
     messages: list[TimedMessage] = []
     for place in trees:
         messages += _along(place, cost.world, ways, len(messages))
     if not _links.around(cost) or not _links.linked(cost, ((m.source, m.target) for m in messages)):
-        return None
+        return _links.SHARED
     return time_of(cost, messages, cost.nbytes / len(trees))
 
 
@@ -68,6 +68,15 @@ def time_of(cost: Cost, messages: Sequence[TimedMessage], nbytes: float) -> floa
             if not missing[following]:
                 heapq.heappush(ready, (there, messages[following].turn, following))
     return last
+
+
+def streamed(cost: Cost, levels: int, nbytes: float) -> float:
+    """Return what tiles of halves of a vector take at most down so many levels, in ns: `nbytes` pass the busiest link.
+
+    On each level a tile waits for itself to be there as a whole, and on a switch for one that goes to the same rank.
+    """
+    tile = min(cost.message, cost.nbytes / 2)
+    return levels * (cost.hop + 2 * tile / cost.bandwidth) + nbytes / cost.bandwidth
 
 
 def _along(place: TreeAt, world: int, ways: Sequence[str], first: int) -> Iterator[TimedMessage]:

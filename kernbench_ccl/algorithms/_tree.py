@@ -109,7 +109,7 @@ def _loads(tl: Any, memory: Any, pieces: Sequence[TilePiece]) -> Iterator[Any]:
 
 
 def _outbox(tl: Any, tree: Tree) -> Outbox:
-    return Outbox(tl, max(2, tl.collective.held_tiles // 2) * max(1, len(tree.children)))
+    return Outbox(tl, max(2, tl.collective.window(tl.collective.tile)) * max(1, len(tree.children)))
 
 
 def broadcast(
@@ -158,7 +158,7 @@ def all_reduce(
         reduce(tl, tree, source, target, target, start, end, end_step)
         broadcast(tl, tree, target, target, start, end, end_step)
         return
-    slack = max(1, call.held_tiles // 4)
+    slack = max(1, call.window(call.tile) // 2)
     lag = slack * tree.level
     outbox = Outbox(tl, (slack + 1) * (1 + len(tree.children)))
     rising = _reduced(tl, tree, source, pieces)

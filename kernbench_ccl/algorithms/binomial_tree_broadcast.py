@@ -34,6 +34,6 @@ def binomial_tree_broadcast(
 kernel = binomial_tree_broadcast
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return the time of the messages of the tree (`_stepped`) in ns: ceil(log2 N)(a + S/b) for N = 2^k."""
     return _stepped.tree_time(cost, [lambda rank: _tree.binomial(cost.world, 0, rank)], [_stepped.DOWN])

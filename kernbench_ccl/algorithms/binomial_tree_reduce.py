@@ -39,6 +39,6 @@ def scratch_count(count: int, world: int) -> int:
     return count
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return the time of the messages of the tree (`_stepped`) in ns: ceil(log2 N)(a + S/b) for N = 2^k."""
     return _stepped.tree_time(cost, [lambda rank: _tree.binomial(cost.world, 0, rank)], [_stepped.UP])

@@ -37,9 +37,9 @@ def direct_all_gather(
 kernel = direct_all_gather
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns."""
     links = _links.links_of_a_rank(cost)
     if links is None:
-        return None
+        return _links.SHARED
     return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)

@@ -39,9 +39,9 @@ def direct_all_reduce(
 kernel = direct_all_reduce
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return 2(a + (N - 1) S/(N l b)), l = N - 1 links of a rank or one, in ns."""
     links = _links.links_of_a_rank(cost)
     if links is None:
-        return None
+        return _links.SHARED
     return 2 * (cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth))

@@ -29,15 +29,15 @@ def direct_all_to_all(
     """Send block j of every rank to rank j; blocks have `count` elements, or what `tl.collective.counts` says."""
     counts = tl.collective.counts
     leaving, coming, longest = _direct.blocks_of(counts, count, rank, world, pe, n_pe)
-    _direct.all_to_all(tl, in_ptr, out_ptr, rank, world, leaving, coming, longest, by_peer=False)
+    _direct.all_to_all(tl, in_ptr, out_ptr, rank, world, leaving, coming, longest)
 
 
 kernel = direct_all_to_all
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns."""
     links = _links.links_of_a_rank(cost)
     if links is None:
-        return None
+        return _links.SHARED
     return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)

@@ -36,9 +36,9 @@ def direct_reduce(
 kernel = direct_reduce
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return a + (N - 1) S/(l b) in ns, l = N - 1 links of the root or one."""
     links = _links.links_of_a_rank(cost)
     if links is None:
-        return None
+        return _links.SHARED
     return cost.hop + (cost.world - 1) * cost.nbytes / (links * cost.bandwidth)

@@ -40,9 +40,9 @@ def direct_scatter(
 kernel = direct_scatter
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return a + (N - 1)/N S/(l b) in ns, l = N - 1 links of the root or one; S is the root's whole vector."""
     links = _links.links_of_a_rank(cost)
     if links is None:
-        return None
+        return _links.SHARED
     return cost.hop + (cost.world - 1) / cost.world * cost.nbytes / (links * cost.bandwidth)

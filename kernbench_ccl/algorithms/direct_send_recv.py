@@ -32,15 +32,15 @@ def direct_send_recv(
     every = tiles([block], tl.collective.tile)
     leaving = [_direct.message((rank + 1) % world, block, tile, True) for tile in every]
     coming = [_direct.message((rank - 1) % world, block, tile, False) for tile in every]
-    for arrived, x in exchange(tl, in_ptr, leaving, coming, _direct.lag_of(tl)):
+    for arrived, x in exchange(tl, in_ptr, leaving, coming, tl.collective.window(block.length)):
         tl.store(out_ptr + arrived.place, x)
 
 
 kernel = direct_send_recv
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return a + S/b in ns."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     return cost.hop + cost.nbytes / cost.bandwidth

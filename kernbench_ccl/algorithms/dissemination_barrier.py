@@ -42,9 +42,9 @@ def dissemination_barrier(
 kernel = dissemination_barrier
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return ceil(log2 N) a in ns."""
     rounds = math.ceil(math.log2(cost.world))
     if not _links.linked(cost, ((a, (a + (1 << i)) % cost.world) for i in range(rounds) for a in range(cost.world))):
-        return None
+        return _links.SHARED
     return rounds * cost.hop

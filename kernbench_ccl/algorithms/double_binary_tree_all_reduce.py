@@ -4,15 +4,15 @@ Partial sums go up to the root and the result comes down, tile by tile. Every ra
 trees at most, so that all links are used alike. PE p takes the first tree if p is even, else the second, so that each
 tree moves half of the vector. With one PE there is one tree.
 
-Closed form: a tile goes up and down log2 N levels. Where each rank has children it receives twice S/2 on the way up
-and sends that on the way down: about 2 log2(N) a + 2 S/b.
+Closed form: a tile of t bytes goes up and down floor(log2 N) levels; on each it has to be there as a whole before it
+goes on, and on a switch it may wait for that of another child. Where each rank has children it receives twice S/2 on
+the way up and sends that on the way down: at most 2 floor(log2 N)(a + 2 t/b) + 2 S/b.
 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from kernbench_ccl.algorithms import _stepped, _tree
@@ -39,12 +39,12 @@ def double_binary_tree_all_reduce(
 kernel = double_binary_tree_all_reduce
 
 
-def formula(cost: Cost) -> float | None:
-    """Return 2 log2(N) a + 2 S/b in ns; step by step, and at most, the time of all messages of both trees."""
+def formula(cost: Cost) -> float | str:
+    """Return 2 floor(log2 N)(a + 2 t/b) + 2 S/b in ns, t bytes a message; step by step, and at most, as `_stepped`."""
     stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP, _stepped.DOWN])
-    if stepped is None or not cost.pipeline:
+    if isinstance(stepped, str) or not cost.pipeline:
         return stepped
-    return min(stepped, 2 * math.log2(cost.world) * cost.hop + 2 * cost.nbytes / cost.bandwidth)
+    return min(stepped, _stepped.streamed(cost, 2 * (cost.world.bit_length() - 1), 2 * cost.nbytes))
 
 
 def _place(cost: Cost, which: int) -> _stepped.TreeAt:

@@ -4,14 +4,15 @@ The root sends half of the vector to the top of one tree of all other ranks, and
 has children in one of them at most. PE p takes the first tree if p is even, else the second, so that each tree moves
 half of the vector. With one PE there is one tree.
 
-Closed form: the root sends S, and so does every rank with children, twice S/2: about log2(N) a + S/b.
+Closed form: the root sends S, and so does every rank with children, twice S/2; a tile of t bytes passes
+floor(log2(N - 1)) + 1 levels, and on each has to be there as a whole before it goes on, and on a switch may wait for
+another: at most (floor(log2(N - 1)) + 1)(a + 2 t/b) + S/b.
 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from kernbench_ccl.algorithms import _stepped, _tree
@@ -38,12 +39,12 @@ def double_binary_tree_broadcast(
 kernel = double_binary_tree_broadcast
 
 
-def formula(cost: Cost) -> float | None:
-    """Return log2(N) a + S/b in ns; step by step, and at most, the time of all messages of both trees (`_stepped`)."""
+def formula(cost: Cost) -> float | str:
+    """Return d(a + 2 t/b) + S/b in ns, d levels, t bytes a message; step by step, and at most, as `_stepped` has it."""
     stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.DOWN])
-    if stepped is None or not cost.pipeline:
+    if isinstance(stepped, str) or not cost.pipeline:
         return stepped
-    return min(stepped, math.log2(cost.world) * cost.hop + cost.nbytes / cost.bandwidth)
+    return min(stepped, _stepped.streamed(cost, (cost.world - 1).bit_length(), cost.nbytes))
 
 
 def _place(cost: Cost, which: int) -> _stepped.TreeAt:

@@ -53,9 +53,9 @@ def refuses(world: int, network: Network) -> str | None:
     )
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return log2(N) a + (N - 1)/N S/b in ns; S is the size of all parts."""
     steps = cost.world.bit_length() - 1
     if not _links.linked(cost, ((rank, rank ^ 1 << i) for i in range(steps) for rank in range(cost.world))):
-        return None
+        return _links.SHARED
     return steps * cost.hop + (cost.world - 1) / cost.world * cost.nbytes / cost.bandwidth

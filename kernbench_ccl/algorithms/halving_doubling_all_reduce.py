@@ -102,7 +102,7 @@ def _stepped(
         Message(partner, p.source, p.length)
         for p in cube.pieces(segments, range(cube.size), tiles(segments, call.tile))
     ]
-    lag, reads = call.held_tiles // 2, source
+    lag, reads = call.window(call.tile), source
 
     def end_step() -> None:
         meet(tl, rank, pe, n_pe)
@@ -126,11 +126,11 @@ def _stepped(
             pass
 
 
-def formula(cost: Cost) -> float | None:
-    """Return 2 log2(n) a + 2 (n - 1)/n S/b in ns, and 2(a + S/b) more where N is no power of two.
+def formula(cost: Cost) -> float | str:
+    """Return 2 log2(n) a + 2 (n - 1)/n S/b in ns, and 2(a + S/b) more where N is no power of two, links of their own.
 
-    On a switch S/(2 b) more still: the first half that a member sends which has nobody to wait for shares the last link
-    with what its partner folds.
+    On a switch there is none for these: members that have nobody to wait for send early, and share the last link with
+    what their partners fold.
     """
     steps = cost.world.bit_length() - 1
     members, wire = 1 << steps, cost.nbytes / cost.bandwidth
@@ -138,6 +138,8 @@ def formula(cost: Cost) -> float | None:
     rank_of = partial(_rank_of, extra)
     pairs = [(rank_of(member), rank_of(member ^ 1 << i)) for i in range(steps) for member in range(members)]
     if not _links.linked(cost, [*pairs, *((rank, rank ^ 1) for rank in range(2 * extra))]):
-        return None
-    folding = 2 * (cost.hop + wire) + (wire / 2 if cost.network.switched else 0.0)
+        return _links.SHARED
+    if extra and cost.network.switched:
+        return "members that wait for nobody share the last link of a switch with what others fold"
+    folding = 2 * (cost.hop + wire)
     return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + (0.0 if members == cost.world else folding)

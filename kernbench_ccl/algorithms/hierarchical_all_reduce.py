@@ -55,8 +55,8 @@ def rings_of(cubes: tuple[int, int], rank: int, world: int, pe: int, n_pe: int) 
     ]
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return 2(N - 1)(a + S/(N b)) in ns; S is one vector."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

@@ -2,8 +2,8 @@
 
 At any time every rank sends to one other and is sent to by one, so that one pair's message has the link for itself.
 
-Closed form: N - 1 rounds of S/(N b) one after the other, and as no round waits for the one before, one latency:
-a + (N - 1)/N S/b. On a fully connected network each round has links of its own, and all pass at once: a + S/(N b).
+Closed form: N - 1 rounds one after the other: (N - 1)(a + S/(N b)). Pipelined no round waits for the one before, and
+there is one latency: a + (N - 1)/N S/b; that much at most where each round has links of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from kernbench_ccl.algorithms import _direct, _links
 from kernbench_ccl.algorithms._direct import peers as peers
 from kernbench_ccl.algorithms._kinds import ANYWHERE
+from kernbench_ccl.algorithms._tiles import meet
 from kernbench_ccl.contract import Cost
 from kernbench_ccl.contract import kernel_args as kernel_args
 
@@ -27,15 +28,19 @@ def pairwise_all_to_all(
     """Send block j of every rank to rank j; blocks have `count` elements, or what `tl.collective.counts` says."""
     counts = tl.collective.counts
     leaving, coming, longest = _direct.blocks_of(counts, count, rank, world, pe, n_pe)
-    _direct.all_to_all(tl, in_ptr, out_ptr, rank, world, leaving, coming, longest, by_peer=True)
+
+    def end_round() -> None:
+        meet(tl, rank, pe, n_pe)
+
+    _direct.all_to_all(tl, in_ptr, out_ptr, rank, world, leaving, coming, longest, end_round)
 
 
 kernel = pairwise_all_to_all
 
 
-def formula(cost: Cost) -> float | None:
-    """Return a + (N - 1) S/(N l b), l = N - 1 links of a rank or one, in ns; S is what a rank sends in all."""
-    links = _links.links_of_a_rank(cost)
-    if links is None:
-        return None
-    return cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth)
+def formula(cost: Cost) -> float | str:
+    """Return a + (N - 1) S/(N b) in ns, step by step (N - 1)(a + S/(N b)); S is what a rank sends in all."""
+    if _links.links_of_a_rank(cost) is None:
+        return _links.SHARED
+    latencies = 1 if cost.pipeline else cost.world - 1
+    return latencies * cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * cost.bandwidth)

@@ -34,8 +34,8 @@ def ring_all_gather(
 kernel = ring_all_gather
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return (N - 1)(a + S/(N b)) in ns; S is the size of all parts."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     return (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

@@ -35,8 +35,8 @@ def ring_all_reduce(
 kernel = ring_all_reduce
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return 2(N - 1)(a + S/(N b)) in ns."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))

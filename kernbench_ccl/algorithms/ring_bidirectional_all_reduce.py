@@ -38,9 +38,9 @@ def ring_bidirectional_all_reduce(
 kernel = ring_bidirectional_all_reduce
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return 2(N - 1)(a + S/(2 N b)) in ns, with two ranks or on a switch S/(N b)."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     directions = 1 if cost.world == 2 or cost.network.switched else 2
     return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (directions * cost.world * cost.bandwidth))

@@ -44,9 +44,9 @@ def scratch_count(count: int, world: int) -> int:
     return count
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return (N - 1)(a + S/(2 N b)) in ns, with two ranks or on a switch S/(N b); S is the size of all parts."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     directions = 1 if cost.world == 2 or cost.network.switched else 2
     return (cost.world - 1) * (cost.hop + cost.nbytes / (directions * cost.world * cost.bandwidth))

@@ -34,10 +34,10 @@ def ring_broadcast(
 kernel = ring_broadcast
 
 
-def formula(cost: Cost) -> float | None:
+def formula(cost: Cost) -> float | str:
     """Return (((N - 2) a)^1/2 + (S/b)^1/2)^2 + a in ns, or step by step, and at most, (N - 1)(a + S/b)."""
     if not _links.around(cost):
-        return None
+        return _links.SHARED
     wire = cost.nbytes / cost.bandwidth
     stepped = (cost.world - 1) * (cost.hop + wire)
     if not cost.pipeline:

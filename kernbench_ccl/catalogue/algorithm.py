@@ -54,7 +54,7 @@ class Algorithm:
     refuses: Callable[[int, Network], str | None] = _no_refusal
     scratch_count: Callable[[int, int], int] = _no_scratch
     peers: Callable[[int], int] = _few_peers
-    formula: Callable[[Cost], float | None] | None = None
+    formula: Callable[[Cost], float | str | None] | None = None
 
     @property
     def collective(self) -> str:
@@ -127,17 +127,17 @@ class Algorithm:
             )
         return tuple(given)
 
-    def closed_form(self, cost: Cost) -> float | None:
-        """Return the closed form in ns, None where there is none; KernelError where the module says nonsense."""
+    def closed_form(self, cost: Cost) -> float | str:
+        """Return the closed form in ns, or why there is none; KernelError where the module says nonsense."""
         if self.formula is None:
-            return None
+            return "its module publishes none"
         found = self._asked("formula", cost)
-        if found is None:
-            return None
+        if found is None or (isinstance(found, str) and " " in found):
+            return found or f"its module has none for this on {cost.network.name}"
         if not isinstance(found, Real) or isinstance(found, bool) or not 0 <= float(found) < math.inf:
             raise KernelError(
-                f"{line_of(self.formula)}: formula must return a finite time in ns from 0, or None where it has no "
-                f"closed form, not {found!r}."
+                f"{line_of(self.formula)}: formula must return a finite time in ns from 0, or None or a "
+                f"sentence where it has no closed form, not {found!r}."
             )
         return float(found)
 

@@ -15,7 +15,7 @@ from attrs import evolve
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
-from kernbench_ccl.measure.table import footer, layout, message_bytes
+from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.process import shown
@@ -255,7 +255,7 @@ class OneAlgorithm(Table):
 
     def footer(self) -> list[str]:
         """Return nccl-tests' last lines."""
-        return footer(self.rows)
+        return [*remarks(self.rows, self.options["wide"]), *footer(self.rows)]
 
 
 class AllAlgorithms(Table):

@@ -29,6 +29,7 @@ from kernbench_core.kernel import op_functions
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.topology import design_of
 from kernbench_core.units import format_time
+from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_core.engine import Limits, Progress
@@ -44,19 +45,28 @@ _ALLOCATIONS = 100_000
 """New containers after which a worker process looks for cycles between simulations: 5 % less time than with 700."""
 
 
-def formula_ns(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> float | None:
-    """Return the algorithm's own closed form in ns; None where it has none.
-
-    It has none for links that differ, for another network laid over the ranks than theirs, and for fewer PEs than ways.
-    """
+def closed_form(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> float | str:
+    """Return the algorithm's own closed form in ns, or why it has none, without a full stop."""
     design, settings = design_of(machine.graph), case.settings
-    alike = len({(link.bandwidth, link.latency) for link in machine.fabric.links}) == 1
     network = machine_network(design, settings.topology, machine.networks)
     most = design.cubes_per_sip * design.pes_per_cube
-    if not alike or network != machine.network or min(settings.pes or most, most) < algorithm.ways:
-        return None
-    cost = Cost(machine.world, case.nbytes, *machine.link(), network, settings.pipeline)
+    if len({(link.bandwidth, link.latency) for link in machine.fabric.links}) != 1:
+        return "links differ, or there are none"
+    if network != machine.network:
+        return f"it is laid over a {network.name}, and the links make a {machine.network.name}"
+    if min(settings.pes or most, most) < algorithm.ways:
+        return f"it takes {algorithm.ways} ways at the same time, and a rank has fewer PEs for them"
+    size = itemsize(case.dtype)
+    cost = Cost(
+        machine.world, case.nbytes, *machine.link(), network, settings.pipeline, settings.tile(size) * size
+    )  # fmt: skip
     return algorithm.closed_form(cost)
+
+
+def formula_ns(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> float | None:
+    """Return the algorithm's own closed form in ns; None where it has none."""
+    found = closed_form(case, machine, algorithm)
+    return None if isinstance(found, str) else found
 
 
 @lru_cache(maxsize=2)

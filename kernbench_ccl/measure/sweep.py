@@ -16,7 +16,7 @@ from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
 from kernbench_ccl.measure.machine import Setup, TimedMachine, machine_of
-from kernbench_ccl.measure.measurement import formula_ns, measure, measure_remotely
+from kernbench_ccl.measure.measurement import closed_form, measure, measure_remotely
 from kernbench_ccl.measure.table import Measured, SweepRow
 from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan import load_ccl
@@ -31,6 +31,7 @@ from kernbench_core.values.dtypes import dtype_of, itemsize
 
 ReportProgress = Callable[[str, Progress], None]
 End = Measured | KernbenchError
+NO_SUCH_LINKS = "its module's form is below the lower bound: it counts on links that"
 _LOOK_S = 0.25
 _SMALL = 1 << 20
 #: How many small cases take no longer one after another than processes take to start.
@@ -96,7 +97,7 @@ class Sweep:
         both = (False, True) if self.question.kind.in_place else (False,)
         cases = [[self.case(count, choice, place) for place in both] for count, choice in planned]
         for (_, choice), asked in zip(planned, cases, strict=True):
-            formula_ns(asked[0], self.machine, choice.algorithm)  # what is wrong with it is told before anything runs
+            closed_form(asked[0], self.machine, choice.algorithm)  # what is wrong with it is told before anything runs
         for (_, choice), asked, found in zip(planned, cases, self._ended(cases), strict=True):
             yield self._row(choice, asked[0], [end for end in found if isinstance(end, Measured)])
 
@@ -129,9 +130,9 @@ class Sweep:
     def _row(self, choice: Choice, case: TimedCase, found: Sequence[Measured]) -> SweepRow:
         kind = self.question.kind
         bound = self.machine.bound(kind, case.nbytes, case.root)
-        formula = formula_ns(case, self.machine, choice.algorithm)
-        if formula is not None and formula < bound.ns:
-            formula = None  # it assumes links that this network does not have
+        formula = closed_form(case, self.machine, choice.algorithm)
+        if not isinstance(formula, str) and formula < bound.ns:
+            formula = f"{NO_SUCH_LINKS} {self.machine.network.name} has not"
         return SweepRow(
             size=case.nbytes,
             count=case.count,
@@ -143,7 +144,8 @@ class Sweep:
             in_place=found[1] if len(found) > 1 else None,
             bound_ns=bound.ns,
             bound_reason=bound.reason,
-            formula_ns=formula,
+            formula_ns=None if isinstance(formula, str) else formula,
+            formula_reason=formula if isinstance(formula, str) else None,
             settings=choice.settings,
             network=choice.settings.topology or self.machine.network.name,
         )

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
+from kernbench_core.units import format_bytes
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan import Settings
+    from kernbench_ccl.plan.window import Window
 
 OUT_OF_PLACE = "out-of-place"
 IN_PLACE = "in-place"
@@ -44,12 +46,16 @@ class Busy:
 
 @frozen
 class Used:
-    """What a run had where settings may leave it open: slots of a queue, bytes of one, their tier, PEs of a rank."""
+    """What a run had where settings may leave it open: slots of a queue, bytes of one, their tier, PEs of a rank.
+
+    `window` is what each PE could have under way.
+    """
 
     slots: int | None
     slot_bytes: int | None
     tier: str | None
     pes: int
+    window: Window | None = None
 
 
 @frozen
@@ -75,7 +81,7 @@ class Measured:
 
 @frozen
 class SweepRow:
-    """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns), and its name.
+    """One size: what nccl-tests prints of it, then the bound, the algorithm's closed form (ns) or why there is none.
 
     `settings` are those of the algorithm, `network` is the one that it is laid over.
     """
@@ -91,6 +97,7 @@ class SweepRow:
     bound_ns: float
     bound_reason: str = ""
     formula_ns: float | None = None
+    formula_reason: str | None = None
     settings: Settings | None = None
     network: str | None = None
 
@@ -133,6 +140,7 @@ class SweepRow:
             "bound_ns": self.bound_ns,
             "bound_reason": self.bound_reason,
             "formula_ns": self.formula_ns,
+            "formula_reason": self.formula_reason,
             "efficiency": self.efficiency,
             "settings": None if self.settings is None else self._settings_json(self.settings),
         }
@@ -149,12 +157,19 @@ class SweepRow:
             "tier": settings.tier if used is None else used.tier,
             "pes": settings.pes if used is None else used.pes,
             "topology": self.network,
+            "window": _window_json(None if used is None else used.window),
         }
 
 
 def message_bytes(settings: Settings, dtype: str) -> int:
     """Return the bytes of a full message: whole elements, at least one."""
     return settings.tile(itemsize(dtype)) * itemsize(dtype)
+
+
+def _window_json(window: Window | None) -> dict[str, Any] | None:
+    if window is None:
+        return None
+    return {"bytes": min(window.under_way, window.queued), "wanted_bytes": window.wanted, "limit": window.limit}
 
 
 def _measured_json(measured: Measured) -> dict[str, Any]:
@@ -346,6 +361,26 @@ def squeezed(columns: Sequence[Column], width: int, indent: int = 0) -> TableLay
     )
     found = TableLayout(shrunk, 1, indent)
     return evolve(found, indent=max(min(indent, 1), indent - max(0, found.width - width)))
+
+
+def remarks(rows: Sequence[SweepRow], wide: bool = False) -> list[str]:
+    """Say of which rows too little was under way to fill the links, and with `wide` why there is no closed form."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        used = row.out_of_place.used
+        if used is not None and used.window is not None and used.window.limit is not None:
+            told.setdefault(_too_little(used, used.window), []).append(format_bytes(row.size))
+        if wide and row.formula_reason is not None:
+            told.setdefault(f"no formula of {row.algorithm}: {row.formula_reason}", []).append(format_bytes(row.size))
+    return [f"# {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''}: {what}" for what, sizes in told.items()]
+
+
+def _too_little(used: Used, window: Window) -> str:
+    room = "its scratchpad has no room for more"
+    if window.limit == "slots":
+        room = f"its queues of {used.slots} slots of {format_bytes(used.slot_bytes or 0)} have no room for more"
+    least = min(window.under_way, window.queued)
+    return f"{format_bytes(least)} of a PE under way where {format_bytes(window.wanted)} would fill the links: {room}"
 
 
 def footer(rows: Sequence[SweepRow]) -> list[str]:

@@ -238,7 +238,7 @@ def _used(rt: Runtime, planned: Planned) -> Used:
     own = {} if keeper is None else keeper.params
     return Used(
         channel.slots or own.get("slots"), channel.slot_bytes or own.get("slot_bytes"), channel.tier or own.get("tier"),
-        planned.n_pe,
+        planned.n_pe, planned.window,
     )  # fmt: skip
 
 

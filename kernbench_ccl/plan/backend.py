@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_ccl.plan.queue_sizes import fitted
+from kernbench_ccl.plan.window import Window, window_for
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host import DeviceTensor
@@ -68,7 +69,8 @@ RankTensor = DeviceTensor | TensorSlice | None
 class Planned:
     """A collective that is ready to be launched, as often as wanted.
 
-    `ranks` are those whose tensors are known, `n_pe` is the number of PEs that take part of each rank.
+    `ranks` are those whose tensors are known, `n_pe` is the number of PEs that take part of each rank, `window` is what
+    each of them may have under way.
     """
 
     group: Group
@@ -79,6 +81,7 @@ class Planned:
     arguments: Mapping[int, tuple[tuple[object, ...], ...]]
     tensors: Mapping[int, tuple[DeviceTensor, ...]]
     peers: Peers
+    window: Window
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -141,7 +144,11 @@ def plan_collective(
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     ranks, network = tuple(places[:n_pe] for places in group.pes), collective.network
     extent = Extent(group.world, *(network.grid(group.world) if network.shape.flat else (group.world, 1)))
-    channel = channel_for(rt, group, algorithm.queues(group.world))
+    queues = algorithm.queues(group.world)
+    channel = channel_for(rt, group, queues)
+    window = window_for(rt, group, channel, queues, n_pe, collective.tile * itemsize(collective.dtype), size)
+    if collective.window_bytes is None:
+        collective = evolve(collective, held_bytes=window.held, window_bytes=window.under_way)
     peers = Peers(ranks, channel, network_directions(network.shape, extent, ranks))
     need = algorithm.scratch(count, group.world)
     kind = algorithm.kind_of(collective.network)
@@ -160,7 +167,7 @@ def plan_collective(
             for pe in range(n_pe)
         )
         tensors[rank] = tuple({part.tensor: None for part in map(_part, given) if part is not None})
-    return Planned(group, collective, algorithm, count, n_pe, arguments, tensors, peers)
+    return Planned(group, collective, algorithm, count, n_pe, arguments, tensors, peers, window)
 
 
 def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: str) -> DeviceTensor:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.environment import Environment
+    from kernbench_core.fabric import Routes
     from kernbench_core.graph import Graph, PeSite
     from kernbench_core.host.device import Device
     from kernbench_core.host.device_tensor import DeviceTensor
@@ -165,6 +166,11 @@ class HostProgram:
     def components(self) -> Mapping[str, ComponentBase]:
         """The models that stand at its nodes, by node id."""
         return self._session.hardware.components
+
+    @property
+    def routes(self) -> Routes:
+        """Who finds the ways through that machine."""
+        return self._session.hardware.routes
 
     @property
     def queues(self) -> Queues:

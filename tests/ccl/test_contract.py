@@ -119,6 +119,24 @@ def test_how_many_tiles_may_be_held_follows_from_their_bytes() -> None:
     assert call(tile=1 << 20).held_tiles == 1
 
 
+@pytest.mark.parametrize(
+    ("named", "elements", "messages"),
+    [
+        ({}, 4096, 16),  # nobody knows: half of 512 KiB that may be held, in f32
+        ({"window_bytes": 40_000}, 4096, 2),
+        ({"window_bytes": 40_000}, 1000, 10),  # small messages: more of them
+        ({"window_bytes": 40_000}, 1 << 20, 2),  # none is larger than a tile
+        ({"window_bytes": 40_000}, 0, 10_000),
+        ({"window_bytes": 10}, 4096, 1),
+    ],
+)
+def test_how_many_messages_are_under_way_follows_from_their_bytes(
+    named: dict[str, Any], elements: int, messages: int
+) -> None:
+    """At least one; empty blocks count as an element."""
+    assert call(dtype="f32", **named).window(elements) == messages
+
+
 def test_kernel_args_are_the_nine_in_order() -> None:
     """The collective is not among them: a kernel reads tl.collective."""
     assert kernel_args(KernelContext(1, 2, 3, 4, 5, 6, 7, 8, 9, call())) == (1, 2, 3, 4, 5, 6, 7, 8, 9)
@@ -194,18 +212,22 @@ COST = Cost(4, 1e6, 100.0, 500.0, RING)
 
 
 @pytest.mark.parametrize("nonsense", ["abc", float("nan"), float("inf"), -5, True, [1.0]])
-def test_a_closed_form_is_a_time_or_none(nonsense: object) -> None:
+def test_a_closed_form_is_a_time_or_says_why_there_is_none(nonsense: object) -> None:
     """Whatever else a formula returns is told with its line; numbers of numpy are numbers."""
     formula = always(nonsense)
     assert said(read_algorithm(module(formula=formula), "acme.mine").closed_form, COST) == (
-        f"{__file__}:{formula.__code__.co_firstlineno}: formula must return a finite time in ns from 0, or None where "
-        f"it has no closed form, not {nonsense!r}.",
+        f"{__file__}:{formula.__code__.co_firstlineno}: formula must return a finite time in ns from 0, or None or "
+        f"a sentence where it has no closed form, not {nonsense!r}.",
         6,
     )
     for right in (np.float64(5.5), np.int64(5), 0, 5):
         assert read_algorithm(module(formula=always(right)), "acme.mine").closed_form(COST) == right
-    assert read_algorithm(module(formula=always(None)), "acme.mine").closed_form(COST) is None
-    assert read_algorithm(module(), "acme.mine").closed_form(COST) is None
+    for formula, reason in (
+        ({"formula": always("links are shared")}, "links are shared"),
+        ({"formula": always(None)}, "its module has none for this on ring"),
+        ({}, "its module publishes none"),
+    ):
+        assert read_algorithm(module(**formula), "acme.mine").closed_form(COST) == reason
 
 
 def test_what_a_closed_form_raises_is_told_with_its_line() -> None:

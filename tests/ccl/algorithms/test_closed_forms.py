@@ -117,7 +117,9 @@ def worlds_of(name, what, network):
     if network in ("mesh_2d", "torus_2d"):
         return ((6,), (2, 3, 4, 5, 8, 9, 12)) if what == "all_reduce" else ((), (2, 3, 4, 6, 8, 12))
     if name == "halving_doubling":
-        return ((4,), (2, 8)) if what != "all_reduce" else ((6,), (2, 3, 4, 5, 7, 9))
+        if what != "all_reduce" or network == "switch":
+            return (4,), (2, 8)
+        return (6,), (2, 3, 4, 5, 7, 9)
     quick = () if network == "fully_connected" and name != "direct" else (3,)
     return quick, (2, 4, 5, 8)
 

@@ -426,12 +426,14 @@ def test_json_has_the_settings_of_every_row(call, tmp_path):
     assert own["rows"][0]["settings"] == {
         "entry": "mine", "chunk_bytes": 3, "message_bytes": 2, "pipeline": False, "slots": 1, "slot_bytes": 2048,
         "tier": "sram", "pes": 2, "topology": "ring",
+        "window": {"bytes": 2 * 2048, "wanted_bytes": 2 * 512, "limit": None},
     }  # fmt: skip
     plain = json.loads(call(*words, "--algo", "passing", "--set", "components.pe_ipcq.params.slots=3")[1])
     assert (plain["config"], plain["sets"]) == (None, ["system.sips=3", "components.pe_ipcq.params.slots=3"])
     assert plain["rows"][0]["settings"] == {
         "entry": None, "chunk_bytes": 16384, "message_bytes": 16384, "pipeline": True, "slots": 3, "slot_bytes": 16384,
         "tier": "tcm", "pes": 4, "topology": "ring",
+        "window": {"bytes": 2 * 3 * 16384, "wanted_bytes": 2 * 256, "limit": None},
     }  # fmt: skip
 
 

@@ -142,8 +142,8 @@ def test_a_wrong_closed_form_ends_its_own_table_only(plugins_of, capsys, tmp_pat
     """Before anything is simulated; beside others it is one that failed."""
     plugins = plugins_of("acme_forming")
     told = (
-        f"{tmp_path}/acme_forming.py:15: formula must return a finite time in ns from 0, or None where it has no "
-        "closed form, not 'abc'."
+        f"{tmp_path}/acme_forming.py:15: formula must return a finite time in ns from 0, or None or a sentence "
+        "where it has no closed form, not 'abc'."
     )
     assert main(["ccl", "all_reduce", *SMALL, "--algo", "forming"], plugins) == 6
     assert capsys.readouterr().err == f"error: {told}\n"
