@@ -16,7 +16,7 @@ from kernbench_core.explain.causes import Cause, CauseRecorder, RecordingEnviron
 from kernbench_core.explain.critical_path import Fold, Parts, Segment, critical_path, cut, fold, sum_of, waited_most_at
 from kernbench_core.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
 from kernbench_core.explain.roofline import Achieved, RooflinePoint, WorkMeter
-from kernbench_core.explain.usage import Usage, UsageSampler
+from kernbench_core.explain.usage import Filling, Usage, UsageSampler, filling_of
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
 from kernbench_core.topology.design import Machine
@@ -93,7 +93,8 @@ class Explanation:
     """Why a run took as long as it did; times in ns.
 
     `went` splits the whole run, by the path that led to its end: its rows sum to the total exactly, those of a phase to
-    that phase. `ledger` sums up every message by class, `queueing` lists every place where any queued.
+    that phase. `ledger` sums up every message by class, `queueing` lists every place where any queued, `filling` says
+    what units that compute lost to filling and draining.
     """
 
     total_ns: float
@@ -102,6 +103,7 @@ class Explanation:
     queueing: tuple[QueueingPlace, ...]
     launches: tuple[LaunchExplanation, ...]
     usage: tuple[Usage, ...]
+    filling: tuple[Filling, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -118,6 +120,7 @@ class Explanation:
                 "bin_ns": self.total_ns / bins if bins else 0.0,
                 "kinds": [attrs.asdict(use) for use in self.usage],
             },
+            "filling": [{**attrs.asdict(each), "share": each.share} for each in self.filling],
         }
 
     def __repr__(self) -> str:
@@ -179,6 +182,7 @@ class Recorder:
                 queueing_places(self._hardware),
                 tuple(self._launches(requests)),
                 self._sampler.usage(total),
+                filling_of(self._hardware, total),
             )
 
     def _path(self, end: Cause, since: float) -> tuple[Segment, ...]:
@@ -234,6 +238,7 @@ __all__ = [
     "Achieved",
     "Balance",
     "Explanation",
+    "Filling",
     "Fold",
     "LaunchExplanation",
     "LedgerRow",

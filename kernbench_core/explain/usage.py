@@ -31,6 +31,34 @@ class Usage:
     utilisation: tuple[float, ...]
 
 
+@attrs.frozen
+class Filling:
+    """Say how long the units of one kind that computed were at work, together, and how much only started and drained.
+
+    `filling_ns` is the part of `busy_ns` in which a unit started up, filled or drained while no operands entered it.
+    """
+
+    kind: str
+    units: int
+    busy_ns: float
+    filling_ns: float
+
+    @property
+    def share(self) -> float:
+        """Filling over busy."""
+        return self.filling_ns / self.busy_ns
+
+
+def filling_of(hardware: Hardware, total: float) -> tuple[Filling, ...]:
+    """Return what each kind of unit that tells of it lost to filling until `total` ns, the most first."""
+    kinds: dict[str, list[tuple[float, float]]] = {}
+    for component in hardware.components.values():
+        if component.filling_ns > 0:
+            kinds.setdefault(component.node.kind, []).append((component.busy_by(total), component.filling_ns))
+    found = [Filling(kind, len(each), *map(sum, zip(*each, strict=True))) for kind, each in kinds.items()]
+    return tuple(sorted(found, key=lambda filling: (-filling.filling_ns, filling.kind)))
+
+
 class UsageSampler:
     """Note, at times that a run reaches, how long every resource has been busy.
 

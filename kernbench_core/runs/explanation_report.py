@@ -15,6 +15,7 @@ from kernbench_core.explain.critical_path import SORTS, Fold, Parts, Segment, fo
 from kernbench_core.explain.explanation import (
     Achieved,
     Explanation,
+    Filling,
     LaunchExplanation,
     LedgerRow,
     QueueingPlace,
@@ -78,6 +79,7 @@ def print_explanation(explanation: Explanation, console: Console, *, verbose: bo
         _queueing(explanation.queueing, width, verbose),
         _ledger(explanation.ledger, width, verbose),
         _usage(explanation.usage, explanation.total_ns, width, verbose),
+        *map(_filling, explanation.filling),
         *_achieved(explanation.launches, width, verbose),
     ]
     shown = [part for part in parts if part is not None]
@@ -299,6 +301,12 @@ def _usage(usage: Sequence[Usage], total: float, width: int, verbose: bool) -> R
     ]
     titles = ("busy over time", "used", "mean", f"0 to {format_time(total)}")
     return _table([(title, "right" if n in (1, 2) else "left") for n, title in enumerate(titles)], rows, width)
+
+
+def _filling(filling: Filling) -> RenderableType:
+    units = f"{filling.units:,} {filling.kind}" if filling.units > 1 else filling.kind
+    lost = f"{filling.share:.1%} of it to start, fill and drain"
+    return Text(f"{units} at work for {format_time(filling.busy_ns)}: {lost}")
 
 
 def _spark(shares: Iterable[float]) -> str:

@@ -351,7 +351,8 @@ def test_json_carries_all_of_it() -> None:
 
     result = explain("vector-add", params=BENCHES["vector-add"])
     found = json.loads(json.dumps(result.to_json(), allow_nan=False))["explain"]
-    assert set(found) == {"where", "ledger", "queueing", "launches", "utilisation"}
+    assert set(found) == {"where", "ledger", "queueing", "launches", "utilisation", "filling"}
+    assert found["filling"] == []
     (launch,) = found["launches"]
     assert launch["path"][0]["from_ns"] == launch["injected_ns"]
     assert launch["path"][-1]["to_ns"] == launch["completed_ns"]
@@ -360,6 +361,17 @@ def test_json_carries_all_of_it() -> None:
     assert {"phase", "sort", "kind", "ns", "waited_at", "queueing"} < set(found["where"][0])
     assert all(len(kind["utilisation"]) == 40 for kind in found["utilisation"]["kinds"])
     assert "explain" not in kb.run("vector-add", "tiny", {"n": 100}).to_json()
+
+
+def test_it_says_how_much_of_the_matrix_units_time_was_fill_and_drain() -> None:
+    """Each of 4 PEs: 16 products stream, and pay 10 + 94 + 32 ns once; 2 that are waited for pay them twice."""
+    for ahead, products, fills in ((2, 16, 1), (0, 2, 2)):
+        result = explain("gemm-stream", params={"products": str(products), "ahead": ahead})
+        (found,) = result.to_json()["explain"]["filling"]
+        busy, filling = 4 * (products * 1024 + fills * 136), 4 * fills * 136
+        assert found == {
+            "kind": "pe_gemm", "units": 4, "busy_ns": busy, "filling_ns": filling, "share": filling / busy
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [80, 100])

@@ -8,7 +8,7 @@ from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.explain.causes import RecordingEnvironment
-from kernbench_core.explain.usage import BINS, UsageSampler
+from kernbench_core.explain.usage import BINS, Filling, UsageSampler, filling_of
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import line
@@ -82,3 +82,18 @@ def test_what_is_booked_ahead_counts_when_it_happens() -> None:
 def test_a_run_of_no_time_has_no_use() -> None:
     """There is nothing to divide by."""
     assert sampled(total=0.0) == {}
+
+
+def test_filling_is_summed_up_by_kind_and_only_of_units_that_tell_of_it() -> None:
+    """Two of one kind and one of another; a unit that lost nothing, or says nothing of it, is not there."""
+    kinds = zip("bcdef", "xxyyz", strict=True)
+    nodes = [Node("a", "send", "send"), *(Node(name, kind, "serve") for name, kind in kinds)]
+    edges = [each for name in "bcdef" for each in line("a", name, bandwidth=1.0, latency=1.0)]
+    hardware = Hardware(RecordingEnvironment(), Graph.of(nodes, edges))
+    hardware.build(Classes())
+    times = {"b": (10.0, 1.0), "c": (30.0, 4.0), "d": (20.0, 6.0), "e": (5.0, 0.0), "f": (9.0, 0.0)}
+    for name, (busy, filling) in times.items():
+        hardware.components[name].busy_ns, hardware.components[name].filling_ns = busy, filling
+    found = filling_of(hardware, 100.0)
+    assert found == (Filling("y", 1, 20.0, 6.0), Filling("x", 2, 40.0, 5.0))
+    assert [each.share for each in found] == [0.3, 0.125]

@@ -10,7 +10,7 @@ import pytest
 from kernbench_core.explain.critical_path import Parts, Segment
 from kernbench_core.explain.explanation import Achieved, Balance, Explanation, LaunchExplanation, RooflinePoint, Went
 from kernbench_core.explain.ledger import LedgerRow, QueueingPlace
-from kernbench_core.explain.usage import Usage
+from kernbench_core.explain.usage import Filling, Usage
 from kernbench_core.runs.explanation_report import print_explanation
 from kernbench_core.runs.text_report import make_console
 
@@ -55,6 +55,7 @@ def made() -> Explanation:
         (QueueingPlace("sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0", "hbm wire", 2, 1200.0, 600.0, 900.0),),
         (LaunchExplanation("gemm_kernel", 100.0, 1100.0, path, point, balance),),
         (Usage("pe_gemm", 2, (0.0,) * 20 + (0.01, 0.5, 1.0) + (0.0,) * 17),),
+        (Filling("pe_gemm", 2, 400.0, 50.0), Filling("pe_sfu", 1, 1000.0, 3.0)),
     )
 
 
@@ -96,6 +97,10 @@ command gemm (4 ns unaccounted for)       1  260 ns    1%      2%      -      - 
 
 busy over time  used  mean  0 to 1.2 us
 pe_gemm            2  3.8%                      ▁▄█
+
+2 pe_gemm at work for 400 ns: 12.5% of it to start, fill and drain
+
+pe_sfu at work for 1 us: 0.3% of it to start, fill and drain
 
 gemm_kernel, achieved       units        rate           peak  of peak
   pe_gemm                       2   8 TFLOP/s  16.38 TFLOP/s    48.8%
