@@ -51,3 +51,12 @@ MOVED: Final[Mapping[str, str]] = {
     "kernbench_core.traffic_view": "kernbench_builtin.probe.traffic_view",
 }
 """New places by old ones."""
+
+NAMES: Final[Mapping[str, str]] = {
+    "kernbench_builtin.components.queues.messages:Progress": (
+        "kernbench_builtin.components.queues.messages:TransferProgress"
+    ),
+    "kernbench_builtin.probe.traffic:Traffic": "kernbench_builtin.probe.traffic:TrafficSetup",
+    "kernbench_builtin.probe.transfers:Measured": "kernbench_builtin.probe.transfers:MeasuredTransfer",
+}
+"""New places, as "module:name", of names that are not where their modules went, or are called anew; by old ones."""

@@ -22,7 +22,7 @@ def blamed(error: BaseException, usual: type[KernbenchError]) -> type[KernbenchE
 def in_words(error: BaseException) -> str:
     """Return the class of an error and what it says, in the words of a traceback's last line.
 
-    Of a module that moved it says where it is now.
+    Of a module or a name that moved it says where it is now.
     """
     try:
         told = str(error)
@@ -30,8 +30,7 @@ def in_words(error: BaseException) -> str:
         raise
     except BaseException:
         told = "<exception str() failed>"
-    if isinstance(error, ImportError):
-        told += hint(error.name)
+    told += hint(error)
     return f"{type(error).__name__}: {told}".removesuffix(": ")
 
 

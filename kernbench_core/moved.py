@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import importlib
 import importlib.metadata
+import importlib.util
+from collections import ChainMap
 from collections.abc import Mapping
-from typing import Final
+from types import CodeType, ModuleType
+from typing import Any, Final
 
 from kernbench_core.package import GROUP
 
@@ -16,31 +20,94 @@ def current(target: str) -> str:
     return MOVED.get(module, module) + colon + attribute
 
 
-def hint(module: str | None) -> str:
-    """Say where a module is that could not be imported from its old place, else nothing.
+def hint(error: BaseException) -> str:
+    """Say where that is what could not be imported, or got of a module, from its old place; else nothing.
 
-    The module's own package is asked first, then all that have an installed plug-in: a module may have gone from one
-    to the other.
+    A place is told only where it has all the names that were asked for; of others, each name's own is.
     """
-    if not isinstance(module, str):
+    found: object = getattr(error, "name", None)
+    if isinstance(error, ImportError) and isinstance(found, str):
+        module, names = found, _wanted(error)
+    elif isinstance(error, AttributeError) and isinstance(error.obj, ModuleType) and isinstance(found, str):
+        module, names = error.obj.__name__, (found,)
+    else:
         return ""
-    roots = {point.value.partition(".")[0] for point in importlib.metadata.entry_points(group=GROUP)}
-    for root in (module.partition(".")[0], *sorted(roots)):
-        moved = _moved_of(root)
-        if module in moved:
-            return f"; {module} is now {moved[module]}"
-    return ""
+    moved, renamed = _tables(module)
+    if module in moved and all(_has(moved[module], name) for name in names):
+        return f"; {module} is now {moved[module]}"
+    told = [_named(module, name, moved, renamed) for name in names]
+    return "".join(f"; {sentence}" for sentence in told if sentence)
 
 
-def _moved_of(root: str) -> Mapping[str, str]:
-    """Return what the package `root` says of its modules in its own `moved`; nothing where it has none that will do."""
+def _named(module: str, name: str, moved: Mapping[str, str], renamed: Mapping[str, str]) -> str:
+    """Say where a name of a module is, "" where nobody knows."""
+    now = moved.get(module, module)
+    if f"{module}.{name}" in moved:
+        return f"{module}.{name} is now {moved[f'{module}.{name}']}"
+    target = renamed.get(f"{module}:{name}") or renamed.get(f"{now}:{name}")
+    if target is None and now != module and _has(now, name):
+        target = f"{now}:{name}"
+    there, _, called = (target or "").partition(":")
+    return f"{name} of {module} is now {called} of {there}" if target and _has(there, called) else ""
+
+
+def _has(module: str, name: str) -> bool:
+    """Tell whether a module can be imported and has a name."""
     try:
-        moved = importlib.import_module(f"{root}.moved").MOVED
+        found = importlib.import_module(module)
+        return hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}") is not None
     except KeyboardInterrupt:
         raise
     except BaseException:
-        return {}
-    return moved if isinstance(moved, Mapping) else {}
+        return False
+
+
+def _wanted(error: ImportError) -> tuple[str, ...]:
+    """Return the names that the line asked for at which an import failed; none where it asked for the module alone."""
+    line: tuple[CodeType, int] | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith("<frozen importlib"):
+            line = code, traceback.tb_lasti
+        traceback = traceback.tb_next
+    if line is None:
+        return ()
+    before: Any = None
+    for instruction in dis.get_instructions(line[0]):
+        if instruction.offset == line[1]:
+            if instruction.opname == "IMPORT_FROM":
+                return (instruction.argval,)
+            names = before.argval if instruction.opname == "IMPORT_NAME" and before is not None else None
+            return tuple(name for name in names if name != "*") if isinstance(names, tuple) else ()
+        if instruction.opname != "EXTENDED_ARG":
+            before = instruction
+    return ()
+
+
+def _tables(module: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return what the packages say of their modules, and of single names.
+
+    The module's own package comes first, then all that have an installed plug-in: what was in one may have gone to
+    another.
+    """
+    roots = {point.value.partition(".")[0] for point in importlib.metadata.entry_points(group=GROUP)}
+    own = module.partition(".")[0]
+    tables = [_said(root) for root in (own, *sorted(roots - {own}))]
+    return ChainMap(*(moved for moved, _ in tables)), ChainMap(*(names for _, names in tables))
+
+
+def _said(root: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what the package `root` says in its own `moved`; nothing where it has none that will do."""
+    try:
+        said = importlib.import_module(f"{root}.moved")
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return {}, {}
+    tables = (getattr(said, "MOVED", None), getattr(said, "NAMES", None))
+    moved, names = (dict(table) if isinstance(table, Mapping) else {} for table in tables)
+    return moved, names
 
 
 MOVED: Final[Mapping[str, str]] = {
@@ -181,3 +248,54 @@ MOVED: Final[Mapping[str, str]] = {
     "kernbench_core.wrong_data": "kernbench_core.explain.wrong_data",
 }
 """New places by old ones."""
+
+NAMES: Final[Mapping[str, str]] = {
+    "kernbench_core.cli:PluginGroup": "kernbench_core.cli.command:PluginGroup",
+    "kernbench_core.cli:kernbench": "kernbench_core.cli.command:kernbench",
+    "kernbench_core.cli:shell_of": "kernbench_core.cli.command:shell_of",
+    "kernbench_core.compute.math_recomputation:comparable": "kernbench_core.compute.ops.second_way:comparable",
+    "kernbench_core.compute.math_recomputation:error_of_sum": "kernbench_core.compute.ops.second_way:error_of_sum",
+    "kernbench_core.compute.math_recomputation:rounded": "kernbench_core.compute.ops.second_way:rounded",
+    "kernbench_core.compute.ops:Array": "kernbench_core.values:Array",
+    "kernbench_core.compute.ops:Cost": "kernbench_core.compute.ops:LaneCost",
+    "kernbench_core.compute.ops:MathFunction": "kernbench_core.compute.ops.record:MathFunction",
+    "kernbench_core.compute.ops:Params": "kernbench_core.compute.ops.record:Params",
+    "kernbench_core.compute.result_types:broadcast": "kernbench_core.compute.ops.shape_rules:broadcast",
+    "kernbench_core.engine:ENTRY": "kernbench_core.engine.engine:ENTRY",
+    "kernbench_core.fabric:Layout": "kernbench_core.fabric:MachineLayout",
+    "kernbench_core.fabric:RunContext": "kernbench_core.fabric:Fabric",
+    "kernbench_core.graph:Design": "kernbench_core.topology.design:Design",
+    "kernbench_core.host.rows:Cell": "kernbench_core.host.rows:Scalar",
+    "kernbench_core.kernel.composite:Layout": "kernbench_core.kernel.composite:MatrixLayout",
+    "kernbench_core.kernel.composite:Work": "kernbench_core.kernel.composite:CompositeWork",
+    "kernbench_core.kernel.descriptors:Addresses": "kernbench_core.fabric:Addresses",
+    "kernbench_core.kernel.queues:SlotBlock": "kernbench_core.kernel.slot_block:SlotBlock",
+    "kernbench_core.kernel.tl.dispatch:PeState": "kernbench_core.kernel.pe_state:PeState",
+    "kernbench_core.memory.device_memory:Segment": "kernbench_core.memory.device_memory:TensorSegment",
+    "kernbench_core.memory:Segment": "kernbench_core.memory.device_memory:TensorSegment",
+    "kernbench_core.oplog.parameters:Params": "kernbench_core.oplog.parameters:PackedParams",
+    "kernbench_core.oplog.parameters:Plan": "kernbench_core.oplog.parameters:ParamPlan",
+    "kernbench_core.registry:Failure": "kernbench_core.registry:PluginFailure",
+    "kernbench_core.runs:require_path": "kernbench_core.runs.options:require_path",
+    "kernbench_core.testing:Machine": "kernbench_core.testing:Harness",
+    "kernbench_core.topology.address:AddressResolver": "kernbench_core.topology.resolver:AddressResolver",
+    "kernbench_core.topology.configuration:ALIAS_BUDGET": "kernbench_core.topology.strict_yaml:ALIAS_BUDGET",
+    "kernbench_core.topology.configuration:MAX_DEPTH": "kernbench_core.topology.strict_yaml:MAX_DEPTH",
+    "kernbench_core.topology.mesh:compile_mesh": "kernbench_core.topology.compilation:compile_topology",
+    "kernbench_core.topology.mesh:is_mesh": "kernbench_core.topology:require_kernels",
+    "kernbench_core.topology.networks:NETWORKS": "kernbench_core.topology.network_shapes:NETWORKS",
+    "kernbench_core.topology.networks:Network": "kernbench_core.topology.networks:ScaleUpNetwork",
+    "kernbench_core.topology.networks:Port": "kernbench_core.topology.networks:LinkEnd",
+    "kernbench_core.topology.networks:Shape": "kernbench_core.topology.networks:NetworkShape",
+    "kernbench_core.topology.specification:Form": "kernbench_core.topology.specification:Derivation",
+    "kernbench_core.topology:Network": "kernbench_core.topology:ScaleUpNetwork",
+    "kernbench_core.topology:Shape": "kernbench_core.topology:NetworkShape",
+    "kernbench_core.topology:compile_mesh": "kernbench_core.topology.compilation:compile_topology",
+    "kernbench_core.topology:cube_origin": "kernbench_core.topology.packages:cube_origin",
+    "kernbench_core.topology:finish": "kernbench_core.topology.packages:finish",
+    "kernbench_core.topology:place": "kernbench_core.topology.packages:place",
+    "kernbench_core.values.store_index:Entry": "kernbench_core.values.store_index:WrittenRegion",
+    "kernbench_core.values:ground": "kernbench_core.values.views:ground",
+    "kernbench_core.values:view_of": "kernbench_core.values.views:view_of",
+}
+"""New places, as "module:name", of names that are not where their modules went, or are called anew; by old ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ def door(room: str, exports: Mapping[str, str]) -> Callable[[str], Any]:
 
     def get(name: str) -> Any:
         if name not in exports:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+            raise AttributeError(f"module {room!r} has no attribute {name!r}", name=name, obj=sys.modules.get(room))
         return getattr(importlib.import_module(f"{room}.{exports[name]}"), name)
 
     return get

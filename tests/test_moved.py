@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 from kernbench_builtin.moved import MOVED as BUILTIN_MOVED
+from kernbench_builtin.moved import NAMES as BUILTIN_NAMES
 from kernbench_ccl.moved import MOVED as CCL_MOVED
+from kernbench_ccl.moved import NAMES as CCL_NAMES
 from kernbench_core.compute.functions import CORE_FUNCTIONS, GEMM
 from kernbench_core.compute.saved_run import load_run, save_run
-from kernbench_core.moved import MOVED, current
+from kernbench_core.moved import MOVED, NAMES, current, hint
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.plugins import load_plugins
@@ -42,6 +44,88 @@ def test_every_new_place_is_there() -> None:
     assert [name for name in new if find_spec(name) is None] == []
     assert len(old) == len(set(old))
     assert set(new) & set(old) == set()
+
+
+@pytest.mark.parametrize("table", [NAMES, BUILTIN_NAMES, CCL_NAMES])
+def test_every_name_that_moved_is_at_its_new_place_and_gone_from_its_old(table: Mapping[str, str]) -> None:
+    """Where the old module is still there; places are those of now."""
+    assert [new for new in table.values() if not has(new)] == []
+    assert [old for old in table if has(old)] == []
+    assert [old for old in table if old.partition(":")[0] in OLD_PLACES] == []
+
+
+OLD_PLACES = {old for table in TABLES for old in table if find_spec(old.rpartition(".")[0]) and not find_spec(old)}
+
+
+def has(target: str) -> bool:
+    """Tell whether a "module:name" can be got."""
+    module, _, name = target.partition(":")
+    try:
+        return hasattr(importlib.import_module(module), name)
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("old", [old for table in TABLES for old in table])
+def test_no_place_is_told_for_a_name_that_is_not_there(old: str) -> None:
+    """A name that nobody has, asked for at an old place; the module alone, and what it has, are told of."""
+    new = {**MOVED, **BUILTIN_MOVED, **CCL_MOVED}[old]
+    assert told(f"from {old} import never_there") == ""
+    public = [name for name in vars(importlib.import_module(new)) if not name.startswith("_")]
+    if importable(old) or not public:
+        return
+    assert told(f"import {old}") == f"; {old} is now {new}"
+    assert told(f"from {old} import {public[0]} as x, {public[-1]} as y") == f"; {old} is now {new}"
+
+
+def told(line: str) -> str:
+    """Return what is said of a line that imports what is not there."""
+    with pytest.raises((ImportError, AttributeError)) as caught:
+        exec(line, {})
+    return hint(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from kernbench_core.address import AddressResolver",
+         "AddressResolver of kernbench_core.address is now AddressResolver of kernbench_core.topology.resolver"),
+        ("from kernbench_core.registry import Failure",
+         "Failure of kernbench_core.registry is now PluginFailure of kernbench_core.registry"),
+        ("from kernbench_core.testing import Machine",
+         "Machine of kernbench_core.testing is now Harness of kernbench_core.testing"),
+        ("from kernbench_core.graph import Design",
+         "Design of kernbench_core.graph is now Design of kernbench_core.topology.design"),
+        ("from kernbench_core.fabric import Layout",
+         "Layout of kernbench_core.fabric is now MachineLayout of kernbench_core.fabric"),
+        ("from kernbench_core.compute.ops import Cost",
+         "Cost of kernbench_core.compute.ops is now LaneCost of kernbench_core.compute.ops"),
+        ("from kernbench_core.topology import ScaleUpLink, Shape, Network",
+         "Shape of kernbench_core.topology is now NetworkShape of kernbench_core.topology"),
+        ("from kernbench_core.networks import ScaleUpLink, Shape, Network, never",
+         "ScaleUpLink of kernbench_core.networks is now ScaleUpLink of kernbench_core.topology.networks; Shape of "
+         "kernbench_core.networks is now NetworkShape of kernbench_core.topology.networks; Network of "
+         "kernbench_core.networks is now ScaleUpNetwork of kernbench_core.topology.networks"),
+        ("from kernbench_ccl.measure import Row",
+         "Row of kernbench_ccl.measure is now SweepRow of kernbench_ccl.measure"),
+        ("from kernbench_ccl.collectives import REDOPS",
+         "REDOPS of kernbench_ccl.collectives is now REDOPS of kernbench_ccl.reductions"),
+        ("from kernbench_ccl.contract import read_algorithm",
+         "read_algorithm of kernbench_ccl.contract is now read_algorithm of kernbench_ccl.catalogue"),
+        ("from kernbench_core import context", "kernbench_core.context is now kernbench_core.fabric"),
+        ("import kernbench_core\nkernbench_core.context.RunContext",
+         "kernbench_core.context is now kernbench_core.fabric"),
+        ("import kernbench_core.registry as registry\nregistry.Failure",
+         "Failure of kernbench_core.registry is now PluginFailure of kernbench_core.registry"),
+        ("import kernbench_core.topology as room\nroom.Shape",
+         "Shape of kernbench_core.topology is now NetworkShape of kernbench_core.topology"),
+        ("from kernbench_core.topology import compile_topologi", ""),
+        ("from kernbench_core.waits import *", "kernbench_core.waits is now kernbench_core.wire"),
+    ],
+)  # fmt: skip
+def test_a_name_that_went_elsewhere_or_is_called_anew_is_told(line: str, said: str) -> None:
+    """What is told can be imported: `test_every_name_that_moved…` has all targets."""
+    assert told(line) == (f"; {said}" if said else "")
 
 
 @pytest.mark.parametrize("table", [BUILTIN_MOVED, CCL_MOVED])
@@ -122,7 +206,7 @@ def test_each_function_of_core_had_an_old_place() -> None:
             "kernbench_builtin.hbm_bank_channel is now kernbench_builtin.components.banks.channel",
         ),
         (
-            "from kernbench_ccl.chooser import choose",
+            "from kernbench_ccl.chooser import Choice",
             "ModuleNotFoundError: No module named 'kernbench_ccl.chooser'; "
             "kernbench_ccl.chooser is now kernbench_ccl.measure.choice",
         ),

@@ -88,7 +88,8 @@ def test_an_exporter_that_raises_writes_nothing(tmp_path: Path, monkeypatch: pyt
         yield
 
     trace = open_trace(tmp_path / "t.txt", registry(tmp_path, monkeypatch, ".txt"))
-    with pytest.raises(PluginError, match=r"raised ZeroDivisionError; repair or reinstall t\.\n") as caught:
+    told = r"^exporter 'e0' of t 1 raised ZeroDivisionError; repair or reinstall t\.\n"
+    with pytest.raises(PluginError, match=told) as caught:
         trace.write(log())
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert not (tmp_path / "t.txt").exists()
