@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernbench_core.moved import hint
-
 #: What to do where memory is exhausted, as the end of a sentence.
 OUT_OF_MEMORY = "give it more, or a smaller problem."
 
@@ -30,7 +28,10 @@ def in_words(error: BaseException) -> str:
         raise
     except BaseException:
         told = "<exception str() failed>"
-    told += hint(error)
+    if isinstance(error, ImportError | AttributeError):
+        from kernbench_core.moved import hint  # a room, which only those who fail so enter
+
+        told += hint(error)
     return f"{type(error).__name__}: {told}".removesuffix(": ")
 
 

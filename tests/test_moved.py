@@ -17,8 +17,10 @@ from kernbench_builtin.moved import MOVED as BUILTIN_MOVED
 from kernbench_builtin.moved import NAMES as BUILTIN_NAMES
 from kernbench_ccl.moved import MOVED as CCL_MOVED
 from kernbench_ccl.moved import NAMES as CCL_NAMES
+from kernbench_core import compute
 from kernbench_core.compute.functions import CORE_FUNCTIONS, GEMM
 from kernbench_core.compute.saved_run import load_run, save_run
+from kernbench_core.errors import ExecutionError
 from kernbench_core.moved import MOVED, NAMES, current, hint
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
@@ -189,6 +191,36 @@ def test_a_log_that_names_functions_by_their_old_place_executes(tmp_path: Path) 
     assert executor.verify({"c": (Access("hbm", (Region(3 << 12, 256),)), wanted)}).failures == ()
     (record,) = executor.op_log
     assert executor.function(record)[0] == GEMM
+
+
+def test_a_saved_op_whose_module_imports_an_old_place_is_told_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is executed; the log is loaded as docs say."""
+    saved(tmp_path / "run")
+    head = json.loads((tmp_path / "run" / "run.json").read_text())
+    head["functions"] = {"gemm_f32": "acme_old_gemm:gemm"}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(head))
+    (tmp_path / "acme_old_gemm.py").write_text("from kernbench_core.address import AddressResolver\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    executor = compute.load_run(tmp_path / "run").executor()
+    with pytest.raises(ExecutionError) as caught:
+        executor.function(next(iter(executor.op_log)))
+    assert str(caught.value).endswith(
+        " must be computed by 'acme_old_gemm:gemm', which cannot be had: No module named 'kernbench_core.address'; "
+        "AddressResolver of kernbench_core.address is now AddressResolver of kernbench_core.topology.resolver."
+    )
+
+
+def test_docs_name_no_file_that_moved() -> None:
+    """By its old name alone, where there is no file of that name; and whole paths are those of files."""
+    root = CHANGELOG.parents[1]
+    names = {path.name for package in ("core", "builtin", "ccl") for path in root.glob(f"kernbench_{package}/**/*.py")}
+    gone = {f"{old.rpartition('.')[2]}.py" for table in TABLES for old in table} - names
+    for page in [*root.glob("docs/*.md"), root / "README.md"]:
+        if page != CHANGELOG:
+            found = re.findall(r"`((?:kernbench_\w+/[\w/]*)?\w+\.py)`", page.read_text())
+            assert [name for name in found if name in gone or ("/" in name and not (root / name).is_file())] == [], page
 
 
 def test_each_function_of_core_had_an_old_place() -> None:

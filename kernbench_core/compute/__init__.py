@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernbench_core.compute.functions import Scope as Scope
     from kernbench_core.compute.functions import evaluate as evaluate
     from kernbench_core.compute.promotion import meet_all as meet_all
+    from kernbench_core.compute.saved_run import load_run as load_run
     from kernbench_core.compute.substitution import replace_data as replace_data
 
 __getattr__ = door(
@@ -23,6 +24,7 @@ __getattr__ = door(
         "DataExecutor": "executor",
         "Scope": "functions",
         "evaluate": "functions",
+        "load_run": "saved_run",
         "meet_all": "promotion",
         "replace_data": "substitution",
     },

@@ -22,7 +22,7 @@ from kernbench_core.compute.op_verification import OpCheck, Where
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
 from kernbench_core.errors import ExecutionError, NoDataError
-from kernbench_core.moved import current
+from kernbench_core.moved import current, hint
 from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
@@ -197,7 +197,8 @@ class DataExecutor:
                 made = getattr(import_module(module), attribute)
                 self._imported[known] = made if known is name else PluginFunction.of(record.op_name, name, made)
             except (ImportError, AttributeError) as error:
-                raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {error}.") from error
+                why = f"{error}{hint(error)}"
+                raise ExecutionError(f"{record} must be computed by {name!r}, which cannot be had: {why}.") from error
         return name, self._imported[known]
 
     def _need_data(self) -> None:
