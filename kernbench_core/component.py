@@ -139,7 +139,8 @@ class ComponentBase(Reported):
     def emit(self, msg: MsgBase, head: float, tail: float) -> None:
         """Send on what follows `msg`, leaving at (`head`, `tail`) ns; called once per served message.
 
-        The base forwards along the path; at its end a request answers and an answer is taken note of.
+        The base forwards along the path; at its end a request answers, by `emit` again with `msg.reply` set and
+        `msg.hop` 0, and an answer is taken note of.
         """
         path = msg.path
         hop = msg.hop + 1
@@ -304,6 +305,8 @@ class ComponentBase(Reported):
     def end(self, msg: MsgBase) -> None:
         """End the service of a message that `begin` began, and send it on."""
         now = self.env._now
+        if msg not in self._begun:
+            raise ValueError(f"end must be called once for what `begin` began, not for {msg!r}; call begin before")
         service = now - self._begun.pop(msg)
         self.served += 1
         self.busy_ns += service

@@ -10,6 +10,7 @@ from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
 from kernbench_core.fabric import Fabric
+from kernbench_core.params import Param
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
@@ -51,7 +52,8 @@ class Hardware(Fabric):
                 loaded[node.impl] = classes.load(node.impl)
                 if provider is not None:
                     self.providers[node.impl] = provider(node.impl)
-                self._require(node_id, loaded[node.impl])
+                with _by(self.providers.get(node.impl)):
+                    self._require(node_id, loaded[node.impl])
             cls = loaded[node.impl]
             with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
                 made = self.components[node_id] = cls(node, self)
@@ -62,17 +64,21 @@ class Hardware(Fabric):
         for component in self.components.values():
             with _blame(component.id, type(component), "connect", self.providers.get(component.node.impl)):
                 component.connect()
+                _refuse_other_arrival(component)
         for component in self.components.values():
             component.start()
 
     def _require(self, node_id: str, cls: type[ComponentBase]) -> None:
         """Raise ConfigError for a class that declares what it cannot, or needs what this session does not have."""
         name = f"{node_id}: {cls.__module__}.{cls.__qualname__}"
-        for what, kind in (("needs", type), ("STATS", Stat)):
+        for what, kind, kinds in (("needs", type, "classes"), ("STATS", Stat, "Stats"), ("PARAMS", Param, "Params")):
             declared = getattr(cls, what)
             if not isinstance(declared, tuple) or not all(isinstance(each, kind) for each in declared):
-                kinds = "classes" if kind is type else "Stats"
                 raise ConfigError(f"{name}.{what} must be a tuple of {kinds}, not {declared!r}; correct the component.")
+            names = [str(getattr(each, "name", number)) for number, each in enumerate(declared)]
+            twice = next((each for each in names if names.count(each) > 1), None)
+            if twice is not None:
+                raise ConfigError(f"{name}.{what} must name each of its {kinds} once, not {twice!r} twice; rename one.")
         missing = [need.__name__ for need in cls.needs if need not in self.parts]
         if missing:
             raise ConfigError(
@@ -96,11 +102,31 @@ class Hardware(Fabric):
         receiver.in_ports[source] = Port(self.env, source, receiver.arrive)
 
 
+def _refuse_other_arrival(component: ComponentBase) -> None:
+    """Raise for a model that put something else where wires deliver: they have `receive`, or never hear of it."""
+    if component.arrive not in (component.receive, component._service):
+        raise ComponentError(
+            f"{component.id}: {type(component).__module__}.{type(component).__qualname__} must leave self.arrive as it "
+            "is; define receive(self, msg), which takes what comes."
+        )
+
+
+@contextmanager
+def _by(provider: Provider | None) -> Iterator[None]:
+    """Name the distribution of a model in what is raised about it."""
+    try:
+        yield
+    except ConfigError as error:
+        raise of_provider(error, provider) from None
+
+
 @contextmanager
 def _blame(node_id: str, cls: type, method: str, provider: Provider | None) -> Iterator[None]:
     """Turn what a model's own method raises into a ComponentError that names node, class, line and distribution."""
     try:
         yield
+    except ComponentError as error:
+        raise of_provider(error, provider) from None
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,9 +13,13 @@ from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError, ConfigError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase
+from kernbench_core.params import Param
+from kernbench_core.registry import Provider
+from kernbench_core.reporting import Stat
 from kernbench_core.testing import Rig, edge
 from tests.core.toy_machine import Classes
 
+SEEN = Stat("seen", "", "sum", "All.")
 NODES = [Node("a", "host", "forward", {"overhead": 1.0}), Node("b", "router", "forward", {"overhead": 1.0})]
 
 
@@ -92,6 +96,8 @@ def test_a_machine_without_what_a_component_needs_is_refused() -> None:
         ({"needs": Counter}, f"needs must be a tuple of classes, not {Counter!r}"),
         ({"STATS": 3}, "STATS must be a tuple of Stats, not 3"),
         ({"STATS": ("a", 3)}, "STATS must be a tuple of Stats, not ('a', 3)"),
+        ({"STATS": [SEEN]}, f"STATS must be a tuple of Stats, not {[SEEN]!r}"),
+        ({"PARAMS": (SEEN,)}, f"PARAMS must be a tuple of Params, not {(SEEN,)!r}"),
     ],
 )
 def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sentence: str) -> None:
@@ -100,6 +106,62 @@ def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sent
     with pytest.raises(ConfigError) as caught:
         built(Classes(forward=cls))
     assert str(caught.value) == f"a: {cls.__module__}.Wrong.{sentence}; correct the component."
+
+
+@pytest.mark.parametrize(
+    ("what", "declared", "kinds"),
+    [("STATS", (SEEN, Stat("most", "", "max", "Most."), SEEN), "Stats"),
+     ("PARAMS", (Param("seen", "time", "1 ns", "One."), Param("seen", "int", 3, "Another.")), "Params")],
+)  # fmt: skip
+def test_what_a_class_declares_twice_is_told_with_its_distribution(what: str, declared: Any, kinds: str) -> None:
+    """One of the two would be passed over."""
+
+    class Registered(Classes):
+        def provider(self, name: str) -> Provider:
+            return Provider("bad", "bad-kb", "1.2.3")
+
+    cls = type("Wrong", (ComponentBase,), {what: declared})
+    with pytest.raises(ConfigError) as caught:
+        built(Registered(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Wrong.{what} must name each of its {kinds} once, not 'seen' twice; rename one."
+    )
+    assert caught.value.__notes__ == ["The model is of bad-kb 1.2.3."]
+
+
+@pytest.mark.parametrize("beat", ["__init__", "connect"])
+def test_a_component_that_replaces_its_arrival_is_told(beat: str) -> None:
+    """Messages would be lost, or never reach it: wires deliver to `receive`."""
+
+    def replaces(self: Any, *given: Any) -> None:
+        getattr(ComponentBase, beat)(self, *given)
+        self.arrive = lambda msg: None
+
+    cls = type("Old", (ComponentBase,), {beat: replaces})
+    with pytest.raises(ComponentError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Old must leave self.arrive as it is; define receive(self, msg), which takes what comes."
+    )
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_service_that_ends_without_a_beginning_is_told(begins: bool) -> None:
+    """Or twice: the model is named, with its line, and what it must call."""
+
+    class Ending(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            if begins:
+                self.begin(msg)
+                self.end(msg)
+            self.end(msg)
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Ending).feed(10).run()
+    told = str(caught.value)
+    assert "Ending raised ValueError: end must be called once for what `begin` began, not for <" in told
+    assert "; call begin before at simulated time" in told
+    assert f'File "{__file__}", line {Ending.receive.__code__.co_firstlineno + 4}, in receive' in told
 
 
 def test_a_component_that_leaves_the_base_out_is_told() -> None:
