@@ -201,6 +201,8 @@ class PluginFailure:
 
 E = TypeVar("E", bound=Entry)
 
+#: Sorts whose names are bare: of two that have one, `VENDOR:name` is either.
+_PICKED = frozenset({"bench", "topology preset", "command"})
 #: What may be given instead of a registered name, by the noun of the registry.
 _OR_ELSE = {"bench": " or the path of a .py file"}
 
@@ -209,7 +211,8 @@ class Registry(Generic[E], Mapping[str, E]):
     """Map names to entries of one sort, sorted by name; `load` imports what an entry points at.
 
     `noun` is the word for one entry in messages; `OWN` are entries of core. `failures` are the plug-ins that were left
-    out: a name that is missing because of one of them is reported as that plug-in's failure.
+    out, or entries of them: a name that is missing because of one is reported as that failure. `taken` are the names
+    that were given twice, which raise PluginError; where names are bare, `VENDOR:name` is each of the two.
     """
 
     NOUN: ClassVar[str] = "entry"
@@ -221,7 +224,9 @@ class Registry(Generic[E], Mapping[str, E]):
         self.noun = noun or self.NOUN
         self.failures = failures
         given = [*((cast(E, entry), Provider("core", "kernbench", "")) for entry in self.OWN), *entries]
-        self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(_unique(self.noun, given))
+        unique, taken = _unique(self.noun, given)
+        self._entries: Mapping[str, tuple[E, Provider]] = MappingProxyType(unique)
+        self.taken: Mapping[str, PluginFailure] = MappingProxyType(taken)
 
     def __getitem__(self, name: str) -> E:
         return self._found(name)[0]
@@ -233,7 +238,7 @@ class Registry(Generic[E], Mapping[str, E]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or name in self.taken
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self)} {self.noun} entries>"
@@ -280,6 +285,9 @@ class Registry(Generic[E], Mapping[str, E]):
 
     def _missing(self, name: str) -> Exception:
         """Build the error for a name that is not here: of a plug-in that was left out, or of nobody."""
+        for failure in (*self.taken.values(), *self.failures):
+            if failure.entry == f"{self.noun} {name!r}":
+                return PluginError(f"{failure}.")
         vendor = name.partition(".")[0] if "." in name else None
         for failure in self.failures:
             if vendor is not None and failure.provider.plugin == vendor and not failure.entry:
@@ -348,14 +356,35 @@ class MachineRegistry(Registry[MachineEntry]):
     NOUN, OWN = "machine", CORE_MACHINES
 
 
-def _unique(noun: str, entries: Iterable[tuple[E, Provider]]) -> dict[str, tuple[E, Provider]]:
-    """Return the entries by name, sorted; raise PluginError naming both distributions of a double name."""
-    found: dict[str, tuple[E, Provider]] = {}
+def _unique(
+    noun: str, entries: Iterable[tuple[E, Provider]]
+) -> tuple[dict[str, tuple[E, Provider]], dict[str, PluginFailure]]:
+    """Return the entries by name, sorted, and a failure for each name that was given twice; core's own stay."""
+    named: dict[str, list[tuple[E, Provider]]] = {}
     for entry, provider in sorted(entries, key=lambda pair: (pair[0].name, str(pair[1]), pair[0].target)):
-        if entry.name in found:
-            raise PluginError(
-                f"{noun} {entry.name!r} must be registered once, not by {found[entry.name][1]} "
-                f"and by {provider}; uninstall one of the two."
-            )
-        found[entry.name] = (entry, provider)
-    return found
+        named.setdefault(entry.name, []).append((entry, provider))
+    found: dict[str, tuple[E, Provider]] = {}
+    taken: dict[str, PluginFailure] = {}
+    for name, given in named.items():
+        own = next((pair for pair in given if pair[1].plugin == "core"), None)
+        if own is not None or len(given) == 1:
+            found[name] = own or given[0]
+        elif noun in _PICKED and len({provider.plugin for _, provider in given}) == len(given):
+            found.update((f"{provider.plugin}:{name}", (entry, provider)) for entry, provider in given)
+        if len(given) > 1:
+            others = [pair for pair in given if pair is not own]
+            picks = [pick for pick in found if pick.endswith(f":{name}")]
+            reason = _twice([provider for _, provider in others], own is not None, picks)
+            taken[name] = PluginFailure(others[-1][1], reason, f"{noun} {name!r}")
+    return dict(sorted(found.items())), taken
+
+
+def _twice(providers: list[Provider], ours: bool, picks: list[str]) -> str:
+    """Say whose entries have one name, and what to do."""
+    who = list(dict.fromkeys(map(str, providers)))
+    if ours:
+        return f"{' and '.join(who)} must not call it as kernbench calls its own; rename it"
+    if len(who) == 1:
+        return f"it must be registered once, and {who[0]} registers it twice; rename one of the two"
+    pick = f", or write {' or '.join(map(repr, picks))}" if picks else ""
+    return f"it must be registered once, not by {' and by '.join(who)}; uninstall all but one{pick}"

@@ -80,7 +80,9 @@ class PluginGroup(click.RichGroup):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command that is really called; this imports a plug-in's."""
-        known = self.list_commands(ctx)
+        known, offered = self.list_commands(ctx), shell_of(ctx).plugins.commands
+        if args and args[0] in offered and args[0] not in self.commands:
+            offered.provider(args[0])  # of a name that two plug-ins have
         if args and not args[0].startswith("-") and args[0] not in known:
             hint = did_you_mean(args[0], known)
             raise UsageError(f"{ctx.command_path} must be followed by a command, not {args[0]!r}.{hint}")

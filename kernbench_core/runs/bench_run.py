@@ -116,6 +116,8 @@ def configure(
     from kernbench_core.topology.configuration import load_config
     from kernbench_core.topology.implementations import settle
 
+    if str(topology) in plugins.topologies:
+        plugins.topologies.provider(str(topology))  # of a name that two plug-ins have
     presets = {}
     for name, entry in plugins.topologies.items():
         try:

@@ -33,7 +33,7 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
     ("module", "rooms", "libraries"),
     [
         ("component", set(), {"attr", "simpy"}),
-        ("plugins", {"process"}, {"attr", "pluggy"}),
+        ("plugins", {"process", "registration"}, {"attr", "pluggy"}),
         ("values.memory_store", {"values"}, {"attr", "numpy"}),
         ("engine.hardware", {"engine", "process"}, {"attr", "simpy"}),
         ("engine.watchdog", {"engine", "process"}, {"attr", "simpy"}),
@@ -52,10 +52,12 @@ def test_help_loads_the_command_line_and_the_options_of_a_run() -> None:
         "runs = [name for name in sys.modules if name.startswith('kernbench_core.runs.')]\n"
         "assert runs == ['kernbench_core.runs.options'], runs"
     )
-    assert loaded_with(program) == ({"cli", "process", "runs"}, {"attr", "pluggy", "rich", "rich_click"})
+    rooms, libraries = loaded_with(program)
+    assert rooms == {"cli", "process", "registration", "runs"}
+    assert libraries == {"attr", "pluggy", "rich", "rich_click"}
 
 
-def test_the_flat_files_load_no_room_but_that_of_the_process() -> None:
-    """All of them together; how a limit interrupts is below every one."""
+def test_the_flat_files_load_no_room_but_those_below() -> None:
+    """All of them together; how a limit interrupts is below every one, what a plug-in offers below its loader."""
     rooms, _ = loaded_with("\n".join(f"import kernbench_core.{name}" for name in FLAT))
-    assert rooms == {"process"}
+    assert rooms == {"process", "registration"}

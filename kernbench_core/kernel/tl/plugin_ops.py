@@ -10,10 +10,12 @@ from kernbench_core.registry import OpEntry, Registry
 def op_functions(ops: Registry[OpEntry]) -> dict[str, str]:
     """Return the "module:attr" of each op; PluginError for a math op whose name kernels have already.
 
-    A plain function may be registered under the name of a built-in op: phase 2 computes that op by it.
+    A plain function may be registered under the name of a built-in op: phase 2 computes that op by it. PluginError
+    where two plug-ins do.
     """
-    for name in ops:
+    for name in (*ops, *ops.taken):
         taken = hasattr(TLContext, name) or name in OPS or name in ALIASES
         if taken and isinstance(ops.load(name), MathOp):
             raise ops.fault(name, f"must not be called as kernbench's own {name!r}, which kernels would still get")
-    return {name: entry.target for name, entry in ops.items()}
+    # what two have is told where a kernel asks for it
+    return {name: entry.target for name, entry in ops.items()} | dict.fromkeys(ops.taken, "")

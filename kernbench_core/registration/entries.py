@@ -1,0 +1,66 @@
+"""The sorts of entries that plug-ins return, and what each must be."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+
+from kernbench_core import hookspecs, registry
+from kernbench_core.errors import PluginError
+from kernbench_core.registry import Entry, Provider
+
+OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
+    "components": (registry.ComponentEntry, "component"),
+    "benches": (registry.BenchEntry, "bench"),
+    "topologies": (registry.TopologyEntry, "topology preset"),
+    "networks": (registry.NetworkEntry, "network"),
+    "machines": (registry.MachineEntry, "machine"),
+    "exporters": (registry.ExporterEntry, "exporter"),
+    "ops": (registry.OpEntry, "op"),
+    "algorithms": (registry.AlgorithmEntry, "algorithm"),
+    "collectives": (registry.CollectiveEntry, "collective"),
+    "commands": (registry.CommandEntry, "command"),
+}
+"""The class of entry that each hook returns a list of, and the word for one."""
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_VENDOR_NAMED: Final = frozenset({"components", "networks", "algorithms"})
+
+
+class HookRaised(Exception):
+    """A hook made what is no entry, or an entry that says itself what is wrong with it."""
+
+
+def checked(provider: Provider, kind: str, entry: object) -> Entry:
+    """Return `entry` if it is of the right sort and well named; raise PluginError otherwise."""
+    expected, noun = OFFERS[kind]
+    where = f"plug-in {provider.plugin!r} ({provider})"
+    if not isinstance(entry, expected):
+        raise PluginError(
+            f"{where} must return {expected.__name__} objects from {hookspecs.PREFIX}{kind}, not {entry!r}."
+        )
+    for field in attrs.fields(type(entry)):
+        value = getattr(entry, field.name)
+        texts = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name == "suffixes"):
+            must = "a tuple of texts" if field.name == "suffixes" else "a text"
+            raise HookRaised(f"{field.name} of {noun} {entry.name!r} must be {must}, not {value!r}")
+    if ":" not in entry.target:
+        raise PluginError(
+            f"{where} must write the target of {noun} {entry.name!r} as 'module:attr', not {entry.target!r}."
+        )
+    if kind in _VENDOR_NAMED and not (entry.name.startswith(f"{provider.plugin}.") and _named(entry.name)):
+        raise PluginError(
+            f"{where} must name its {kind} '{provider.plugin}.<thing>', not {entry.name!r}; "
+            f"rename the {noun} or the entry point."
+        )
+    if kind not in _VENDOR_NAMED and kind != "ops" and not _NAME.fullmatch(entry.name):
+        raise PluginError(
+            f"{where} must name its {kind} in lower-case letters, digits, '-' and '_', not {entry.name!r}."
+        )
+    return entry
+
+
+def _named(name: str) -> bool:
+    return all(_NAME.fullmatch(part) for part in name.split("."))
