@@ -52,6 +52,7 @@ IMAGINARY = op("imaginary", lambda params, x: x * 2j)
 WHOLE = op("whole", lambda params, x: (x * 2).astype("i4"))
 TRUE = op("true", lambda params, x: x > 0)
 CUT = op("cut", lambda params, x: x * 2.7, always("int32"))
+SHORT = op("short", lambda params, x: x[:1])
 NOTHING = op("nothing", lambda params, x: None)
 WIDE = op("wide", lambda params, x: (x * 2).astype("f8"))
 LONG = op("long", lambda params, x: np.full(x.shape, 3), always("int32"))
@@ -208,12 +209,13 @@ KINDS = {
     "tl.cut(x)": ("cut", "must give integers, as its result is int32, not float32"),
     "tl.nothing(x)": ("nothing", "must give floats, as its result is f32, not object"),
     "tl.bits(b)": ("bits", "must give bools, as its result is bool, not float64"),
+    "tl.short(x)": ("short", "must give a result of shape (4,), not (1,)"),
     "tl.unit_op('pe_sfu', 'unit_whole', x)": ("unit_whole", "must give floats, as its result is f32, not int64"),
 }
 
 
 @pytest.mark.parametrize("made", KINDS)
-def test_a_result_of_another_kind_is_refused(call: Run, made: str) -> None:
+def test_a_result_of_another_kind_or_shape_is_refused(call: Run, made: str) -> None:
     """Nothing of it is dropped in silence; the op and its distribution are named."""
     code, out, err, _ = call(made, "--verify-data", "--verify-ops")
     name, must = KINDS[made]

@@ -174,9 +174,13 @@ class Batch:
                 failed.op_id = job.record.op_id
             raise failed from error
         if out.shape != job.result.shape:
-            raise ExecutionError(
-                f"{job.record} must give a result of shape {job.result.shape}, not {out.shape}; mend {job.name!r}."
-            )
+            must = f"must give a result of shape {job.result.shape}, not {out.shape}"
+            told = f"{job.record} {must}; mend {job.name!r}."
+            if isinstance(job.function, functions.PluginFunction):
+                told = f"{job.record} could not be computed: {job.function.fault(must)}"
+            failed = ExecutionError(told)
+            failed.op_id = job.record.op_id
+            raise failed
         job.result.fill(dtypes.cast(out, job.result.dtype).view())
 
     def _all(self, job: Job) -> list[Array]:

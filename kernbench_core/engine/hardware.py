@@ -52,8 +52,7 @@ class Hardware(Fabric):
                 loaded[node.impl] = classes.load(node.impl)
                 if provider is not None:
                     self.providers[node.impl] = provider(node.impl)
-                with _by(self.providers.get(node.impl)):
-                    self._require(node_id, loaded[node.impl])
+                self._require(node_id, loaded[node.impl], self.providers.get(node.impl))
             cls = loaded[node.impl]
             with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
                 made = self.components[node_id] = cls(node, self)
@@ -68,17 +67,19 @@ class Hardware(Fabric):
         for component in self.components.values():
             component.start()
 
-    def _require(self, node_id: str, cls: type[ComponentBase]) -> None:
+    def _require(self, node_id: str, cls: type[ComponentBase], provider: Provider | None) -> None:
         """Raise ConfigError for a class that declares what it cannot, or needs what this session does not have."""
         name = f"{node_id}: {cls.__module__}.{cls.__qualname__}"
+        of = "" if provider is None else f" of {provider}"
         for what, kind, kinds in (("needs", type, "classes"), ("STATS", Stat, "Stats"), ("PARAMS", Param, "Params")):
             declared = getattr(cls, what)
             if not isinstance(declared, tuple) or not all(isinstance(each, kind) for each in declared):
-                raise ConfigError(f"{name}.{what} must be a tuple of {kinds}, not {declared!r}; correct the component.")
+                raise ConfigError(f"{name}.{what}{of} must be a tuple of {kinds}, not {declared!r}; correct it.")
             names = [str(getattr(each, "name", number)) for number, each in enumerate(declared)]
             twice = next((each for each in names if names.count(each) > 1), None)
             if twice is not None:
-                raise ConfigError(f"{name}.{what} must name each of its {kinds} once, not {twice!r} twice; rename one.")
+                must = f"must name each of its {kinds} once, not {twice!r} twice"
+                raise ConfigError(f"{name}.{what}{of} {must}; rename one.")
         missing = [need.__name__ for need in cls.needs if need not in self.parts]
         if missing:
             raise ConfigError(
@@ -109,15 +110,6 @@ def _refuse_other_arrival(component: ComponentBase) -> None:
             f"{component.id}: {type(component).__module__}.{type(component).__qualname__} must leave self.arrive as it "
             "is; define receive(self, msg), which takes what comes."
         )
-
-
-@contextmanager
-def _by(provider: Provider | None) -> Iterator[None]:
-    """Name the distribution of a model in what is raised about it."""
-    try:
-        yield
-    except ConfigError as error:
-        raise of_provider(error, provider) from None
 
 
 @contextmanager
