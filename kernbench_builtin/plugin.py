@@ -5,7 +5,14 @@ This is the same door that any other plug-in uses; deleting a file and its line 
 
 from __future__ import annotations
 
-from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, ExporterEntry, TopologyEntry
+from kernbench_core.registry import (
+    BenchEntry,
+    CalibratorEntry,
+    CommandEntry,
+    ComponentEntry,
+    ExporterEntry,
+    TopologyEntry,
+)
 
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
@@ -69,6 +76,9 @@ def kernbench_topologies() -> list[TopologyEntry]:
         TopologyEntry("tiny", f"{HERE}:topologies/tiny.yaml", "1 SIP of 1 cube with 4 PEs, for tests."),
         TopologyEntry("default", f"{HERE}:topologies/default.yaml", "2 SIPs of 2x2 cubes with 8 PEs each."),
         TopologyEntry("full", f"{HERE}:topologies/full.yaml", "4 SIPs of 4x4 cubes with 8 PEs each: 512 PEs."),
+        TopologyEntry("a100_node", f"{HERE}:topologies/a100_node.yaml", "8 A100 GPUs on NVSwitches."),
+        TopologyEntry("tpu7x_slice", f"{HERE}:topologies/tpu7x_slice.yaml", "4 TPU7x chips of a 2x2x1 torus."),
+        TopologyEntry("u280_hbm", f"{HERE}:topologies/u280_hbm.yaml", "The HBM2 of an Alveo U280, for probe --dram."),
         TopologyEntry("mesh", f"{HERE}:topologies/mesh.yaml", "A mesh of 8x8 routers on its own, for probe --traffic."),
     ]
 
@@ -110,5 +120,19 @@ def kernbench_commands() -> list[CommandEntry]:
             "probe",
             f"{HERE}.probe.command:probe",
             "Measure the machine itself: how far its memories are, what saturates first.",
-        )
+        ),
+        CommandEntry(
+            "calibrate",
+            f"{HERE}.calibrate.command:calibrate",
+            "Fit a machine to measurements, or compare one with what was published of it.",
+        ),
+    ]
+
+
+def kernbench_calibrators() -> list[CalibratorEntry]:
+    """Return the formats of measurements of one package."""
+    return [
+        CalibratorEntry("copies", f"{HERE}.calibrate.copies:CopyLog", "A CSV of copies."),
+        CalibratorEntry("gemm", f"{HERE}.calibrate.gemm:GemmLog", "A CSV of matrix products."),
+        CalibratorEntry("memory", f"{HERE}.calibrate.memory:MemoryLog", "A CSV of memory accesses."),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernbench_core.registry import AlgorithmEntry, BenchEntry, CollectiveEntry, CommandEntry
+from kernbench_core.registry import AlgorithmEntry, BenchEntry, CalibratorEntry, CollectiveEntry, CommandEntry
 
 
 def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
@@ -98,3 +98,12 @@ def kernbench_benches() -> list[BenchEntry]:
 def kernbench_commands() -> list[CommandEntry]:
     """Return the command that times and checks collectives."""
     return [CommandEntry("ccl", "kernbench_ccl.cli:ccl", "Time collectives as nccl-tests does; check algorithms.")]
+
+
+def kernbench_calibrators() -> list[CalibratorEntry]:
+    """Return the formats of measured collectives."""
+    where = "kernbench_ccl.calibrate.collective_log"
+    return [
+        CalibratorEntry("nccl", f"{where}:NcclLog", "The text output of nccl-tests."),
+        CalibratorEntry("collectives", f"{where}:CollectiveCsv", "A CSV of collectives."),
+    ]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import load_plugins as load_plugins
     from kernbench_core.registry import AlgorithmEntry as AlgorithmEntry
     from kernbench_core.registry import BenchEntry as BenchEntry
+    from kernbench_core.registry import CalibratorEntry as CalibratorEntry
     from kernbench_core.registry import CollectiveEntry as CollectiveEntry
     from kernbench_core.registry import CommandEntry as CommandEntry
     from kernbench_core.registry import ComponentEntry as ComponentEntry
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "AlgorithmEntry": "registry",
     "BenchEntry": "registry",
+    "CalibratorEntry": "registry",
     "CollectiveEntry": "registry",
     "CommandEntry": "registry",
     "ComponentBase": "component",

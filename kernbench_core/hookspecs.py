@@ -66,3 +66,8 @@ def kernbench_collectives() -> Sequence[registry.CollectiveEntry]:  # type: igno
 @hookspec
 def kernbench_commands() -> Sequence[registry.CommandEntry]:  # type: ignore[empty-body]
     """Return click commands that become sub-commands of `kernbench`; names are bare."""
+
+
+@hookspec
+def kernbench_calibrators() -> Sequence[registry.CalibratorEntry]:  # type: ignore[empty-body]
+    """Return the formats of measurements that `kernbench calibrate` reads; names are bare."""

@@ -56,6 +56,7 @@ class Plugins:
     algorithms: Registry[registry.AlgorithmEntry]
     collectives: Registry[registry.CollectiveEntry]
     commands: Registry[registry.CommandEntry]
+    calibrators: Registry[registry.CalibratorEntry]
     providers: tuple[Provider, ...]
     failures: tuple[PluginFailure, ...]
 

@@ -185,6 +185,16 @@ class CommandEntry(_Described):
 
 
 @attrs.frozen
+class CalibratorEntry(Entry):
+    """A format of measurements: `target` is a `Calibrator` class of `kernbench_core.calibration`.
+
+    >>> kernbench_calibrators = lambda: [kb.CalibratorEntry("ping", "acme_models.ping:PingLog", "acme-ping's output.")]
+    """
+
+    sentence: str
+
+
+@attrs.frozen
 class PluginFailure:
     """A plug-in that could not be used, or one entry of it, and why in one line."""
 

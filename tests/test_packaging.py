@@ -47,10 +47,12 @@ def test_every_dependency_is_pinned() -> None:
 
 
 def test_every_package_says_that_it_is_typed_and_ships_its_data() -> None:
-    """py.typed and the YAML presets are inside the packages that are found."""
+    """py.typed, the YAML presets and what was published are inside the packages that are found."""
     for package in ("kernbench_core", "kernbench_builtin", "kernbench_ccl"):
         assert (REPO / package / "py.typed").is_file()
-    assert project()["tool"]["setuptools"]["package-data"] == {"*": ["*.json", "*.yaml", "py.typed"]}
+    assert project()["tool"]["setuptools"]["package-data"] == {
+        "*": ["*.csv", "*.json", "*.log", "*.yaml", "py.typed"]
+    }
 
 
 def test_make_knows_its_targets() -> None:

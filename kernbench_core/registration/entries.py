@@ -22,6 +22,7 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
     "algorithms": (registry.AlgorithmEntry, "algorithm"),
     "collectives": (registry.CollectiveEntry, "collective"),
     "commands": (registry.CommandEntry, "command"),
+    "calibrators": (registry.CalibratorEntry, "format of measurements"),
 }
 """The class of entry that each hook returns a list of, and the word for one."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -17,6 +17,7 @@ from kernbench_core import hookspecs
 PUBLIC = [
     "AlgorithmEntry",
     "BenchEntry",
+    "CalibratorEntry",
     "CollectiveEntry",
     "CommandEntry",
     "ComponentBase",

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).parents[2]
-ROOMS = ("compute", "engine", "host", "kernel", "memory", "oplog", "process", "runs", "topology", "values")
+ROOMS = (
+    "calibration", "compute", "engine", "host", "kernel", "memory", "oplog", "process", "runs", "topology", "values",
+)  # fmt: skip
 #: Files that are rooms of their own: vocabularies, and the records of ops.
 OPEN = {
     "kernbench_core.compute.ops",

@@ -1,0 +1,187 @@
+"""From logs to a fitted machine: read them all, fit what their rows tell of, simulate every row on the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from attrs import field, frozen
+
+from kernbench_builtin.calibrate.fit import FittedValue, Vector, fit, values_of
+from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import Plugins
+
+LARGEST_LOG = 4 << 20
+"""Bytes of a log, at most."""
+
+
+@frozen
+class CalibratedRow:
+    """A measured row and what the fitted machine takes for it, both in ns."""
+
+    row: LogRow
+    simulated: SimulatedRow
+
+    @property
+    def error(self) -> float:
+        """How far the simulation is from the measurement, as a part of the measurement."""
+        return self.simulated.ns / self.row.ns - 1
+
+
+@frozen
+class Logs:
+    """Measurements of several logs, by the calibrators of their formats."""
+
+    sources: tuple[str, ...]
+    groups: tuple[tuple[Calibrator, tuple[LogRow, ...]], ...]
+
+    @property
+    def rows(self) -> list[LogRow]:
+        """All rows, format by format."""
+        return [row for _, rows in self.groups for row in rows]
+
+    def settings(self) -> tuple[str, ...]:
+        """Return what the logs say of the machine itself."""
+        return tuple(dict.fromkeys(one for calibrator, rows in self.groups for one in calibrator.settings(rows)))
+
+    def unknowns(self, machine: MachineChoice) -> dict[str, Unknown]:
+        """Return the parameters that the rows tell of, by name."""
+        return {one.name: one for calibrator, rows in self.groups for one in calibrator.unknowns(rows, machine)}
+
+    def simulate(self, machine: MachineChoice) -> list[SimulatedRow]:
+        """Return what a machine takes for every row."""
+        return [one for calibrator, rows in self.groups for one in calibrator.simulate(rows, machine)]
+
+
+@frozen
+class Calibrated:
+    """A fit: the machine it began with, the fitted parameters, every row, and how often all rows were simulated."""
+
+    logs: Logs = field(repr=False)
+    base: MachineChoice
+    values: tuple[FittedValue, ...]
+    rows: tuple[CalibratedRow, ...]
+    rounds: int
+
+    @property
+    def machine(self) -> MachineChoice:
+        """The fitted machine."""
+        return self.base.having([fitted.unknown.setting(fitted.value) for fitted in self.values])
+
+    @property
+    def mean_error(self) -> float:
+        """The mean of the errors' magnitudes."""
+        return float(np.mean([abs(row.error) for row in self.rows]))
+
+    @property
+    def worst(self) -> CalibratedRow:
+        """The row with the largest error."""
+        return max(self.rows, key=lambda row: abs(row.error))
+
+
+def open_logs(paths: Sequence[Path], plugins: Plugins, options: LogOptions, form: str | None = None) -> Logs:
+    """Read logs, each in the format that it is in, or all in `form`.
+
+    Raises:
+        UsageError: no such format.
+        ConfigError: a log cannot be read, is in no known format, or is wrong; `problems` has every fault of all logs.
+    """
+    known = plugins.calibrators
+    if form is not None and form not in known:
+        raise UsageError(f"option --format must be one of {', '.join(known)}, not {form!r}.{did_you_mean(form, known)}")
+    names = list(known) if form is None else [form]
+    calibrators = {name: known.load(name)(plugins, options) for name in names}
+    found: dict[str, list[LogRow]] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            text = _text(path)
+            name = form or _format_of(str(path), text, calibrators)
+            found.setdefault(name, []).extend(calibrators[name].read(str(path), text))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
+    groups = tuple((calibrators[name], tuple(rows)) for name, rows in sorted(found.items()))
+    return Logs(tuple(str(path) for path in paths), groups)
+
+
+def _text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_LOG:
+            most = f"{LARGEST_LOG >> 20} MiB"
+            raise ConfigError(f"{path}: a log must be at most {most}, not {size:,} B; give a part of it.")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(f"{path}: a log must be a file that can be read: {error.strerror}.") from None
+
+
+def _format_of(name: str, text: str, calibrators: dict[str, Calibrator]) -> str:
+    """Return the format of a log; ConfigError naming all formats, and the line that belongs to none."""
+    for form, calibrator in calibrators.items():
+        if calibrator.recognises(text):
+            return form
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    number, there = next((one for one in lines if not one[1].startswith("#")), (lines or [(1, "")])[0])
+    forms = "; ".join(f"{form}, {calibrator.FORM}" for form, calibrator in calibrators.items())
+    shown = there if len(there) <= 60 else f"{there[:57]}..."
+    raise ConfigError(
+        f"{name}:{number}: a log must be in a known format ({forms}), and this one begins with {shown!r}; name the "
+        "format with --format to see what is wrong with it."
+    )
+
+
+def calibrate(
+    logs: Logs,
+    machine: MachineChoice,
+    chosen: Sequence[str] = (),
+    on_round: Callable[[int], None] | None = None,
+) -> Calibrated:
+    """Fit the parameters that logs tell of, or those that are `chosen` among them; `on_round` is told of each round.
+
+    Raises:
+        UsageError: a name is no parameter of these logs, or the rows do not identify one.
+    """
+    base = machine.having([one for one in logs.settings() if one.partition("=")[0] not in _keys(machine)])
+    known = logs.unknowns(base)
+    for name in chosen:
+        if name not in known:
+            raise UsageError(
+                f"option --fit must be one of {', '.join(known)}, which these logs tell of, not {name!r}."
+                f"{did_you_mean(name, known).partition(' Known: ')[0]}"
+            )
+    unknowns = [known[name] for name in (dict.fromkeys(chosen) if chosen else known)]
+    rows = logs.rows
+    last: list[SimulatedRow] = []
+    rounds = 0
+    memory: dict[tuple[str, ...], list[SimulatedRow]] = {}
+
+    def simulate(terms: Vector) -> Vector:
+        nonlocal rounds
+        settings = tuple(u.setting(v) for u, v in zip(unknowns, values_of(unknowns, terms), strict=True))
+        if settings not in memory:
+            rounds += 1
+            if on_round is not None:
+                on_round(rounds)
+            memory[settings] = logs.simulate(base.having(settings))
+        last[:] = memory[settings]
+        return np.array([one.ns for one in last])
+
+    def slopes(terms: Vector) -> Vector:
+        at = {u.name: v for u, v in zip(unknowns, values_of(unknowns, terms), strict=True)}
+        found = [one for calibrator, own in logs.groups for one in calibrator.slopes(own, base, at)]
+        return np.array([[row.get(u.name, 0.0) for u in unknowns] for row in found])
+
+    measured = np.array([row.ns for row in rows])
+    fitted = fit(unknowns, measured, len({row.case for row in rows}), slopes, simulate)
+    simulate(np.array([1 / v.value if v.unknown.inverse else v.value for v in fitted.values]))
+    paired = tuple(CalibratedRow(row, took) for row, took in zip(rows, last, strict=True))
+    return Calibrated(logs, base, fitted.values, paired, rounds)
+
+
+def _keys(machine: MachineChoice) -> set[str]:
+    return {one.partition("=")[0].strip() for one in machine.sets}

@@ -1,0 +1,154 @@
+"""`kernbench calibrate`: fit a machine to measurements, or compare one that comes with it with what was published."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from kernbench_core.cli.option_types import Time, Whole
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.process import WallTime
+
+_HELP = """Fit a machine's parameters to measurements, within sourced limits.
+
+A LOG is nccl-tests' text output, or a CSV of collectives, matrix products, copies or memory accesses. The fitted
+parameters and every row, measured and simulated on the fitted machine, are printed; -o writes an overlay that
+--topology takes. --check compares a system that comes with kernbench with what was published of it."""
+
+
+@click.pass_obj
+def _calibrate(shell: Shell, /, timeout_s: float | None, **options: Any) -> int:
+    with WallTime(timeout_s).spent_on("calibrating"):
+        if options["check"] is not None:
+            return _check(shell, options)
+        return _fit(shell, options)
+
+
+def _fit(shell: Shell, options: dict[str, Any]) -> int:
+    """Fit, print, and write the overlay."""
+    from kernbench_builtin.calibrate.calibration import calibrate, open_logs
+    from kernbench_builtin.calibrate.overlay import overlay_text, require_free, write_overlay
+    from kernbench_builtin.calibrate.report import parameters, residuals, summary, to_json
+    from kernbench_core.calibration import LogOptions, MachineChoice
+    from kernbench_core.runs import json_text
+
+    if not options["logs"]:
+        raise UsageError("kernbench calibrate must be given at least one LOG, or --check NAME; see --help.")
+    output = None if options["output"] is None else Path(options["output"])
+    if output is not None:
+        require_free(output, force=options["force"])
+    given = LogOptions(
+        options["collective"], options["ranks"], options["algo"], options["config"],
+        _simulate_to(options["simulate_to"]), options["jobs"],
+    )  # fmt: skip
+    logs = open_logs([Path(one) for one in options["logs"]], shell.plugins, given, options["form"])
+    machine = MachineChoice(options["topology"], tuple(options["sets"]))
+    tell = _Progress(shown=not options["quiet"] and sys.stderr.isatty())
+    found = calibrate(logs, machine, options["fit"], on_round=tell.round)
+    tell.done()
+    if output is not None:
+        write_overlay(overlay_text(found, output, shell.plugins.topologies), output)
+    if options["as_json"]:
+        click.echo(json_text(to_json(found, None if output is None else str(output))))
+        return 0
+    told = [*summary(found), *([] if output is None else [f"written to {output}"])]
+    _show(residuals(found.rows), parameters(found.values), *told)
+    return 0
+
+
+def _check(shell: Shell, options: dict[str, Any]) -> int:
+    """Print the published rows of a system beside what its preset takes; 1 where one is farther off than is known."""
+    from kernbench_builtin.calibrate.report import compared, comparison_json
+    from kernbench_builtin.calibrate.systems import compare_system, system_of
+    from kernbench_core.runs import json_text
+
+    if options["logs"]:
+        raise UsageError("option --check must stand without a LOG; leave one of them out.")
+    system = system_of(options["check"])
+    found = compare_system(system, shell.plugins, options["jobs"])
+    if options["as_json"]:
+        click.echo(json_text(comparison_json(found)))
+    else:
+        about = f"{system.title} (--topology {system.topology})\n{system.source}\n{system.url}"
+        _show(about, compared(found), *found.notes)
+    return 0 if found.kept else 1
+
+
+def _show(*parts: Any) -> None:
+    from rich.console import Group
+    from rich.text import Text
+
+    from kernbench_core.runs import make_console, show
+
+    spaced: list[Any] = []
+    for part in parts:
+        spaced += [Text(part) if isinstance(part, str) else part, *([] if isinstance(part, str) else [Text()])]
+    show(Group(*spaced), make_console(sys.stdout))
+
+
+def _simulate_to(text: str) -> int:
+    from kernbench_core.units import parse_quantity
+
+    try:
+        found = int(parse_quantity(text, "size", positive=True))
+    except ValueError as fault:
+        raise UsageError(f"option --simulate-to {fault}") from None
+    if found < 2:
+        raise UsageError(f"option --simulate-to must be a size of at least 2 B, not {text!r}.")
+    return found
+
+
+class _Progress:
+    """Tell a terminal, in one line, how often all rows were simulated."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+
+    def round(self, number: int) -> None:
+        if self._shown:
+            sys.stderr.write(f"\rsimulating all rows, round {number} ")
+            sys.stderr.flush()
+
+    def done(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _option(*names: str, **given: Any) -> click.Option:
+    return click.Option(list(names), **given)
+
+
+calibrate = click.RichCommand(
+    name="calibrate",
+    callback=_calibrate,
+    params=[
+        click.Argument(["logs"], metavar="[LOG]...", nargs=-1),
+        _option("-o", "--output", metavar="FILE", help="Write the fitted machine, an overlay of --topology."),
+        _option("--force", is_flag=True, help="Overwrite FILE."),
+        _option("--topology", metavar="PRESET|FILE", default="default", show_default=True,
+                help="The machine to begin with: its shape, and what is not fitted."),
+        _option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
+        _option("--fit", metavar="NAME", multiple=True,
+                help="Fit this parameter; repeatable.  [default: all that the logs tell of]"),
+        _option("--format", "form", metavar="NAME", help="The format of all logs.  [default: what each looks like]"),
+        _option("--collective", metavar="NAME", help="Which collective a log has, where it does not say."),
+        _option("--ranks", metavar="N", type=Whole(2), help="How many ranks a log has, where it does not say."),
+        _option("--algo", metavar="NAME|auto", help="The algorithm of collectives.  [default: auto, as kernbench ccl]"),
+        _option("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),
+        _option("--simulate-to", metavar="SIZE", default="4 MiB", show_default=True,
+                help="Simulate rows up to this size; larger ones are continued from it and its half."),
+        _option("--check", metavar="NAME", help="Compare a published system with its preset instead of fitting."),
+        _option("-j", "--jobs", metavar="N", type=Whole(1), default="1", show_default=True,
+                help="Processes that simulate collectives."),
+        _option("--timeout", "timeout_s", metavar="T", type=Time("60 s", 1e-9), help="Stop after this wall time."),
+        _option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."),
+        _option("-q", "--quiet", is_flag=True, help="Show no progress."),
+    ],
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip

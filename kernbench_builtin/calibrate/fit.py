@@ -1,0 +1,177 @@
+"""Fit parameters within limits, so that simulated times come closest to measured ones in relative terms.
+
+A time is nearly linear in latencies and in one over bandwidths. Closed forms say how steeply; the machine is simulated
+at the values reached, and what that takes replaces the closed form's level, and from round to round its slope. So the
+fit is that of the simulation, and closed forms only point the way.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from attrs import field, frozen
+
+from kernbench_builtin.calibrate.identification import Matrix, require_identified
+from kernbench_core.calibration import Unknown
+
+ROUNDS = 12
+"""Simulations of all rows, at most."""
+_GAIN = 1e-3
+"""A step that promises to take less than this part from the sum of squared errors ends the fit."""
+_EXACT = 1e-8
+"""A mean squared error that is none: times a ten-thousandth off."""
+_FAILURES = 3
+"""Steps, each half of the one before, that may come no closer before the fit ends."""
+_TELLING = 0.02
+"""Steps that change no time by more than this part of it say nothing of slopes: contention alone moves times by %."""
+_AT_LIMIT = 1e-6
+
+Vector = Matrix
+Simulate = Callable[[Vector], Vector]
+"""Give the simulated times at a vector of terms, in ns."""
+Slopes = Callable[[Vector], Matrix]
+"""Give d time / d term of each row and term."""
+
+
+@frozen
+class FittedValue:
+    """A fitted parameter: its value, its standard error as a part of it, and the limit that it lies on, if it does.
+
+    `error` is None where there are no more measurements than parameters.
+    """
+
+    unknown: Unknown
+    value: float
+    error: float | None
+    limit: str | None = None
+
+
+@frozen
+class Fit:
+    """The fitted parameters, and the simulated time of each row in ns; `rounds` is how often all were simulated."""
+
+    values: tuple[FittedValue, ...]
+    simulated: Vector = field(eq=False)
+    rounds: int
+
+
+def terms_of(unknowns: Sequence[Unknown], values: Sequence[float]) -> Vector:
+    """Return what times are linear in: values, or one over them."""
+    return np.array([1 / v if u.inverse else v for u, v in zip(unknowns, values, strict=True)])
+
+
+def values_of(unknowns: Sequence[Unknown], terms: Vector) -> list[float]:
+    """Return the values of parameters from the terms that times are linear in."""
+    return [float(1 / t if u.inverse else t) for u, t in zip(unknowns, terms, strict=True)]
+
+
+def fit(
+    unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slopes, simulate: Simulate
+) -> Fit:
+    """Fit `unknowns` to `measured` times (ns) of `cases` different things.
+
+    Raises:
+        UsageError: the rows do not identify a parameter.
+    """
+    ends = np.array([sorted(terms_of((u, u), (u.low, u.high))) for u in unknowns])
+    low, high = ends[:, 0], ends[:, 1]
+    at = _start(measured, slopes, low, high)
+    noticed = np.where(at > 0, at, high / 100)
+    require_identified(unknowns, slopes(at) * noticed / measured[:, None], cases)
+    took = simulate(at)
+    matrix = slopes(at)
+    best, least = (at, took, matrix), _badness(took, measured)
+    rounds, reach = 1, 1.0
+    while rounds < ROUNDS and reach > 0.5**_FAILURES:
+        relative = matrix / measured[:, None]
+        target = bounded_least_squares(relative, (measured - took + matrix @ at) / measured, low, high)
+        step = reach * (target - at)
+        gain = least - _badness(took + matrix @ step, measured)
+        if gain <= _GAIN * least or least <= _EXACT * len(measured):
+            break
+        after = simulate(at + step)
+        rounds += 1
+        matrix = _learnt(matrix, step, after - took, measured)
+        badness = _badness(after, measured)
+        if badness < least:
+            at, took, reach = at + step, after, 1.0
+            best, least = (at, took, matrix), badness
+        else:
+            reach /= 2
+    at, took, matrix = best
+    return Fit(_values(unknowns, at, took, matrix, measured, low, high), took, rounds)
+
+
+def _start(measured: Vector, slopes: Slopes, low: Vector, high: Vector) -> Vector:
+    """Return where closed forms alone would end, which may be curved."""
+    at = np.sqrt(np.maximum(low, high * 1e-6) * high)  # between the limits, whatever powers of ten are between them
+    for _ in range(3):
+        matrix = slopes(at) / measured[:, None]
+        at = bounded_least_squares(matrix, np.ones(len(measured)), low, high)
+    return at
+
+
+def _learnt(matrix: Matrix, step: Vector, change: Vector, measured: Vector) -> Matrix:
+    """Return slopes that say of a step what the simulation did (Broyden), where it was long enough to tell."""
+    scale = np.abs(matrix / measured[:, None]).max(axis=0)
+    scaled = step * scale
+    told = np.abs(matrix @ step) / measured
+    if float(told.max()) < _TELLING:
+        return matrix
+    missing = change - matrix @ step
+    return matrix + np.outer(missing, scaled * scale / float(scaled @ scaled))
+
+
+def _badness(took: Vector, measured: Vector) -> float:
+    return float(np.sum((took / measured - 1) ** 2))
+
+
+def bounded_least_squares(matrix: Matrix, right: Vector, low: Vector, high: Vector) -> Vector:
+    """Return the x from `low` to `high` with the least |matrix x - right|.
+
+    Parameters are few: each may be free or on a limit, and all combinations are tried.
+    """
+    best: tuple[float, Vector] | None = None
+    for where in itertools.product((0, -1, 1), repeat=len(low)):
+        x = np.where(np.array(where) < 0, low, high)
+        free = np.flatnonzero(np.array(where) == 0)
+        if free.size:
+            held = np.setdiff1d(np.arange(len(low)), free)
+            scale = np.abs(matrix[:, free]).max(axis=0)
+            scale[scale == 0] = 1.0
+            rest = right - matrix[:, held] @ x[held]
+            x[free] = np.linalg.lstsq(matrix[:, free] / scale, rest, rcond=None)[0] / scale
+            if np.any(x[free] < low[free]) or np.any(x[free] > high[free]):
+                continue
+        badness = float(np.sum((matrix @ x - right) ** 2))
+        if best is None or badness < best[0]:
+            best = (badness, x)
+    assert best is not None, "all on their limits is always a candidate"
+    return best[1]
+
+
+def _values(
+    unknowns: Sequence[Unknown], at: Vector, took: Vector, matrix: Matrix, measured: Vector, low: Vector, high: Vector
+) -> tuple[FittedValue, ...]:
+    limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, at, low, high, strict=True)]
+    free = [index for index, limit in enumerate(limits) if limit is None]
+    left = len(measured) - len(free)
+    errors: dict[int, float] = {}
+    if free and left > 0:
+        part = (matrix * at / measured[:, None])[:, free]
+        spread = np.linalg.pinv(part.T @ part) * _badness(took, measured) / left
+        errors = {index: float(np.sqrt(max(0.0, spread[n, n]))) for n, index in enumerate(free)}
+    found = zip(unknowns, values_of(unknowns, at), limits, strict=True)
+    return tuple(FittedValue(u, v, errors.get(index), limit) for index, (u, v, limit) in enumerate(found))
+
+
+def _limit(unknown: Unknown, term: float, low: float, high: float) -> str | None:
+    """Say which limit of its value a term lies on."""
+    close = _AT_LIMIT * (high - low)
+    if term <= low + close:
+        return "high" if unknown.inverse else "low"
+    if term >= high - close:
+        return "low" if unknown.inverse else "high"
+    return None

@@ -1,0 +1,147 @@
+"""Calibrate by a CSV of matrix products: what a launch takes, and how much of the arrays' peak products get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import ClassVar
+
+from attrs import frozen
+
+from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
+from kernbench_builtin.benches.gemm import gemm_kernel
+from kernbench_builtin.calibrate.launching import LAUNCH_OVERHEAD, LAUNCH_STEPS, compiled, launched_ns
+from kernbench_core.calibration import CsvForm, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
+from kernbench_core.errors import UsageError
+from kernbench_core.graph import Graph, Node
+from kernbench_core.host import Runtime
+from kernbench_core.plugins import Plugins
+
+DTYPES = ("f16", "bf16", "f32", "int8")
+_CSV = CsvForm({"m": CsvForm.whole, "n": CsvForm.whole, "k": CsvForm.whole, "dtype": CsvForm.one_of(*DTYPES)})
+_TILE = 128
+_BYTES_OF_DOT = 1 << 12
+"""A product of one tile counts as so many bytes of `simulate_to`: 1,024 of them are 4 MiB."""
+
+
+@frozen
+class Product:
+    """A product of an M x K by a K x N matrix."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+
+    @property
+    def flops(self) -> float:
+        """Two for each multiply-accumulate."""
+        return 2.0 * self.m * self.n * self.k
+
+
+class GemmLog:
+    """Read products; fit what a launch takes, and the efficiency of the arrays for each dtype."""
+
+    FORM: ClassVar[str] = "a CSV of matrix products with the columns M, N, K, dtype and time"
+
+    def __init__(self, plugins: Plugins, options: LogOptions) -> None:
+        self._plugins, self._options = plugins, options
+
+    @staticmethod
+    def recognises(text: str) -> bool:
+        """Tell whether the first line names M, N, K, dtype and a time."""
+        return _CSV.recognises(text)
+
+    def read(self, name: str, text: str) -> list[LogRow]:
+        """Return the products of a CSV."""
+        found = []
+        for row in _CSV.read(name, text):
+            product = Product(**row.values)
+            label = f"{product.dtype} {product.m} x {product.n} x {product.k}"
+            found.append(LogRow(f"{name}:{row.line}", label, row.ns, product))
+        return found
+
+    def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
+        """Return nothing: products are those of one package, however many there are."""
+        return ()
+
+    def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[Unknown]:
+        """Return the overhead of a launch, and the efficiency for each dtype: a part of the rate that the base has."""
+        graph = compiled(self._plugins, machine)
+        dtypes = dict.fromkeys(_case(row).dtype for row in rows)
+        return [LAUNCH_OVERHEAD, *(_efficiency(_arrays(graph)[0], dtype) for dtype in dtypes)]
+
+    def slopes(
+        self, rows: Sequence[LogRow], machine: MachineChoice, values: Mapping[str, float]
+    ) -> list[dict[str, float]]:
+        """Return for each row two steps of a launch, and what its operations take at the peak of all arrays."""
+        graph = compiled(self._plugins, machine)
+        found = []
+        for row in rows:
+            product = _case(row)
+            unknown = _efficiency(_arrays(graph)[0], product.dtype)
+            took = product.flops / _peak(graph, unknown)
+            found.append({LAUNCH_OVERHEAD.name: LAUNCH_STEPS, unknown.name: took})
+        return found
+
+    def simulate(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[SimulatedRow]:
+        """Simulate each product alone, by the kernel of bench `gemm`; of a large one less of K, and continue."""
+        graph = compiled(self._plugins, machine)
+
+        @cache
+        def time_ns(m: int, n: int, k: int, dtype: str) -> float:
+            def bench(rt: Runtime) -> None:
+                left = rt.empty((m, k), dtype, name="a", placement=rows_by_cube(rt, m, k, dtype))
+                right = rt.empty((k, n), dtype, name="b", placement=columns_by_cube(rt, k, n, dtype))
+                out = rt.empty((m, n), "int32" if dtype == "int8" else dtype, name="c")
+                rt.launch(gemm_kernel, left, right, out, n, k, Blocks.over(rt, m, n), _TILE, _TILE, _TILE)
+
+            return launched_ns(graph, self._plugins, bench)
+
+        def of(product: Product) -> SimulatedRow:
+            m, n = product.m, product.n
+            dots_of_step = -(-m // _TILE) * -(-n // _TILE)
+            pairs = max(4, self._options.simulate_to // _BYTES_OF_DOT // dots_of_step // 2)
+            return SimulatedRow.along(product.k, 2 * pairs * _TILE, lambda k: time_ns(m, n, k, product.dtype))
+
+        return [of(_case(row)) for row in rows]
+
+
+def _case(row: LogRow) -> Product:
+    assert isinstance(row.case, Product)
+    return row.case
+
+
+def _arrays(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes.values() if node.kind == "pe_gemm" and node.sip == 0]
+
+
+def _efficiency(array: Node, dtype: str) -> Unknown:
+    """Return the efficiency for a dtype: a part of the rate that the arrays of the base have."""
+    rates = array.params.get("rates")
+    if not isinstance(rates, Mapping) or dtype not in rates:
+        raise UsageError(
+            f"a fit of products must have a model of pe_gemm with a parameter rates that has {dtype}, not "
+            f"{array.impl}; choose builtin.pe_gemm, or leave the log out."
+        )
+    return Unknown(
+        f"gemm-efficiency-{dtype}",
+        f"components.pe_gemm.params.rates.{dtype}",
+        "float",
+        0.01,
+        1.0,
+        "a hundredth of what the arrays do when full, to all of it",
+        f"products of {dtype} that are large in M, N and K, where the arrays decide",
+        inverse=True,
+        scale=float(rates[dtype]),
+    )
+
+
+def _peak(graph: Graph, unknown: Unknown) -> float:
+    """Return the operations per ns of all arrays of the first package at efficiency 1."""
+    return float(
+        sum(
+            2.0 * node.params["rows"] * node.params["columns"] * node.params["clock"] * unknown.scale
+            for node in _arrays(graph)
+        )
+    )

@@ -1,0 +1,146 @@
+"""Calibrate by a CSV of memory accesses: bursts alone, that find their row open, closed or another one, and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import ClassVar
+
+from attrs import frozen
+
+from kernbench_builtin.calibrate.launching import compiled
+from kernbench_builtin.components.dram import DramPlace
+from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
+from kernbench_core.calibration import (
+    CsvForm,
+    LogOptions,
+    LogRow,
+    MachineChoice,
+    SimulatedRow,
+    Unknown,
+)
+from kernbench_core.errors import UsageError
+from kernbench_core.plugins import Plugins
+from kernbench_core.units import format_bytes
+from kernbench_core.values import Region
+
+PATTERNS = ("row_hit", "row_closed", "row_conflict", "stream")
+_CSV = CsvForm({"pattern": CsvForm.one_of(*PATTERNS), "bytes": CsvForm.size})
+_BURSTS = 65
+"""Bursts one after another, of whose latencies the median is taken: refresh meets few of them."""
+_STREAM_CHUNK = 4096
+_STREAM_OUTSTANDING = 64
+
+MEMORY_OVERHEAD = Unknown(
+    "memory-overhead",
+    "components.hbm_ctrl.params.overhead",
+    "time",
+    0.0,
+    1e3,
+    "from none to three times the 340 ns after which an H100's core sees its HBM3, caches included [chosen]",
+    "bursts alone (row_hit, row_closed, row_conflict), whose latency is the controller's and the array's",
+)
+
+
+@frozen
+class MemoryAccess:
+    """A burst alone whose row is open (row_hit), closed, or not the open one; or a stream of so many bytes of reads."""
+
+    pattern: str
+    nbytes: int
+
+
+class MemoryLog:
+    """Read what one memory does with accesses; fit the overhead of its controller."""
+
+    FORM: ClassVar[str] = f"a CSV of memory accesses with the columns pattern ({', '.join(PATTERNS)}), bytes and time"
+
+    def __init__(self, plugins: Plugins, options: LogOptions) -> None:
+        self._plugins, self._options = plugins, options
+
+    @staticmethod
+    def recognises(text: str) -> bool:
+        """Tell whether the first line names pattern, bytes and a time."""
+        return _CSV.recognises(text)
+
+    def read(self, name: str, text: str) -> list[LogRow]:
+        """Return the accesses of a CSV."""
+        found = []
+        for row in _CSV.read(name, text):
+            access = MemoryAccess(row.values["pattern"], row.values["bytes"])
+            label = f"{access.pattern} {format_bytes(access.nbytes)}"
+            found.append(LogRow(f"{name}:{row.line}", label, row.ns, access))
+        return found
+
+    def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
+        """Return nothing: it is one controller that is driven."""
+        return ()
+
+    def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[Unknown]:
+        """Return the controller's overhead; what the array takes is its standard's."""
+        return [MEMORY_OVERHEAD]
+
+    def slopes(
+        self, rows: Sequence[LogRow], machine: MachineChoice, values: Mapping[str, float]
+    ) -> list[dict[str, float]]:
+        """Return that each access takes the overhead once: a stream hides it behind the others."""
+        return [{MEMORY_OVERHEAD.name: 1.0} for _ in rows]
+
+    def simulate(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[SimulatedRow]:
+        """Drive the first controller of the machine alone."""
+        graph = compiled(self._plugins, machine)
+        node = next(node for node in graph.nodes.values() if node.kind == "hbm_ctrl")
+        probe = _OneBank(node, self._plugins.components)
+
+        @cache
+        def time_ns(pattern: str, nbytes: int) -> float:
+            if pattern != "stream":
+                return probe.alone_ns(pattern)
+            requests = -(-nbytes // _STREAM_CHUNK)
+            point = probe.closed_loop(DramCase("sequential", _STREAM_CHUNK, requests), _STREAM_OUTSTANDING)
+            return nbytes / point.achieved
+
+        def of(access: MemoryAccess) -> SimulatedRow:
+            if access.pattern != "stream":
+                return SimulatedRow(time_ns(access.pattern, access.nbytes))
+            most = self._options.simulate_to
+            return SimulatedRow.along(access.nbytes, most, lambda nbytes: time_ns("stream", nbytes))
+
+        return [of(_case(row)) for row in rows]
+
+
+class _OneBank(DramProbe):
+    """Drive one bank with bursts one after another, of one row or of two in turn."""
+
+    def workload(self, case: DramCase) -> Iterator[tuple[str, tuple[Region, ...]]]:
+        """Yield reads of one burst for patterns of rows, else what the probe has for the case."""
+        if case.pattern not in PATTERNS:
+            yield from super().workload(case)
+            return
+        geometry = self.geometry
+        assert geometry.address is not None, "checked before anything is driven"
+        columns = geometry.row_bytes // geometry.burst_bytes
+        for index in range(case.requests):
+            row = index % 2 if case.pattern == "row_conflict" else 0
+            place = DramPlace(0, 0, row, index % columns)
+            yield "read", (Region(geometry.address(place), geometry.burst_bytes),)
+
+    def check(self, case: DramCase) -> None:
+        """Raise UsageError when the controller has no rows, or cannot be asked this."""
+        if case.pattern not in PATTERNS:
+            super().check(case)
+        elif self.geometry.address is None:
+            raise UsageError(
+                f"a fit of {case.pattern} must have a controller with rows, as builtin.hbm_ctrl_bank, which this "
+                "machine's hbm_ctrl is not; set components.hbm_ctrl.impl, or leave such rows out."
+            )
+
+    def alone_ns(self, pattern: str) -> float:
+        """Return what a lone burst takes that finds its row as the pattern says, in ns."""
+        requests = 1 if pattern == "row_closed" else _BURSTS
+        return self.closed_loop(DramCase(pattern, self.geometry.burst_bytes, requests), 1).p50_ns
+
+
+def _case(row: LogRow) -> MemoryAccess:
+    assert isinstance(row.case, MemoryAccess)
+    return row.case

@@ -1,0 +1,86 @@
+"""The fitted machine as a file: an overlay of the machine it began with, that says of each value where it is from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from kernbench_builtin.calibrate.calibration import Calibrated
+from kernbench_builtin.calibrate.fit import FittedValue
+from kernbench_core.errors import UsageError
+
+_INDENT = "  "
+
+
+def overlay_text(found: Calibrated, path: Path, presets: object) -> str:
+    """Return the YAML of a fitted machine, to stand at `path`; it is the same whenever it is made."""
+    sources = ", ".join(Path(one).name for one in found.logs.sources)
+    lines = [
+        f"# Fitted by kernbench calibrate to {len(found.rows)} rows of {sources}.",
+        f"# Simulated on this machine the rows are {found.mean_error:.1%} off on average; the farthest is "
+        f"{found.worst.row.label}, {found.worst.error:+.1%}.",
+        f"base: {_base(found.base.topology, path, presets)}",
+        f"title: {path.stem}",
+    ]
+    tree: dict[str, Any] = {}
+    for setting in found.base.sets:
+        key, _, value = setting.partition("=")
+        _put(tree, key.strip(), value.strip())
+    for fitted in found.values:
+        key, _, value = fitted.unknown.setting(fitted.value).partition("=")
+        _put(tree, key, f"{value}  # {remark(fitted)}")
+    return "\n".join([*lines, *_lines(tree, 0)]) + "\n"
+
+
+def remark(fitted: FittedValue) -> str:
+    """Say in a few words how sure a value is, and between which limits it had to be."""
+    unknown = fitted.unknown
+    limits = f"{unknown.text(unknown.low)} to {unknown.text(unknown.high)}"
+    if fitted.limit is not None:
+        return f"{unknown.name}, on the {fitted.limit} limit of {limits}: the rows would have it beyond"
+    error = "as many values as rows" if fitted.error is None else f"standard error {fitted.error:.1%}"
+    return f"{unknown.name}, {error}, within {limits}"
+
+
+def require_free(path: Path, *, force: bool) -> None:
+    """Raise UsageError where a file is there already that may not be written over, or no folder for it."""
+    if path.is_dir() or not path.parent.is_dir():
+        there = "a folder" if path.is_dir() else f"one in {str(path.parent)!r}, which is no folder"
+        raise UsageError(f"option --output must name a file that can be written, not {there}: {str(path)!r}.")
+    if path.exists() and not force:
+        raise UsageError(f"option --output must name a file that is not there yet, not {str(path)!r}; or give --force.")
+
+
+def write_overlay(text: str, path: Path) -> None:
+    """Write a file as a whole or not at all; UsageError where it cannot be written."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        what = f"option --output must name a file that can be written, not {str(path)!r}: {error.strerror}."
+        raise UsageError(what) from None
+
+
+def _base(topology: str, path: Path, presets: Any) -> str:
+    """Return what the overlay names as its base: a preset, or the way to a file from where the overlay stands."""
+    return topology if topology in presets else os.path.relpath(topology, path.parent)
+
+
+def _put(tree: dict[str, Any], key: str, text: str) -> None:
+    *parents, last = key.split(".")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+    tree[last] = text
+
+
+def _lines(tree: dict[str, Any], depth: int) -> list[str]:
+    found = []
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found += [f"{_INDENT * depth}{key}:", *_lines(value, depth + 1)]
+        else:
+            found.append(f"{_INDENT * depth}{key}: {value}")
+    return found

@@ -1,0 +1,1 @@
+"""Published measurements, as `kernbench calibrate` reads them: facts, each file with its source above them."""

@@ -1,0 +1,260 @@
+"""Calibrate by measured collectives: nccl-tests' output, or a CSV. Fits bandwidth and latency of the scale-up links."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar
+
+from attrs import frozen
+
+from kernbench_ccl.calibrate.nccl_log import NcclTable, is_nccl, read_nccl
+from kernbench_ccl.catalogue import Catalogue, meant
+from kernbench_ccl.collectives import CollectiveKind
+from kernbench_ccl.contract import Cost
+from kernbench_ccl.measure import Chooser, Setup, TimedMachine, machine_of, time_collective
+from kernbench_ccl.measure.choice import Choice, Question, chosen_name
+from kernbench_ccl.measure.sweep import counts_of
+from kernbench_ccl.plan import load_ccl
+from kernbench_ccl.plan.configuration import AUTO
+from kernbench_core.calibration import CsvForm, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.plugins import Plugins
+from kernbench_core.units import format_bytes
+from kernbench_core.values.dtypes import itemsize
+
+LINK_BANDWIDTH = Unknown(
+    "link-bandwidth",
+    "system.network.bandwidth",
+    "bandwidth",
+    0.985,
+    900.0,
+    "one lane of PCIe 3.0, by the standard, to NVLink 5 of a GPU, 900 GB/s each way, NVIDIA",
+    "large vectors, of many MiB a rank, where bandwidth decides",
+    inverse=True,
+)
+LINK_LATENCY = Unknown(
+    "link-latency",
+    "system.network.latency",
+    "time",
+    2.0,
+    10e3,
+    "adapters and PHYs of UCIe 1.1, to five times the 2 us of a step with software, AWS Neuron docs [chosen]",
+    "small vectors, of some KiB, where latency decides",
+)
+UNKNOWNS = (LINK_BANDWIDTH, LINK_LATENCY)
+_STEP = 1e-3
+"""By which part of it a parameter is changed to see how steep a closed form is."""
+
+
+@frozen
+class CollectiveCase:
+    """A measured collective; `nbytes` is its size as nccl-tests counts it."""
+
+    collective: str
+    ranks: int
+    nbytes: int
+    dtype: str
+    redop: str | None
+    root: int = 0
+    in_place: bool = False
+
+    @property
+    def table(self) -> tuple[Hashable, ...]:
+        """What it has in common with those that are simulated together."""
+        return self.collective, self.ranks, self.dtype, self.redop, self.root
+
+
+class NcclLog:
+    """Read nccl-tests' output, out of place and in place; simulate its rows as `kernbench ccl` does."""
+
+    FORM: ClassVar[str] = "nccl-tests' text output, with the header of its table"
+
+    def __init__(self, plugins: Plugins, options: LogOptions) -> None:
+        self._plugins, self._options = plugins, options
+
+    @staticmethod
+    def recognises(text: str) -> bool:
+        """Tell whether there is the header of a table of nccl-tests."""
+        return is_nccl(text)
+
+    def read(self, name: str, text: str) -> list[LogRow]:
+        """Return the rows of all tables, two for each line that was measured in place too."""
+        found: list[LogRow] = []
+        problems: list[str] = []
+        for table in read_nccl(name, text):
+            kind, ranks, faults = self._of_table(name, table)
+            problems += faults
+            if kind is None or ranks is None:
+                continue
+            for line in table.lines:
+                redop = (line.redop or "sum") if kind.reduces else None
+                both = ((False, line.out_of_place), (True, line.in_place if kind.in_place else None))
+                for in_place, ns in both:
+                    if ns is not None:
+                        case = CollectiveCase(kind.name, ranks, line.size, line.dtype, redop, line.root, in_place)
+                        found.append(LogRow(f"{name}:{line.line}", _label(case), ns, case))
+        if not found and not problems:
+            problems.append(f"{name}:1: a log must have a time for at least one size; give one that was measured.")
+        if problems:
+            raise ConfigError(*problems)
+        return found
+
+    def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
+        """Return that there are as many packages as the largest log has ranks."""
+        return (f"system.sips={max(_case(row).ranks for row in rows)}",)
+
+    def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> tuple[Unknown, ...]:
+        """Return what a scale-up link has; what launches take is in no collective's time."""
+        return UNKNOWNS
+
+    def slopes(
+        self, rows: Sequence[LogRow], machine: MachineChoice, values: Mapping[str, float]
+    ) -> list[dict[str, float]]:
+        """Return how steep the closed form of each row's algorithm is in latency and in one over bandwidth."""
+        forms = {table: _Forms(self._plugins, self._options, machine, case) for table, case in _tables(rows).items()}
+        return [forms[_case(row).table].slopes(_case(row).nbytes, values) for row in rows]
+
+    def simulate(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[SimulatedRow]:
+        """Simulate each size of each table once, in and out of place; larger sizes are continued."""
+        limit = self._options.simulate_to
+        times: dict[tuple[Hashable, ...], dict[tuple[int, bool], float]] = {}
+        for table, case in _tables(rows).items():
+            asked = {_case(row).nbytes for row in rows if _case(row).table == table}
+            larger = {limit // 2, limit} if any(nbytes > limit for nbytes in asked) else set()
+            sizes = sorted({nbytes for nbytes in asked if nbytes <= limit} | larger)
+            times[table] = self._times(case, sizes, machine)
+
+        def of(case: CollectiveCase) -> SimulatedRow:
+            known = times[case.table]
+            return SimulatedRow.along(case.nbytes, limit, lambda nbytes: known[nbytes, case.in_place])
+
+        return [of(_case(row)) for row in rows]
+
+    def _times(
+        self, case: CollectiveCase, sizes: Sequence[int], machine: MachineChoice
+    ) -> dict[tuple[int, bool], float]:
+        """Return the simulated times of sizes in bytes, out of place (False) and in place (True)."""
+        kind = Catalogue.of(self._plugins).collectives[case.collective]
+        rows = time_collective(
+            case.collective, sizes, machine.topology, algo=self._options.algo, dtype=case.dtype,
+            redop=case.redop or "sum", root=case.root, set=(*machine.sets, f"system.sips={case.ranks}"),
+            config=self._options.config, check=False, jobs=self._options.jobs, plugins=self._plugins,
+        )  # fmt: skip
+        of_count = {row.count: row for row in rows}
+        found: dict[tuple[int, bool], float] = {}
+        for nbytes in sizes:
+            (count,) = counts_of([nbytes], kind, case.dtype, case.ranks)
+            row = of_count[count]
+            found[nbytes, False] = row.out_of_place.time_ns
+            found[nbytes, True] = (row.in_place or row.out_of_place).time_ns
+        return found
+
+    def _of_table(self, name: str, table: NcclTable) -> tuple[CollectiveKind | None, int | None, list[str]]:
+        """Return the collective and the ranks of a table, from the log or the command line, and what is wrong."""
+        options, problems = self._options, list[str]()
+        kinds = Catalogue.of(self._plugins).collectives
+        called = options.collective or table.collective
+        known = None if called is None else meant(called, [one for pair in _names(kinds) for one in pair])
+        kind = None if known is None else next(kinds[own] for own, other in _names(kinds) if known in (own, other))
+        at = f"{name}:{table.at}"
+        if called is None:
+            problems.append(f"{at}: the collective must be told, as nothing above the table does; give --collective.")
+        elif kind is None or kind.barrier:
+            there = ", ".join(one for one in kinds if one != "barrier")
+            problems.append(f"{at}: the collective must be one of {there}, not {called!r}; give --collective.")
+        ranks = options.ranks or table.ranks
+        if ranks is None or ranks < 2:
+            there = "as nothing above the table does" if ranks is None else f"and 1 is none that communicates: {ranks}"
+            problems.append(f"{at}: the number of ranks must be told, {there}; give --ranks.")
+        return kind, ranks, problems
+
+
+class CollectiveCsv(NcclLog):
+    """Read a CSV of collectives, as of libraries that have no nccl-tests; all else is as for nccl-tests' output."""
+
+    FORM: ClassVar[str] = "a CSV of collectives with the columns collective, ranks, bytes and time"
+    _CSV: ClassVar[CsvForm] = CsvForm({"collective": str, "ranks": CsvForm.whole, "bytes": CsvForm.size})
+
+    @staticmethod
+    def recognises(text: str) -> bool:
+        """Tell whether the first line names collective, ranks, bytes and a time."""
+        return CollectiveCsv._CSV.recognises(text)
+
+    def read(self, name: str, text: str) -> list[LogRow]:
+        """Return the rows of a CSV: out of place, of f32, summed up where anything is reduced."""
+        found: list[LogRow] = []
+        problems: list[str] = []
+        for row in self._CSV.read(name, text):
+            told = NcclTable(row.values["collective"], row.values["ranks"], (), row.line)
+            kind, ranks, faults = self._of_table(name, told)
+            problems += faults
+            if kind is not None and ranks is not None:
+                case = CollectiveCase(kind.name, ranks, row.values["bytes"], "f32", "sum" if kind.reduces else None)
+                found.append(LogRow(f"{name}:{row.line}", _label(case), row.ns, case))
+        if problems:
+            raise ConfigError(*problems)
+        return found
+
+
+class _Forms:
+    """The closed forms of the algorithms that serve the sizes of a table."""
+
+    def __init__(self, plugins: Plugins, options: LogOptions, machine: MachineChoice, case: CollectiveCase) -> None:
+        catalogue = Catalogue.of(plugins)
+        setup = Setup(machine.topology, None, (*machine.sets, f"system.sips={case.ranks}"), checked=False)
+        self._machine: TimedMachine = machine_of(setup, plugins)
+        self._item = itemsize(case.dtype)
+        self._config = load_ccl(options.config, catalogue=catalogue)
+        question = Question(catalogue.collectives[case.collective], case.dtype, case.redop, case.root)
+        self._chooser = Chooser(question, self._machine, self._config, plugins)
+        self._name = chosen_name(self._config, case.collective, options.algo)
+
+    @cached_property
+    def _named(self) -> Choice | None:
+        return None if self._name == AUTO else self._chooser.named(self._name)
+
+    def slopes(self, nbytes: int, values: Mapping[str, float]) -> dict[str, float]:
+        """Return d ns / d latency and d ns / d (1 / bandwidth) at these values of a link."""
+        choice = self._named or self._chooser.best(nbytes)
+        bandwidth, latency = self._machine.link()
+        bandwidth, latency = values.get(LINK_BANDWIDTH.name, bandwidth), values.get(LINK_LATENCY.name, latency)
+
+        def form(inverse: float, latency: float) -> float:
+            settings = choice.settings
+            cost = Cost(self._machine.world, nbytes, 1 / inverse, latency, self._machine.network, settings.pipeline,
+                        settings.tile(self._item) * self._item)  # fmt: skip
+            found = choice.algorithm.closed_form(cost)
+            if isinstance(found, str):
+                raise UsageError(
+                    f"{choice.algorithm.name} must have a closed form, for a fit to know which way to go, and has "
+                    f"none: {found}; choose another with --algo."
+                )
+            return found
+
+        inverse, more = 1 / bandwidth, 1 + _STEP
+        here = form(inverse, latency)
+        return {
+            LINK_BANDWIDTH.name: (form(inverse * more, latency) - here) / (inverse * _STEP),
+            LINK_LATENCY.name: (form(inverse, latency * more) - here) / (latency * _STEP),
+        }
+
+
+def _names(kinds: Mapping[str, CollectiveKind]) -> list[tuple[str, str]]:
+    """Return what collectives are called, here and by nccl-tests."""
+    return [(name, kinds[name].command) for name in kinds]
+
+
+def _tables(rows: Sequence[LogRow]) -> dict[tuple[Hashable, ...], CollectiveCase]:
+    """Return one case of each set of rows that are simulated together."""
+    return {_case(row).table: _case(row) for row in rows}
+
+
+def _case(row: LogRow) -> CollectiveCase:
+    assert isinstance(row.case, CollectiveCase)
+    return row.case
+
+
+def _label(case: CollectiveCase) -> str:
+    place = ", in place" if case.in_place else ""
+    return f"{case.collective} of {case.ranks} ranks, {format_bytes(case.nbytes)}{place}"

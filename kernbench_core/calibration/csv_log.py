@@ -1,0 +1,153 @@
+"""A CSV of measurements: named columns, a number or word in each cell, every fault with its file and line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from attrs import frozen
+
+from kernbench_core.errors import ConfigError
+from kernbench_core.units import parse_quantity
+
+TIME_COLUMNS: Mapping[str, float] = MappingProxyType({"time_ns": 1.0, "time_us": 1e3, "time_ms": 1e6, "time_s": 1e9})
+"""Columns of plain numbers that are times, with the ns of one; a column `time` has the unit in each cell."""
+_TIMES = ("time", *TIME_COLUMNS)
+
+ReadCell = Callable[[str], Any]
+"""Turn the text of a cell into its value; ValueError with what it must be, beginning with "must be"."""
+
+
+@frozen
+class CsvLine:
+    """One row of a CSV: the line of its file, the values of its columns, and its time in ns."""
+
+    line: int
+    values: Mapping[str, Any]
+    ns: float
+
+
+@frozen
+class CsvForm:
+    """The columns of a CSV of measurements, beside one of time: names in lower case, and how their cells are read.
+
+    The first line that is neither empty nor begins with # names the columns, in any order and case. Other columns are
+    ignored.
+    """
+
+    columns: Mapping[str, ReadCell]
+
+    def recognises(self, text: str) -> bool:
+        """Tell whether the first line names all of these columns, and a time."""
+        for _, cells in _lines(text):
+            named = {cell.lower() for cell in cells}
+            return named >= set(self.columns) and not named.isdisjoint(_TIMES)
+        return False
+
+    def read(self, name: str, text: str) -> list[CsvLine]:
+        """Return the rows of a CSV.
+
+        Raises:
+            ConfigError: columns are missing, or cells are not what they must be; `problems` has every fault.
+        """
+        lines = list(_lines(text))
+        first, header = lines[0] if lines else (1, [])
+        named = [cell.lower() for cell in header]
+        problems = [f"{name}:{first}: {fault}" for fault in self._faults_of(named)]
+        if problems:
+            raise ConfigError(*problems)
+        time = next(column for column in named if column in _TIMES)
+        found: list[CsvLine] = []
+        for line, cells in lines[1:]:
+            values, faults = self._values(named, cells, time)
+            problems += [f"{name}:{line}: {fault}" for fault in faults]
+            if not faults:
+                found.append(CsvLine(line, values, values.pop(time)))
+        if not found and not problems:
+            problems.append(f"{name}:{first}: a row of measurements must follow the names of the columns; add one.")
+        if problems:
+            raise ConfigError(*problems)
+        return found
+
+    @staticmethod
+    def whole(text: str) -> int:
+        """Read a positive integer, also as '1e6'; ValueError with what it must be."""
+        number = _number(text)
+        if number is None or number != int(number) or not 1 <= number < 2**62:
+            raise ValueError(f"must be a positive integer, not {text!r}.")
+        return int(number)
+
+    @staticmethod
+    def size(text: str) -> int:
+        """Read a positive number of bytes, plain or with a unit; ValueError with what it must be."""
+        return CsvForm.whole(text) if _number(text) is not None else int(parse_quantity(text, "size", positive=True))
+
+    @staticmethod
+    def one_of(*choices: str) -> ReadCell:
+        """Return a reader of one of these words, in lower case."""
+
+        def read(text: str) -> str:
+            if text.lower() not in choices:
+                raise ValueError(f"must be one of {', '.join(choices)}, not {text!r}.")
+            return text.lower()
+
+        return read
+
+    def _faults_of(self, named: list[str]) -> Iterator[str]:
+        there = ", ".join(named) or "nothing"
+        for column in sorted({one for one in named if named.count(one) > 1}):
+            yield f"column {column} must stand once; drop one."
+        for column in self.columns:
+            if column not in named:
+                yield f"a column {column} must be there, not only {there}; add it."
+        times = [one for one in named if one in _TIMES]
+        if len(set(times)) != 1:
+            yield f"one column of {', '.join(_TIMES)} must be there, not {' and '.join(times) or 'none'}."
+
+    def _values(self, named: list[str], cells: list[str], time: str) -> tuple[dict[str, Any], list[str]]:
+        """Return the values of a row, its time in ns among them, and a sentence for each cell that is wrong."""
+        if len(cells) != len(named):
+            return {}, [f"a row must have {len(named)} cells, as the first line, not {len(cells)}; restore it."]
+        row = dict(zip(named, cells, strict=True))
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for column, read in {**self.columns, time: _time_reader(time)}.items():
+            try:
+                values[column] = read(row[column])
+            except ValueError as fault:
+                faults.append(f"{column} {fault}")
+        return values, faults
+
+
+def _time_reader(column: str) -> ReadCell:
+    factor = TIME_COLUMNS.get(column)
+
+    def read(text: str) -> float:
+        if factor is None:
+            return float(parse_quantity(text, "time", positive=True))
+        number = _number(text)
+        if number is None or number <= 0:
+            raise ValueError(f"must be a positive number, not {text!r}.")
+        return number * factor
+
+    return read
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each line with its number, leaving out empty ones and those that begin with #."""
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            cells = next(csv.reader(io.StringIO(line), skipinitialspace=True))
+            yield number, [cell.strip() for cell in cells]

@@ -1,0 +1,167 @@
+"""`kernbench calibrate`: what it prints, writes and refuses; the machine that it writes is one that runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins
+
+COPIES = "kind,bytes,time_us\nh2d,64,2.0\nh2d,1048576,40\nh2d,16777216,600\nd2h,16777216,620\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (path := tmp_path / "copies.csv").write_text(COPIES)
+    return path
+
+
+def told(plugins: Plugins, capsys: pytest.CaptureFixture[str], code: int, *words: object) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(["calibrate", *map(str, words)], plugins) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_rows_and_parameters_are_printed_and_the_machine_is_written(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    """The file is an overlay with what each value rests on, the same each time, and a machine as any other."""
+    fitted = tmp_path / "fitted.yaml"
+    out, _ = told(plugins, capsys, 0, log, "--topology", "tiny", "-o", fitted)
+    lines = out.splitlines()
+    assert lines[0].split() == ["row", "what", "measured", "simulated", "error"]
+    assert lines[3].split()[1:7] == ["h2d", "16", "MiB", "600", "us", lines[3].split()[6]]
+    assert lines[3].split()[-2].endswith("us*")  # larger than what is simulated
+    assert [line.split()[0] for line in lines[7:9]] == ["dma-overhead", "pcie-bandwidth"]
+    assert lines[-1] == f"written to {fitted}"
+    first = fitted.read_text()
+    assert first.startswith("# Fitted by kernbench calibrate to 4 rows of copies.csv.\n# Simulated on this machine ")
+    assert "base: tiny\ntitle: fitted\n" in first
+    assert "    bandwidth: " in first and "  # pcie-bandwidth, standard error " in first
+    told(plugins, capsys, 0, log, "--topology", "tiny", "-o", fitted, "--force")
+    assert fitted.read_text() == first
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copies.csv", "fitted.yaml"]
+    capsys.readouterr()
+    assert main(["topology", "validate", str(fitted)], plugins) == 0
+    assert main(["run", "vector-add", "--topology", str(fitted), "-p", "n=256"], plugins) == 0
+
+
+def test_json_has_all_of_it(plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    out, _ = told(plugins, capsys, 0, log, "--topology", "tiny", "--json", "--set", "cube.pes=2")
+    found = json.loads(out)
+    assert found["schema"] == "kernbench.calibrate/1" and found["logs"] == [str(log)] and found["output"] is None
+    overhead, bandwidth = found["parameters"]
+    assert (overhead["name"], bandwidth["name"]) == ("dma-overhead", "pcie-bandwidth")
+    assert found["sets"] == ["cube.pes=2", overhead["setting"], bandwidth["setting"]]
+    assert overhead["low"] <= overhead["value"] <= overhead["high"] and overhead["limit"] is None
+    for row, line in zip(found["rows"], range(2, 6), strict=True):
+        assert row["place"] == f"{log}:{line}"
+        assert row["error"] == pytest.approx(row["simulated_ns"] / row["measured_ns"] - 1)
+    assert found["mean_error"] == pytest.approx(sum(abs(row["error"]) for row in found["rows"]) / 4)
+
+
+def test_a_base_that_is_a_file_is_named_from_where_the_overlay_stands(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    """So that the overlay is found from anywhere; what was set stands in it."""
+    (base := tmp_path / "mine.yaml").write_text("base: tiny\n")
+    (folder := tmp_path / "deeper").mkdir()
+    fitted = folder / "fitted.yaml"
+    told(plugins, capsys, 0, log, "--topology", base, "--set", "cube.pes=2", "-o", fitted)
+    assert "base: ../mine.yaml\n" in fitted.read_text() and "cube:\n  pes: 2\n" in fitted.read_text()
+    assert main(["topology", "validate", str(fitted)], plugins) == 0
+
+
+def test_a_value_on_its_limit_is_told(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the table, in a sentence and in the file."""
+    (log := tmp_path / "slow.csv").write_text("kind,bytes,time_us\nh2d,64,90\nh2d,65536,95\nh2d,1048576,200\n")
+    fitted = tmp_path / "fitted.yaml"
+    out, _ = told(plugins, capsys, 0, log, "--topology", "tiny", "-o", fitted)
+    assert "dma-overhead lies on its high limit: the rows would have it beyond." in out
+    assert "# dma-overhead, on the high limit of 0 ns to 13000 ns: the rows would have it beyond" in fitted.read_text()
+
+
+def test_nothing_is_written_where_a_file_is_or_anything_fails(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    """And nothing is simulated first."""
+    (there := tmp_path / "fitted.yaml").write_text("mine")
+    _, err = told(plugins, capsys, 2, log, "-o", there)
+    assert err == (
+        f"error: option --output must name a file that is not there yet, not {str(there)!r}; or give --force.\n"
+    )
+    assert there.read_text() == "mine"
+    nowhere = tmp_path / "no" / "fitted.yaml"
+    _, err = told(plugins, capsys, 2, log, "-o", nowhere)
+    assert err == (
+        f"error: option --output must name a file that can be written, not one in {str(nowhere.parent)!r}, which is no "
+        f"folder: {str(nowhere)!r}.\n"
+    )
+    _, err = told(plugins, capsys, 2, log, "-o", tmp_path, "--force")
+    assert err.startswith("error: option --output must name a file that can be written, not a folder: ")
+    log.write_text("kind,bytes,time_us\nh2d,64,2.0\n")
+    told(plugins, capsys, 2, log, "-o", there, "--force")
+    assert there.read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_all_faults_of_all_logs_are_told_at_once(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What is in no known format is told with all formats, and with the line that belongs to none."""
+    (first := tmp_path / "a.csv").write_text("kind,bytes,time_us\nh2d,0,2\nup,1,2\n")
+    (second := tmp_path / "b.txt").write_text("# notes\n\nping 10.0.0.1: 64 bytes, 0.3 ms\n")
+    third = tmp_path / "c.log"
+    _, err = told(plugins, capsys, 3, first, second, third)
+    assert err.splitlines() == [
+        f"{first}:2: bytes must be a positive integer, not '0'.",
+        f"{first}:3: kind must be one of h2d, d2h, d2d, not 'up'.",
+        f"{second}:3: a log must be in a known format (collectives, a CSV of collectives with the columns collective, "
+        "ranks, bytes and time; copies, a CSV of copies with the columns bytes, time and kind (h2d, d2h, d2d); gemm, a "
+        "CSV of matrix products with the columns M, N, K, dtype and time; memory, a CSV of memory accesses with the "
+        "columns pattern (row_hit, row_closed, row_conflict, stream), bytes and time; nccl, nccl-tests' text output, "
+        "with the header of its table), and this one begins with 'ping 10.0.0.1: 64 bytes, 0.3 ms'; name the format "
+        "with --format to see what is wrong with it.",
+        f"{third}: a log must be a file that can be read: No such file or directory.",
+    ]
+    _, err = told(plugins, capsys, 3, second, "--format", "copies")
+    assert err.splitlines()[0] == (
+        f"{second}:3: a column kind must be there, not only ping 10.0.0.1: 64 bytes, 0.3 ms; add it."
+    )
+
+
+@pytest.mark.parametrize(("words", "sentence"), [
+    ([], "kernbench calibrate must be given at least one LOG, or --check NAME; see --help."),
+    (["LOG", "--format", "copy"],
+     "option --format must be one of collectives, copies, gemm, memory, nccl, not 'copy'. Did you mean 'copies'?"),
+    (["LOG", "--fit", "dma"],
+     "option --fit must be one of dma-overhead, pcie-bandwidth, which these logs tell of, not 'dma'."),
+    (["LOG", "--simulate-to", "1 B"], "option --simulate-to must be a size of at least 2 B, not '1 B'."),
+    (["LOG", "--simulate-to", "far"], "option --simulate-to must be a positive size, not 'far'."),
+    (["LOG", "--ranks", "1"], "option --ranks must be an integer of at least 2, not '1'."),
+    (["LOG", "--check", "u280_hbm"], "option --check must stand without a LOG; leave one of them out."),
+    (["--check", "u280"],
+     "option --check must be one of a100_node, tpu7x_slice, u280_hbm, not 'u280'. Did you mean 'u280_hbm'?"),
+])  # fmt: skip
+def test_words_that_do_not_fit_are_refused(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path, words: list[str], sentence: str
+) -> None:
+    _, err = told(plugins, capsys, 2, *(log if word == "LOG" else word for word in words))
+    assert err == f"error: {sentence}\n"
+
+
+def test_only_what_is_named_is_fitted(plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    """The other parameters stay as the machine has them."""
+    out, _ = told(plugins, capsys, 0, log, "--topology", "tiny", "--fit", "pcie-bandwidth", "--json")
+    assert [one["name"] for one in json.loads(out)["parameters"]] == ["pcie-bandwidth"]
+
+
+def test_a_large_file_is_no_log(plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (big := tmp_path / "big.log").write_bytes(b"\n" * ((4 << 20) + 1))
+    _, err = told(plugins, capsys, 3, big)
+    assert err == f"{big}: a log must be at most 4 MiB, not 4,194,305 B; give a part of it.\n"

@@ -1,0 +1,150 @@
+"""Copies, products and memory accesses: parameters of known machines are found again from their own times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given
+from hypothesis import strategies as st
+
+from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
+from kernbench_builtin.probe.transfers import Prober
+from kernbench_core.calibration import LogOptions, LogRow, MachineChoice
+from kernbench_core.errors import UsageError
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs import configure
+from kernbench_core.topology import compile_topology
+from tests.conftest import examples
+
+OPTIONS = LogOptions(simulate_to=1 << 20)
+
+
+def measured(plugins: Plugins, form: str, header: str, cases: list[str], machine: MachineChoice) -> str:
+    """Return the CSV of `cases` with what the machine takes for each."""
+    calibrator = plugins.calibrators.load(form)(plugins, OPTIONS)
+    rows: list[LogRow] = list(calibrator.read("x", "\n".join([f"{header},time_ns", *(f"{one},1" for one in cases)])))
+    times = calibrator.simulate(rows, machine)
+    return "\n".join([f"{header},time_ns", *(f"{one},{t.ns!r}" for one, t in zip(cases, times, strict=True))])
+
+
+def fitted(plugins: Plugins, log: Path, text: str, topology: str = "tiny", *chosen: str) -> Calibrated:
+    log.write_text(text)
+    return calibrate(open_logs([log], plugins, OPTIONS), MachineChoice(topology), chosen)
+
+
+def values(found: Calibrated) -> dict[str, float]:
+    return {one.unknown.name: one.value for one in found.values}
+
+
+@examples(5, phases=[Phase.generate])
+@given(st.floats(100, 9000), st.floats(2, 100), st.floats(100, 9000), st.floats(0.2, 1))
+def test_copies_give_both_overheads_pcie_and_hbm(
+    plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, dma: float, pcie: float, launch: float, hbm: float
+) -> None:
+    """All four at once, each from the copies that tell of it."""
+    machine = MachineChoice("tiny", (
+        f"components.host.params.overhead={dma} ns", f"host.pcie.bandwidth={pcie} GB/s",
+        f"components.io_cpu.params.overhead={launch} ns", f"components.hbm_ctrl.params.efficiency={hbm}",
+    ))  # fmt: skip
+    cases = [f"{kind},{nbytes}" for kind in ("h2d", "d2h", "d2d") for nbytes in (64, 65536, 1 << 20, 1 << 23)]
+    text = measured(plugins, "copies", "kind,bytes", cases, machine)
+    found = fitted(plugins, tmp_path_factory.mktemp("log") / "copies.csv", text)
+    assert values(found) == {
+        "dma-overhead": pytest.approx(dma, rel=5e-3, abs=2), "pcie-bandwidth": pytest.approx(pcie, rel=5e-3),
+        "launch-overhead": pytest.approx(launch, rel=5e-3, abs=5), "hbm-efficiency": pytest.approx(hbm, rel=5e-3),
+    }  # fmt: skip
+    assert found.mean_error < 1e-3
+
+
+def test_a_copy_of_one_chunk_takes_what_the_probe_measures(plugins: Plugins) -> None:
+    """Which sends it by itself: over PCIe, either way."""
+    graph = compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks)
+    prober = Prober(graph, plugins.components)
+    calibrator = plugins.calibrators.load("copies")(plugins, OPTIONS)
+    rows = calibrator.read("x", "kind,bytes,time_ns\nh2d,4096,1\nd2h,4096,1\n")
+    took = [one.ns for one in calibrator.simulate(rows, MachineChoice("tiny"))]
+    assert took == [prober.measure(case, 4096).total_ns for case in prober.cases()[:2]]
+
+
+def test_large_copies_inside_get_the_bandwidth_of_the_memory(plugins: Plugins) -> None:
+    """Each byte is read and written once, by four slices; writes hold their channels a little longer."""
+    calibrator = plugins.calibrators.load("copies")(plugins, LogOptions(simulate_to=4 << 20))
+    (row,) = calibrator.simulate(calibrator.read("x", "kind,bytes,time_ns\nd2d,1 GiB,1\n"), MachineChoice("tiny"))
+    least = 2 * (1 << 30) / (4 * 4 * 25.6 * 0.923)
+    assert row.extended and least <= row.ns < 1.08 * least
+
+
+@examples(5, phases=[Phase.generate])
+@given(st.floats(200, 9000), st.floats(0.1, 0.6), st.floats(0.1, 0.9))
+def test_products_give_the_launch_and_the_arrays_efficiency_by_dtype(
+    plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, launch: float, half: float, single: float
+) -> None:
+    """As a part of the rate that the machine has, 1 and a quarter; contention moves times by a per cent."""
+    machine = MachineChoice("tiny", (
+        f"components.io_cpu.params.overhead={launch} ns", f"components.pe_gemm.params.rates.f16={half}",
+        f"components.pe_gemm.params.rates.f32={single / 4}",
+    ))  # fmt: skip
+    cases = ["64,64,64,f16", "256,256,512,f16", "512,512,512,f16", "128,128,128,f32", "256,256,512,f32"]
+    text = measured(plugins, "gemm", "M,N,K,dtype", cases, machine)
+    found = fitted(plugins, tmp_path_factory.mktemp("log") / "gemm.csv", text)
+    assert values(found) == {
+        "launch-overhead": pytest.approx(launch, rel=0.02, abs=20),
+        "gemm-efficiency-f16": pytest.approx(half, rel=0.03), "gemm-efficiency-f32": pytest.approx(single, rel=0.03),
+    }  # fmt: skip
+    assert found.mean_error < 0.01
+
+
+def test_a_large_product_is_continued_along_k(plugins: Plugins) -> None:
+    """An eighth of it is simulated, and it comes within two per cent of all of it."""
+    found = []
+    for simulate_to in (128 << 10, 1 << 20):
+        calibrator = plugins.calibrators.load("gemm")(plugins, LogOptions(simulate_to=simulate_to))
+        rows = calibrator.read("x", "M,N,K,dtype,time_ns\n128,128,32768,f32,1\n")
+        found += calibrator.simulate(rows, MachineChoice("tiny"))
+    short, whole = found
+    assert (short.extended, whole.extended) == (True, False)
+    assert short.ns == pytest.approx(whole.ns, rel=0.02)
+
+
+@examples(10, phases=[Phase.generate])
+@given(st.floats(0, 500))
+def test_bursts_alone_give_the_controllers_overhead(
+    plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, overhead: float
+) -> None:
+    """Of a memory with banks and rows; a stream hardly depends on it."""
+    machine = MachineChoice("u280_hbm", (f"components.hbm_ctrl.params.overhead={overhead} ns",))
+    cases = ["row_hit,32", "row_closed,32", "row_conflict,32", "stream,262144"]
+    text = measured(plugins, "memory", "pattern,bytes", cases, machine)
+    found = fitted(plugins, tmp_path_factory.mktemp("log") / "memory.csv", text, "u280_hbm")
+    assert values(found) == {"memory-overhead": pytest.approx(overhead, abs=0.5)}
+
+
+def test_bursts_alone_take_the_times_of_the_standard(plugins: Plugins) -> None:
+    """tCL + tBL for an open row, and tRCD and tRP more for a closed and another one."""
+    calibrator = plugins.calibrators.load("memory")(plugins, OPTIONS)
+    rows = calibrator.read("x", "pattern,bytes,time_ns\nrow_hit,32,1\nrow_closed,32,1\nrow_conflict,32,1\n")
+    machine = MachineChoice("u280_hbm", ("components.hbm_ctrl.params.overhead=10 ns",))
+    hit = 10 + 14 + 32 / 14.4
+    assert [one.ns for one in calibrator.simulate(rows, machine)] == [
+        pytest.approx(hit, abs=0.01), pytest.approx(hit + 14, abs=0.01), pytest.approx(hit + 28, abs=0.01),
+    ]  # fmt: skip
+
+
+def test_what_a_model_has_not_is_refused(plugins: Plugins, tmp_path: Path) -> None:
+    """A memory without rows, and an array without rates of the dtype."""
+    with pytest.raises(UsageError) as caught:
+        fitted(plugins, tmp_path / "a.csv", "pattern,bytes,time\nrow_hit,32,100 ns\n")
+    assert str(caught.value) == (
+        "a fit of row_hit must have a controller with rows, as builtin.hbm_ctrl_bank, which this machine's hbm_ctrl is "
+        "not; set components.hbm_ctrl.impl, or leave such rows out."
+    )
+    log = tmp_path / "b.csv"
+    log.write_text("M,N,K,dtype,time\n64,64,64,f16,1 us\n")
+    logs = open_logs([log], plugins, OPTIONS)
+    with pytest.raises(UsageError) as caught:
+        calibrate(logs, MachineChoice("tiny", ("components.pe_gemm.impl=builtin.pe_gemm_systolic",)))
+    assert str(caught.value) == (
+        "a fit of products must have a model of pe_gemm with a parameter rates that has f16, not "
+        "builtin.pe_gemm_systolic; choose builtin.pe_gemm, or leave the log out."
+    )

@@ -1,0 +1,161 @@
+"""Links are found again from the table that `kernbench ccl` prints of a machine that is known."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given
+from hypothesis import strategies as st
+
+from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
+from kernbench_core.calibration import LogOptions, MachineChoice
+from kernbench_core.cli import main
+from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.plugins import Plugins
+from tests.conftest import examples
+
+SMALL = ("cube.pes=2", "components.hbm_ctrl.params.channels=8")
+"""A machine of few PEs, whose memory keeps its bandwidth: quick to simulate."""
+
+
+def printed(plugins: Plugins, collective: str, ranks: int, *more: str) -> str:
+    """Return what the command prints of the small machine, which is what nccl-tests would."""
+    sets = [word for one in SMALL for word in ("--set", one)]
+    command = ["ccl", collective, "--topology", "tiny", "--ranks", str(ranks), "--no-check", "-q", "-j", "1", *sets]
+    with redirect_stdout(io.StringIO()) as out:
+        assert main([*command, *more], plugins) == 0
+    return out.getvalue()
+
+
+def fitted(plugins: Plugins, log: Path, *chosen: str, **options: object) -> Calibrated:
+    given = LogOptions(**options)  # type: ignore[arg-type]
+    return calibrate(open_logs([log], plugins, given), MachineChoice("tiny", SMALL), chosen)
+
+
+@examples(6, phases=[Phase.generate])
+@given(st.floats(5, 90), st.integers(100, 4000), st.sampled_from([("all_reduce", 3), ("all_gather", 4)]))
+def test_a_link_is_found_again_from_its_own_table(
+    plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: int, what: tuple[str, int]
+) -> None:
+    """Within half a per cent: the table has two decimals of a us. What stands above it says what it is."""
+    collective, ranks = what
+    log = tmp_path_factory.mktemp("log") / "a.log"
+    log.write_text(printed(
+        plugins, collective, ranks, "--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16",
+        "--link-bw", f"{bandwidth} GB/s", "--link-latency", f"{latency} ns",
+    ))  # fmt: skip
+    found = fitted(plugins, log, algo="ring")
+    values = {one.unknown.name: one.value for one in found.values}
+    assert values["link-bandwidth"] == pytest.approx(bandwidth, rel=5e-3)
+    assert values["link-latency"] == pytest.approx(latency, rel=5e-3, abs=5)
+    assert found.mean_error < 5e-3
+
+
+def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_path: Path) -> None:
+    """Of 3 %, which every time got by hand."""
+    options = ("--algo", "ring", "-d", "f32", "-b", "1K", "-e", "512K", "-f", "8", "--link-bw", "20 GB/s")
+    lines = []
+    noise = np.random.default_rng(7).normal(1, 0.03, 100).tolist()
+    for line in printed(plugins, "all_reduce", 4, *options).splitlines():
+        words = line.split()
+        if words and words[0].isdigit():
+            words[5], words[9] = (f"{float(words[at]) * noise.pop():.2f}" for at in (5, 9))
+        lines.append(" ".join(words))
+    (log := tmp_path / "noisy.log").write_text("\n".join(lines))
+    found = fitted(plugins, log, collective="all_reduce", ranks=4, algo="ring")
+    bandwidth, latency = found.values
+    assert bandwidth.value == pytest.approx(20, rel=0.1) and latency.value == pytest.approx(500, rel=0.1)
+    assert bandwidth.error is not None and 0.005 < bandwidth.error < 0.06
+    assert 0.01 < found.mean_error < 0.05
+
+
+def test_rows_beyond_what_is_simulated_are_continued_and_say_so(plugins: Plugins, tmp_path: Path) -> None:
+    """As far off as a simulation of all of it is from the line: two per cent at four times the size."""
+    options = ("--algo", "ring", "-d", "f32", "-b", "8K", "-e", "2M", "-f", "16", "--link-bw", "30 GB/s")
+    (log := tmp_path / "a.log").write_text(printed(plugins, "all_reduce", 3, *options))
+    found = fitted(plugins, log, collective="all_reduce", ranks=3, algo="ring", simulate_to=512 << 10)
+    assert [row.simulated.extended for row in found.rows] == [False] * 4 + [True] * 2
+    assert all(abs(row.error) < 0.02 for row in found.rows)
+
+
+TABLE = "size count type redop root time algbw busbw #wrong\n"
+
+
+def problems(plugins: Plugins, log: Path, text: str, **options: object) -> tuple[str, ...]:
+    log.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        open_logs([log], plugins, LogOptions(**options))  # type: ignore[arg-type]
+    return caught.value.problems
+
+
+def test_a_table_without_its_collective_or_ranks_needs_them_told(plugins: Plugins, tmp_path: Path) -> None:
+    """At the line of its header, both at once."""
+    log = tmp_path / "a.log"
+    text = TABLE + "1024 256 float sum -1 10 0 0 0\n"
+    assert problems(plugins, log, text) == (
+        f"{log}:1: the collective must be told, as nothing above the table does; give --collective.",
+        f"{log}:1: the number of ranks must be told, as nothing above the table does; give --ranks.",
+    )
+    kinds = "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send_recv"
+    found = problems(plugins, log, "hypercube_perf\n" + text, ranks=4)
+    assert found[0].startswith(f"{log}:2: the collective must be one of ") and found[0].endswith(
+        ", not 'hypercube'; give --collective."
+    )
+    assert set(kinds.split(", ")) <= set(found[0].partition(" one of ")[2].partition(", not ")[0].split(", "))
+
+
+def test_nccl_tests_own_spelling_is_known(plugins: Plugins, tmp_path: Path) -> None:
+    (log := tmp_path / "a.log").write_text("alltoall_perf\n" + TABLE + "1024 256 float none -1 10 0 0 0\n")
+    (row,) = open_logs([log], plugins, LogOptions(ranks=4)).rows
+    assert (row.place, row.label, row.ns) == (f"{log}:3", "all_to_all of 4 ranks, 1 KiB", 10e3)
+
+
+def test_a_csv_of_collectives_is_read_too(plugins: Plugins, tmp_path: Path) -> None:
+    """Each row has its own collective and ranks."""
+    text = "collective,ranks,bytes,time\nall_gather,4,1 MiB,20 us\nallreduce,2,64,3 us\n"
+    (log := tmp_path / "a.csv").write_text(text)
+    logs = open_logs([log], plugins, LogOptions())
+    assert [row.label for row in logs.rows] == ["all_gather of 4 ranks, 1 MiB", "all_reduce of 2 ranks, 64 B"]
+    assert logs.settings() == ("system.sips=4",)
+    assert problems(plugins, log, "collective,ranks,bytes,time\nfly,4,1,1 ns\nall_gather,1,1,1 ns\n")[1] == (
+        f"{log}:3: the number of ranks must be told, and 1 is none that communicates: 1; give --ranks."
+    )
+
+
+def test_one_size_identifies_no_link(plugins: Plugins, tmp_path: Path) -> None:
+    """In place or not: latency and bandwidth are one sum."""
+    row = "65536 16384 float sum -1 10 0 0 0 11 0 0 0\n"
+    header = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    (log := tmp_path / "a.log").write_text(header + row)
+    with pytest.raises(UsageError) as caught:
+        fitted(plugins, log, collective="all_reduce", ranks=4, algo="ring")
+    assert str(caught.value) == (
+        "link-bandwidth and link-latency are not identified by these rows: values far apart would fit them as well; "
+        "measure for link-bandwidth also large vectors, of many MiB a rank, where bandwidth decides; measure for "
+        "link-latency also small vectors, of some KiB, where latency decides, or leave one of them as the machine has "
+        "it by naming the others with --fit."
+    )
+    only = fitted(plugins, log, "link-latency", collective="all_reduce", ranks=4, algo="ring")
+    assert [one.unknown.name for one in only.values] == ["link-latency"]
+    assert max(abs(row.error) for row in only.rows) == pytest.approx(0.05, abs=0.01)
+
+
+def test_an_algorithm_without_a_closed_form_is_refused(plugins: Plugins, tmp_path: Path) -> None:
+    text = "collective,ranks,bytes,time\nall_gather,4,64,9 us\nall_gather,4,1e6,90 us\n"
+    (log := tmp_path / "a.csv").write_text(text)
+    (own := tmp_path / "own_all_gather.py").write_text(
+        "'''Ring without a form.'''\n"
+        "from kernbench_ccl.algorithms.ring_all_gather import *\n"
+        "from kernbench_ccl.algorithms.ring_all_gather import COLLECTIVE, TOPO_NAME_TO_KIND, kernel, kernel_args\n"
+        "def formula(cost):\n    return None\n"
+    )
+    with pytest.raises(UsageError) as caught:
+        fitted(plugins, log, algo=str(own))
+    assert str(caught.value).endswith(
+        "must have a closed form, for a fit to know which way to go, and has none: its module has none for this on "
+        "ring; choose another with --algo."
+    )

@@ -1,0 +1,75 @@
+"""CSVs of measurements: every column by its name, every fault at its line, all faults at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.calibration import CsvForm
+from kernbench_core.errors import ConfigError
+
+FORM = CsvForm({"kind": CsvForm.one_of("up", "down"), "bytes": CsvForm.size, "n": CsvForm.whole})
+
+
+def test_columns_stand_in_any_order_and_case_and_others_are_ignored() -> None:
+    """Comments and empty lines are left out; lines are counted as in an editor."""
+    text = "\ufeff# a comment\n\nN, Kind ,who,BYTES,Time\n# and another\n3,UP,me,4 KiB,1.5 us\n\n4,down,you,1e3,20 ns\n"
+    assert FORM.recognises(text)
+    first, second = FORM.read("a.csv", text)
+    assert (first.line, dict(first.values), first.ns) == (5, {"kind": "up", "bytes": 4096, "n": 3}, 1500.0)
+    assert (second.line, dict(second.values), second.ns) == (7, {"kind": "down", "bytes": 1000, "n": 4}, 20.0)
+
+
+@given(st.floats(1e-3, 1e9), st.sampled_from([("time_ns", 1.0), ("time_us", 1e3), ("time_ms", 1e6), ("time_s", 1e9)]))
+def test_a_column_of_plain_times_has_its_unit_in_its_name(number: float, unit: tuple[str, float]) -> None:
+    (row,) = FORM.read("a.csv", f"kind,bytes,n,{unit[0]}\nup,1,1,{number!r}\n")
+    assert row.ns == pytest.approx(number * unit[1], rel=1e-15)
+
+
+def faults(text: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        FORM.read("a.csv", text)
+    return caught.value.problems
+
+
+def test_all_cells_that_are_wrong_are_told_at_once() -> None:
+    """Each at its line, in the words of what it must be."""
+    text = "kind,bytes,n,time\nsideways,-1,0,3\nup,1 KiB,1,2 ns\nup,1\ndown,4,1.5,0 ns\n"
+    assert faults(text) == (
+        "a.csv:2: kind must be one of up, down, not 'sideways'.",
+        "a.csv:2: bytes must be a positive integer, not '-1'.",
+        "a.csv:2: n must be a positive integer, not '0'.",
+        "a.csv:2: time must be a positive time, not '3'. Did you mean '3 ns'?",
+        "a.csv:4: a row must have 4 cells, as the first line, not 2; restore it.",
+        "a.csv:5: n must be a positive integer, not '1.5'.",
+        "a.csv:5: time must be a positive time, not '0 ns'.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "a.csv:1: a column kind must be there, not only nothing; add it."),
+        ("kind,kind,bytes,n,time_ns\n", "a.csv:1: column kind must stand once; drop one."),
+        (
+            "kind,bytes,n,when\n",
+            "a.csv:1: one column of time, time_ns, time_us, time_ms, time_s must be there, not none.",
+        ),
+        (
+            "\nkind,bytes,n,time,time_us\n",
+            "a.csv:2: one column of time, time_ns, time_us, time_ms, time_s must be there, not time and time_us.",
+        ),
+        ("kind,bytes,n,time_ns\n", "a.csv:1: a row of measurements must follow the names of the columns; add one."),
+        ("kind,bytes,n,time_ns\nup,1,1,inf\n", "a.csv:2: time_ns must be a positive number, not 'inf'."),
+        ("kind,bytes,n,time_ns\nup,1,99999999999999999999,1\n",
+         "a.csv:2: n must be a positive integer, not '99999999999999999999'."),
+    ],
+)  # fmt: skip
+def test_a_header_that_does_not_fit_is_told(text: str, told: str) -> None:
+    assert faults(text)[0] == told
+
+
+@pytest.mark.parametrize("text", ["", "kind,bytes,n\nup,1,1\n", "bytes,n,time\n1,1,1\n", "# kind,bytes,n,time\n"])
+def test_a_text_without_all_columns_is_of_another_form(text: str) -> None:
+    assert not FORM.recognises(text)
