@@ -5,8 +5,8 @@ trees at most, so that all links are used alike. PE p takes the first tree if p 
 tree moves half of the vector. With one PE there is one tree.
 
 Closed form: a tile of t bytes goes up and down floor(log2 N) levels; on each it has to be there as a whole before it
-goes on, and on a switch it may wait for that of another child. Where each rank has children it receives twice S/2 on
-the way up and sends that on the way down: at most 2 floor(log2 N)(a + 2 t/b) + 2 S/b.
+goes on. Where each rank has children it receives twice S/2 on the way up and sends that on the way down: at most
+2 floor(log2 N)(a + t/b) + 2 S/b; on a switch, where it may wait for two other tiles, 3 t/b.
 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """
@@ -40,7 +40,7 @@ kernel = double_binary_tree_all_reduce
 
 
 def formula(cost: Cost) -> float | str:
-    """Return 2 floor(log2 N)(a + 2 t/b) + 2 S/b in ns, t bytes a message; step by step, and at most, as `_stepped`."""
+    """Return 2 floor(log2 N)(a + t/b) + 2 S/b in ns, t bytes a message; step by step, and at most, as `_stepped`."""
     stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.UP, _stepped.DOWN])
     if isinstance(stepped, str) or not cost.pipeline:
         return stepped

@@ -5,8 +5,8 @@ has children in one of them at most. PE p takes the first tree if p is even, els
 half of the vector. With one PE there is one tree.
 
 Closed form: the root sends S, and so does every rank with children, twice S/2; a tile of t bytes passes
-floor(log2(N - 1)) + 1 levels, and on each has to be there as a whole before it goes on, and on a switch may wait for
-another: at most (floor(log2(N - 1)) + 1)(a + 2 t/b) + S/b.
+floor(log2(N - 1)) + 1 levels, and on each has to be there as a whole before it goes on: at most
+(floor(log2(N - 1)) + 1)(a + t/b) + S/b; on a switch, where it may wait for two other tiles, 3 t/b.
 
 Source: Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009.
 """
@@ -40,7 +40,7 @@ kernel = double_binary_tree_broadcast
 
 
 def formula(cost: Cost) -> float | str:
-    """Return d(a + 2 t/b) + S/b in ns, d levels, t bytes a message; step by step, and at most, as `_stepped` has it."""
+    """Return d(a + t/b) + S/b in ns, d levels, t bytes a message; step by step, and at most, as `_stepped` has it."""
     stepped = _stepped.tree_time(cost, [_place(cost, 0), _place(cost, 1)], [_stepped.DOWN])
     if isinstance(stepped, str) or not cost.pipeline:
         return stepped

@@ -1,0 +1,111 @@
+"""tools/check_forms.py compares closed forms with the idealised machine; here a sample of it, to 64 ranks.
+
+tests/ccl/algorithms/test_forms_by_links.py has the forms of all numbers of ranks without a simulation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.conftest import loaded_tool
+
+NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
+
+
+@pytest.fixture(scope="module")
+def tool() -> Iterator[ModuleType]:
+    """Give tools/check_forms.py."""
+    with loaded_tool("check_forms") as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "size"),
+    [
+        ("ccl.binomial_tree_broadcast", "switch", 4096),
+        ("ccl.dissemination_barrier", "switch", 2),
+        ("ccl.halving_doubling_all_gather", "switch", 16384),
+        ("ccl.direct_gather", "switch", 65536),
+        ("ccl.ring_broadcast", "ring", 4096),
+    ],
+)
+@pytest.mark.sample(5)
+def test_sixty_four_ranks_take_their_form(tool: ModuleType, name: str, network: str, size: int) -> None:
+    """Those of few messages, step by step."""
+    row = tool.check(tool.Case(name, network, 64, size, False))
+    assert row.out is None, row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [17, 24, 33, 64])
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("method", ["ring", "ring_bidirectional", "direct", "pairwise", "halving_doubling", "torus",
+                                    "mesh", "double_binary_tree", "binomial_tree"])  # fmt: skip
+def test_many_ranks_take_their_forms(tool: ModuleType, method: str, network: str, world: int) -> None:
+    """One collective of each method, as many bytes for a link as keep its messages whole."""
+    collective = {"pairwise": "all_to_all", "binomial_tree": "reduce", "double_binary_tree": "broadcast"}.get(
+        method, "all_gather"
+    )
+    cases, _ = tool.cases([world], [128 << 10], [f"{method}:{collective}:{network}"])
+    for case in cases:
+        assert (row := tool.check(case)).out is None, row
+
+
+def test_the_tool_tells_the_worst_and_where_there_is_none(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each network and way of running, then why others have no form; nothing is out, so the code is 0."""
+    only = ["--ranks", "2,4", "--size", "4K", "-j", "1"]
+    only += [f"--only=ring:all_gather:{network}" for network in ("ring", "mesh_2d", "torus_2d")]
+    assert tool.main(only) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert [line.split()[:5] for line in lines[2:4]] == [
+        ["ccl.ring_all_gather", "ring", "steps", "2", "cases"],
+        ["ccl.ring_all_gather", "ring", "pipelined", "2", "cases"],
+    ]
+    shared = "messages of a step share links of this network, and no form says how they take turns"
+    assert lines[-2:] == [
+        f"no form: ccl.ring_all_gather on mesh_2d of 4 ranks: {shared}",
+        f"no form: ccl.ring_all_gather on torus_2d of 4 ranks: {shared}",
+    ]
+    assert err == "8 cases, 0 out of 1%\n"
+    assert tool.main([*only[:-2], "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 4 and all(row["out"] is None and abs(row["error"]) < 0.01 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "formula_ns", "pipeline", "out"),
+    [
+        (1009.0, 1000.0, False, None),
+        (1011.0, 1000.0, False, "above its form"),
+        (1011.0, 1000.0, True, "above its form"),
+        (991.0, 1000.0, False, None),
+        (989.0, 1000.0, False, "below its form"),
+        (989.0, 1000.0, True, None),
+        (899.0, 1000.0, True, "below its bound"),
+        (950.0, 890.0, False, "a form below the bound"),
+    ],
+)
+def test_what_is_out(
+    tool: ModuleType, time_ns: float, formula_ns: float, pipeline: bool, out: str | None, monkeypatch: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """One per cent either way, pipelined above only; and nothing is below the bound of 900 ns."""
+    case = tool.Case("ccl.ring_all_gather", "ring", 3, 4096, pipeline)
+    row = tool.Row(case, time_ns, formula_ns, 900.0)
+    assert row.out == out
+    monkeypatch.setattr(tool, "checked", lambda asked, workers: [row])
+    assert tool.main(["--ranks", "3", "--only", "ring:all_gather:ring"]) == (out is not None)
+    assert f"OUT: {out}" in capsys.readouterr().out or out is None
+
+
+def test_numbers_of_ranks_are_checked(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    """A usage error, in a sentence."""
+    with pytest.raises(SystemExit):
+        tool.main(["--ranks", "1-3"])
+    assert "argument --ranks: must be numbers of at least 2, as 2-9,16, not '1-3'" in capsys.readouterr().err
