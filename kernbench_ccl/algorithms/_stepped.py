@@ -73,8 +73,8 @@ def time_of(cost: Cost, messages: Sequence[TimedMessage], nbytes: float) -> floa
 def streamed(cost: Cost, levels: int, nbytes: float) -> float:
     """Return what tiles of halves of a vector take at most down so many levels, in ns: `nbytes` pass the busiest link.
 
-    On each level a tile is sent on when it is there as a whole; on a switch it may wait for that of another child on the
-    way out, and for one of the other tree on the way in.
+    On each level a tile is sent on when it is there as a whole; on a switch it may wait for that of another child on
+    the way out, and for one of the other tree on the way in.
     """
     tile = min(cost.message, cost.nbytes / 2) * (3 if cost.network.switched else 1)
     return levels * (cost.hop + tile / cost.bandwidth) + nbytes / cost.bandwidth
