@@ -54,6 +54,15 @@ class Param:
     choices: tuple[object, ...] = ()
     maximum: float | None = None
 
+    def __attrs_post_init__(self) -> None:
+        if self.dimension == "table" and not isinstance(self.default, Mapping):
+            raise ValueError(f"default of parameter {self.name!r} must be a table of numbers, not {self.default!r}.")
+        try:
+            if self.default is not None:
+                self.convert(self.default)
+        except ValueError as fault:
+            raise ValueError(f"default of parameter {self.name!r} {fault}") from None
+
     @property
     def unit(self) -> str:
         """The unit that this parameter is usually written with, "" for plain numbers."""
@@ -83,7 +92,7 @@ class Param:
 
     def _table(self, given: object) -> dict[str, float]:
         """Complete the numbers that are given by those of the default."""
-        assert isinstance(self.default, Mapping)
+        assert isinstance(self.default, Mapping), "checked when the parameter was declared"
         if not isinstance(given, Mapping):
             raise ValueError(f"must be a table of numbers, not {given!r}; write {{name: number, …}}.")
         table = dict(self.default)

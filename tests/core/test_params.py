@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kernbench_core.params import Param, did_you_mean, resolve_params
@@ -55,6 +57,24 @@ def test_a_table_changes_the_entries_that_are_given() -> None:
 )
 def test_a_table_refuses_other_names_and_what_is_no_number(given: object, fault: str) -> None:
     assert resolve_params([RATES], {"rates": given}, where)[1] == [f"f.yaml:1:1: {fault}"]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "default", "limits", "fault"),
+    [
+        ("time", "4 B", {}, "must be a time, not '4 B'. Did you mean '4 ns'?"),
+        ("int", 0, {"minimum": 1}, "must be an integer of at least 1, not 0."),
+        ("str", "lilo", {"choices": ("fifo", "lifo")}, "must be one of 'fifo', 'lifo', not 'lilo'."),
+        ("table", None, {}, "must be a table of numbers, not None."),
+        ("table", {"f32": -1}, {"positive": True}, "must be a positive number, not -1."),
+    ],
+)
+def test_a_default_that_a_configuration_could_not_give_is_refused(
+    dimension: str, default: object, limits: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ValueError) as caught:
+        Param("x", dimension, default, "A thing.", **limits)
+    assert str(caught.value) == f"default of parameter 'x' {fault}"
 
 
 def test_a_parameter_knows_its_unit_and_default() -> None:
