@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from kernbench_builtin.components.flits.channels import Flit, InputPort, OutputPort, Passage, VirtualChannel, flits_of
+from kernbench_builtin.components.flits.channels import Crossing, Flit, InputPort, OutputPort, VirtualChannel, flits_of
 from kernbench_builtin.components.flits.subpaths import Subpaths
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ConfigError
@@ -140,7 +140,7 @@ credit_delay after its flit left the buffer.
         """Take a message from a neighbour without channels, or one that begins here, and cut it into flits."""
         port = self._edges[msg.path[msg.hop - 1] if msg.hop else ""]
         subpath = self.subpaths.find(msg.path, msg.hop)
-        passage = Passage(msg, subpath, subpath.entered)
+        passage = Crossing(msg, subpath, subpath.entered)
         subpath.entered += 1
         self._inside[msg] = None
         port.pending.append(flits_of(passage, subpath.count(msg.nbytes, self._size), self._size))
@@ -333,7 +333,7 @@ credit_delay after its flit left the buffer.
             subpath.left += 1
             self._deliver(out, passage, head, tail)
 
-    def _deliver(self, out: OutputPort, passage: Passage, head: float, tail: float) -> None:
+    def _deliver(self, out: OutputPort, passage: Crossing, head: float, tail: float) -> None:
         msg, subpath = passage.msg, passage.subpath
         self._settle(passage, tail)
         first = self.fabric.components[msg.path[msg.hop]]
@@ -347,7 +347,7 @@ credit_delay after its flit left the buffer.
             msg.hop = subpath.end + 1
             out.wire.hand_over(msg)
 
-    def _settle(self, passage: Passage, tail: float) -> None:
+    def _settle(self, passage: Crossing, tail: float) -> None:
         """Add the way through the network to the ledger of a message: what it took beyond its lone time is waiting."""
         msg, subpath = passage.msg, passage.subpath
         count = subpath.count(msg.nbytes, self._size)

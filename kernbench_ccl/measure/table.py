@@ -19,7 +19,7 @@ from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_ccl.plan import Settings
-    from kernbench_ccl.plan.window import Window
+    from kernbench_ccl.plan.window import MessageWindow
 
 OUT_OF_PLACE = "out-of-place"
 IN_PLACE = "in-place"
@@ -55,7 +55,7 @@ class Used:
     slot_bytes: int | None
     tier: str | None
     pes: int
-    window: Window | None = None
+    window: MessageWindow | None = None
 
 
 @frozen
@@ -166,7 +166,7 @@ def message_bytes(settings: Settings, dtype: str) -> int:
     return settings.tile(itemsize(dtype)) * itemsize(dtype)
 
 
-def _window_json(window: Window | None) -> dict[str, Any] | None:
+def _window_json(window: MessageWindow | None) -> dict[str, Any] | None:
     if window is None:
         return None
     return {"bytes": min(window.under_way, window.queued), "wanted_bytes": window.wanted, "limit": window.limit}
@@ -375,7 +375,7 @@ def remarks(rows: Sequence[SweepRow], wide: bool = False) -> list[str]:
     return [f"# {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''}: {what}" for what, sizes in told.items()]
 
 
-def _too_little(used: Used, window: Window) -> str:
+def _too_little(used: Used, window: MessageWindow) -> str:
     room = "its scratchpad has no room for more"
     if window.limit == "slots":
         room = f"its queues of {used.slots} slots of {format_bytes(used.slot_bytes or 0)} have no room for more"

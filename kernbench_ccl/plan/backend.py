@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from kernbench_ccl.contract import PARAMETERS, KernelContext
 from kernbench_ccl.plan.queue_sizes import fitted
-from kernbench_ccl.plan.window import Window, window_for
+from kernbench_ccl.plan.window import MessageWindow, window_for
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host import DeviceTensor
@@ -81,7 +81,7 @@ class Planned:
     arguments: Mapping[int, tuple[tuple[object, ...], ...]]
     tensors: Mapping[int, tuple[DeviceTensor, ...]]
     peers: Peers
-    window: Window
+    window: MessageWindow
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ LEAST: Final = HELD_BYTES // 2
 
 
 @frozen
-class Window:
+class MessageWindow:
     """What a PE may keep in its scratchpad, what of it may be under way, and what that should be; all in bytes.
 
     `held` is what tiles may take at once, queues not counted; `queued` is what the slots of its peers take of it. Where
@@ -76,12 +76,14 @@ def wanted_bytes(rates: Iterable[float], latency: float, n_pe: int, message: flo
     return math.ceil(sum(min(bytes_, most) for bytes_ in each))
 
 
-def window_of(held: int, wanted: int, queued: int) -> Window:
+def window_of(held: int, wanted: int, queued: int) -> MessageWindow:
     """Return a window of what is wanted, at most half of what is held: what is received takes as much."""
-    return Window(held, max(1, min(max(wanted, LEAST), held // 2)), wanted, queued)
+    return MessageWindow(held, max(1, min(max(wanted, LEAST), held // 2)), wanted, queued)
 
 
-def window_for(rt: Runtime, group: Group, channel: Channel, peers: int, n_pe: int, message: int, whole: int) -> Window:
+def window_for(
+    rt: Runtime, group: Group, channel: Channel, peers: int, n_pe: int, message: int, whole: int
+) -> MessageWindow:
     """Return the window of each PE, of `n_pe` of each rank, that receives from `peers` others (0: few).
 
     `message` are the bytes of the largest message, `whole` those of the collective, 0 where ranks bring what they like.

@@ -139,7 +139,7 @@ class Subpath:
         self.fixed_ns = self.wires_ns + sum(router.latency_ns for router in routers)
         #: How many messages have entered and left, and those that came out before their turn, by number.
         self.entered = self.left = 0
-        self.held: dict[int, tuple[Passage, float, float]] = {}
+        self.held: dict[int, tuple[Crossing, float, float]] = {}
 
     def count(self, nbytes: int, size: int) -> int:
         """Return how many flits of `size` bytes a message is, with its headers on the wire that needs most of them."""
@@ -147,7 +147,7 @@ class Subpath:
         return max(1, -(-max(nbytes, most) // size))
 
 
-class Passage:
+class Crossing:
     """Keep one message on its way along a `subpath`: it is the `number`-th on it, and came at (`head`, `tail`) ns."""
 
     __slots__ = ("head", "msg", "number", "subpath", "tail")
@@ -173,7 +173,7 @@ class Flit:
     _ok: ClassVar[bool] = True
     _value: ClassVar[None] = None
 
-    def __init__(self, passage: Passage, leads: bool, ends: bool, nbytes: int, ready: float) -> None:
+    def __init__(self, passage: Crossing, leads: bool, ends: bool, nbytes: int, ready: float) -> None:
         self.passage = passage
         self.leads = leads
         self.ends = ends
@@ -184,7 +184,7 @@ class Flit:
         self.callbacks: tuple[Callable[[Any], None], ...] | None = None
 
 
-def flits_of(passage: Passage, count: int, size: int) -> list[Flit]:
+def flits_of(passage: Crossing, count: int, size: int) -> list[Flit]:
     """Cut a message into `count` flits of `size` bytes; each is ready when its first byte is at the first router."""
     left, step = passage.msg.nbytes, (passage.tail - passage.head) / count
     flits = []

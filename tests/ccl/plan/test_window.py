@@ -14,7 +14,7 @@ import kernbench_core as kb
 from kernbench_ccl.contract import HELD_BYTES
 from kernbench_ccl.measure import time_collective
 from kernbench_ccl.plan import make_group
-from kernbench_ccl.plan.window import LEAST, Window, room_of, wanted_bytes, window_for, window_of
+from kernbench_ccl.plan.window import LEAST, MessageWindow, room_of, wanted_bytes, window_for, window_of
 from kernbench_core.cli import main
 from kernbench_core.peers import Channel
 from kernbench_core.plugins import load_plugins
@@ -54,9 +54,9 @@ def test_a_window_keeps_within_the_scratchpad_and_says_when_it_is_short(
     assert window.limit in (None, "scratchpad" if wanted > window.under_way else "slots")
 
 
-def windows(network: str, sips: int, peers: int, *, pes: int = 1, topology: str = "tiny", **more: Any) -> Window:
+def windows(network: str, sips: int, peers: int, *, pes: int = 1, topology: str = "tiny", **more: Any) -> MessageWindow:
     """Return the window of a PE of a machine, for 1 MiB."""
-    found: list[Window] = []
+    found: list[MessageWindow] = []
 
     def bench(rt: Any) -> None:
         group = make_group(rt.pes, channel=more.get("channel", Channel("ccl")))
