@@ -68,6 +68,7 @@ class MatrixUnit(ComputeUnit):
         super().__init__(node, fabric)
         self._start_up = grid_ceil(self._overhead)
         self._arrays = [_Array() for _ in range(self.servers)]
+        self._known: dict[Hashable, _Times] = {}
         #: When each command under way ends, in ns, by its op.
         self._ends: dict[Hashable, float] = {}
 
@@ -93,11 +94,10 @@ class MatrixUnit(ComputeUnit):
 
         A part of a sum leaves with its last operand.
         """
-        passage, port = self.passage(msg), self._port_ns(msg, _FACTORS)
+        times = self._times(msg, _FACTORS)
         if getattr(msg, "part_of_sum", False):
-            return self._ns(0.0, passage.entering, port)
-        alone = self._ns(self._overhead, passage.whole - self.FIRST_CYCLE, port)
-        return max(0.0, alone - self._start_up - grid_ceil(passage.load / self._clock))
+            return times.into
+        return max(0.0, times.alone - self._start_up - times.load)
 
     def flops(self, msg: Any) -> float:
         """Return two for each multiply-accumulate."""
@@ -108,67 +108,65 @@ class MatrixUnit(ComputeUnit):
     def receive(self, msg: Any) -> None:
         """Turn an array to a product, or let it wait for one; that which has its sum comes first."""
         opened = [array for array in self._arrays if array.open]
-        if opened:
-            self._turn_to(min(opened, key=lambda array: (not array.leaves_sum(msg, self.env._now), array.free)), msg)
-        else:
+        if not opened:
             self.queue.append(msg)
+        elif len(opened) == 1:
+            self._turn_to(opened[0], msg)
+        else:
+            self._turn_to(min(opened, key=lambda array: (not array.leaves_sum(msg, self.env._now), array.free)), msg)
 
     def _turn_to(self, array: _Array, msg: Any) -> None:
         """Begin a product, and appoint when its operands have entered and when its last result is out."""
-        passage, arrived, clock = self.passage(msg), msg.tail, self._clock
+        now, overlaps = self.env._now, self.overlaps
         self.begin(msg)
-        on_sum = array.leaves_sum(msg, self.env._now)
-        ready = arrived + self._start_up
-        loaded = ready + grid_ceil(passage.load / clock)
-        entry = self._entry(array, msg, passage, on_sum)
-        port = self._port_ns(msg, _FACTORS if on_sum else None)
-        entered = entry + self._ns(0.0, passage.entering, port)
-        if entry == loaded:
-            ends = arrived + self._ns(self._overhead, passage.whole - self.FIRST_CYCLE, port)
-        else:
-            ends = entry + self._ns(0.0, passage.entering + passage.around - self.FIRST_CYCLE, port)
-        drained = max(ends, entry + self._ns(0.0, passage.entering + passage.around, port))
+        on_sum = array.leaves_sum(msg, now)
+        times = self._times(msg, _FACTORS if on_sum else None)
+        array.open = False
+        entry = self._entry(array, msg, times, on_sum)
+        entered = entry + times.into
+        alone = entry == msg.tail + self._start_up + times.load
+        ends = msg.tail + times.alone if alone else entry + times.through
+        drained = max(ends, entry + times.emptied)
         if getattr(msg, "part_of_sum", False):
             ends = entered
-        array.open = False
-        array.entered, array.ends = entered, ends
-        array.free = entered if self.overlaps else drained
-        array.loadable = entry + grid_ceil((passage.folds - 1) * passage.period / clock) if self.overlaps else drained
-        array.passage, array.sum, array.held = passage, getattr(msg, "sum_after", None), self.stationary(msg)
-        streams = max(passage.folds * passage.stream / clock, port)
-        array.under_way[msg] = self.env._now, min(streams, entered - entry, ends - entry)
+        array.entered, array.ends, array.one_fold = entered, ends, times.one_fold
+        array.free, array.loadable = (entered, entry + times.last_fold) if overlaps else (drained, drained)
+        array.sum, array.held = getattr(msg, "sum_after", None), self.stationary(msg) if times.load else None
+        array.under_way[msg] = now, min(times.streams, ends - entry)
         if isinstance(getattr(msg, "op_id", None), tuple):
             self._ends[msg.op_id] = ends
         if ends != entered:
             self.env.call_at(ends, _Step(array, msg), self._out)
         self.env.call_at(entered, _Step(array, msg), self._in)
 
-    def _entry(self, array: _Array, msg: Any, passage: Passage, on_sum: bool) -> float:
+    def _entry(self, array: _Array, msg: Any, times: _Times, on_sum: bool) -> float:
         """Return when the first operand of a product enters an array, in ns."""
         ready: float = msg.tail + self._start_up
-        if not on_sum:  # a sum that is still on its way, from another array or with other products behind it
+        if self._ends and not on_sum:  # a sum that is on its way from another array, or with other products behind it
             ready = max(ready, self._ends.get(getattr(msg, "sum_before", None), 0.0))
-        if self._joins(array, msg):
+        if not self.overlaps and self._joins(array, msg):
             return max(array.entered, ready)
-        held = self.stationary(msg)
-        there = held is not None and held == array.held and passage.folds == array.passage.folds == 1
-        if not passage.load or (there and self.overlaps and ready <= array.free):
+        if not times.load:
             return max(array.free, ready)
-        return max(array.free, max(array.loadable, ready) + grid_ceil(passage.load / self._clock))
+        held = self.stationary(msg)
+        there = held is not None and held == array.held and times.one_fold and array.one_fold
+        if there and self.overlaps and ready <= array.free:
+            return max(array.free, ready)
+        return max(array.free, max(array.loadable, ready) + times.load)
 
     def _joins(self, array: _Array, msg: Any) -> bool:
         """Whether a product goes on with the sum in the cells, without overlap, before that is shifted out."""
-        passage = self.passage(msg)
-        one_fold = passage.folds == array.passage.folds == 1 and not passage.load
+        times = self._times(msg, None)
+        one_fold = times.one_fold and array.one_fold and not times.load
         in_time = msg.tail + self._start_up <= array.entered == self.env._now
-        return not self.overlaps and one_fold and in_time and array.leaves_sum(msg, self.env._now)
+        return one_fold and in_time and array.leaves_sum(msg, self.env._now)
 
     def _in(self, step: _Step) -> None:
         """Go on when all operands of a product have entered: the array turns to the next one, or empties itself."""
         array, msg = step.array, step.msg
         if array.ends == array.entered:
             self._leave(array, msg)
-        elif hasattr(msg, "taken_in"):
+        elif msg in array.under_way and hasattr(msg, "taken_in"):
             msg.taken_in()
         if self.overlaps or (self.queue and self._joins(array, self.queue[0])):
             self._next(array)
@@ -189,13 +187,29 @@ class MatrixUnit(ComputeUnit):
 
     # Times ------------------------------------------------------------------------------------------
 
-    def _ns(self, first: float, cycles: int, port: float) -> float:
-        """Return a time of `first` ns and what is longer, some cycles or what passes the ports."""
-        return grid_ceil(first + max(cycles / self._clock, port))
+    def _times(self, msg: Any, operands: int | None) -> _Times:
+        """Return the times of a product, if only the first `operands` come by the port from the scratchpad."""
+        port = streamed_bytes(msg, operands) / self._port
+        key = (msg.m, msg.k, msg.n, getattr(msg, "dtype_in", None), port)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._made(self.passage(msg), port)
+        return found
 
-    def _port_ns(self, msg: Any, operands: int | None) -> float:
-        """Return how long the ports to the scratchpad are busy, if only the first `operands` come by them."""
-        return streamed_bytes(msg, operands) / self._port
+    def _made(self, passage: Passage, port: float) -> _Times:
+        clock, out = self._clock, passage.entering + passage.around
+        streams = max(passage.folds * passage.stream / clock, port)
+        into = grid_ceil(max(passage.entering / clock, port))
+        return _Times(
+            one_fold=passage.folds == 1,
+            load=grid_ceil(passage.load / clock),
+            last_fold=grid_ceil((passage.folds - 1) * passage.period / clock),
+            streams=min(streams, into),
+            into=into,
+            through=grid_ceil(max((out - self.FIRST_CYCLE) / clock, port)),
+            emptied=grid_ceil(max(out / clock, port)),
+            alone=grid_ceil(self._overhead + max((passage.whole - self.FIRST_CYCLE) / clock, port)),
+        )
 
     # What reports ask ---------------------------------------------------------------------------------
 
@@ -216,21 +230,40 @@ class MatrixUnit(ComputeUnit):
         return self.busy_ns + sum(array.busy_by(time) for array in self._arrays)
 
 
+@frozen
+class _Times:
+    """Keep the times of a product in ns, on the grid.
+
+    It takes `load` to load the cells; from when its first operand enters, its last fold begins to enter after
+    `last_fold`, its operands are in after `into`, its last result is out after `through`, and the array is empty after
+    `emptied`. Operands enter for `streams` of that. One that has the array for itself takes `alone` in all.
+    """
+
+    one_fold: bool
+    load: float
+    last_fold: float
+    streams: float
+    into: float
+    through: float
+    emptied: float
+    alone: float
+
+
 class _Array:
     """Keep what an array of cells is doing; times in ns.
 
     It is `open` when nothing stands before the next product. The last product's operands have `entered`, and its last
     result is there at `ends`; those of the next one may enter when it is `free`, and be loaded when it is `loadable`.
-    `sum` and `held` are the sum that it leaves and its stationary operand. Of products `under_way` it has when they
-    began and how long their operands take to enter; until `counted` its time is in its unit's.
+    `sum` and `held` are the sum that it leaves and its stationary operand; it may be `one_fold`. Of products
+    `under_way` it has when they began and how long their operands take to enter; until `counted` its time is in its unit's.
     """
 
-    __slots__ = ("counted", "ends", "entered", "free", "held", "loadable", "open", "passage", "sum", "under_way")
+    __slots__ = ("counted", "ends", "entered", "free", "held", "loadable", "one_fold", "open", "sum", "under_way")
 
     def __init__(self) -> None:
         self.open = True
         self.entered = self.ends = self.free = self.loadable = self.counted = -math.inf
-        self.passage = Passage(0, 0, 0, 0, 0)
+        self.one_fold = False
         self.sum: Hashable = None
         self.held: Hashable = None
         self.under_way: dict[MsgBase, tuple[float, float]] = {}

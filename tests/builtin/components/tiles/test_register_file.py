@@ -46,6 +46,21 @@ def test_a_tile_takes_its_operands_and_the_first_one_also_the_sum() -> None:
     assert registers.used == 0
 
 
+def test_operands_give_their_room_back_once_when_they_are_taken_in() -> None:
+    """At their last use only; that the stage ends, too, gives nothing back a second time."""
+    registers = RegisterFile(10_000)
+    first, _ = tokens(2)
+    registers.ask(first)
+    registers.admit()
+    assert not registers.taken_in(first)  # at its FETCH
+    assert first.advance()
+    assert registers.taken_in(first)
+    assert registers.used == SUM
+    assert not registers.taken_in(first)
+    assert not registers.stage_ended(first)
+    assert registers.used == SUM
+
+
 @pytest.mark.parametrize(("capacity", "let_in"), [(2 * OPERANDS + SUM, 2), (2 * OPERANDS + SUM - 1, 1)])
 def test_room_is_counted_to_the_byte(capacity: int, let_in: int) -> None:
     registers = RegisterFile(capacity)

@@ -142,3 +142,24 @@ def test_a_tile_is_counted_once() -> None:
     assert (stream.completed, stream.in_flight, stream.returned.fired) == (1, {}, True)
     with pytest.raises(KeyError):
         token.answered()
+
+
+def test_tiles_tell_whose_sum_they_go_on_with_and_what_they_multiply() -> None:
+    """Two k tiles of two output tiles: the first begins a sum, the second ends it; a step on each product breaks it."""
+    plan = generate_gemm_plan(16, 16, 8, 8, 8, 8, pe_prefix=PREFIX, a_pinned=True, b_pinned=True)
+    stream = TileStream(Composite(), SCHEDULER)
+    begins, ends, other, _ = tiles = [stream.feed(tile, index) for index, tile in enumerate(plan.tiles)]
+    for token in tiles:
+        assert token.advance()
+    assert begins.sum_before is None
+    assert begins.sum_after == ends.sum_before == ends.sum_after != other.sum_after
+    assert (begins.part_of_sum, ends.part_of_sum) == (True, False)
+    assert begins.operand_key("b") == other.operand_key("b") != ends.operand_key("b")
+    assert begins.operand_key("a") != other.operand_key("a")
+    steps = generate_gemm_plan(
+        16, 16, 8, 8, 8, 8, pe_prefix=PREFIX, a_pinned=True, b_pinned=True, epilogue_specs=[spec("relu", "k_tile")]
+    )
+    for index, tile in enumerate(steps.tiles[:2]):
+        token = stream.feed(tile, 4 + index)
+        assert token.advance()
+        assert (token.sum_before, token.sum_after, token.part_of_sum) == (None, None, False)
