@@ -254,8 +254,8 @@ class _Array:
 
     It is `open` when nothing stands before the next product. The last product's operands have `entered`, and its last
     result is there at `ends`; those of the next one may enter when it is `free`, and be loaded when it is `loadable`.
-    `sum` and `held` are the sum that it leaves and its stationary operand; it may be `one_fold`. Of products
-    `under_way` it has when they began and how long their operands take to enter; until `counted` its time is in its unit's.
+    `sum` and `held` are the sum that it leaves and its stationary operand; it may be `one_fold`. Of each product
+    `under_way` are kept when it began and how long operands enter; until `counted` its time is in its unit's.
     """
 
     __slots__ = ("counted", "ends", "entered", "free", "held", "loadable", "one_fold", "open", "sum", "under_way")

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Rig, assert_ready_at
 from kernbench_core.units import GRID_NS
 from tests.conftest import examples
+from tools.accuracy.gemm import folds_of, stepped
 
 WIRE_NS = 1.0
 DATAFLOWS = ("output_stationary", "weight_stationary", "input_stationary")
@@ -62,56 +62,6 @@ def ends(model: Any, params: dict[str, Any], products: list[Product], at: list[f
 
 
 # Arrays that are stepped ---------------------------------------------------------------------------------
-
-
-@frozen
-class Fold:
-    """What one fold needs: cycles to load the cells and to stream, the product it is of, and when that is there."""
-
-    load: int
-    stream: int
-    product: int
-    there: int
-
-
-def folds_of(dataflow: str, array: tuple[int, int], sizes: list[Size], at: list[int]) -> list[Fold]:
-    """Cut products into folds."""
-    rows, columns = array
-    found = []
-    for number, ((m, k, n), there) in enumerate(zip(sizes, at, strict=True)):
-        down, across, stream = {"output_stationary": (m, n, k), "weight_stationary": (k, n, m),
-                                "input_stationary": (k, m, n)}[dataflow]  # fmt: skip
-        load = 0 if dataflow == "output_stationary" else rows
-        count = len(range(0, down, rows)) * len(range(0, across, columns))
-        found += [Fold(load, stream, number, there)] * count
-    return found
-
-
-def stepped(array: tuple[int, int], folds: list[Fold], overlap: bool) -> list[int]:
-    """Step the two halves of the cells cycle by cycle; return the number of each product's last cycle.
-
-    One half of the cells is loaded while the other one is streamed through; without overlap the array is empty first.
-    """
-    waiting, ready, active = list(folds), None, None
-    loading, streaming, empty_at, last = 0, 0, 0, {}
-    cycle = 0
-    while waiting or ready or active:
-        if active and not streaming:
-            empty_at = cycle + sum(array) - 2
-            last[active.product] = empty_at - 1
-            active = None
-        if ready and not loading and not active and (overlap or cycle >= empty_at):
-            active, ready = ready, None
-            streaming = active.stream
-        if not ready and waiting and waiting[0].there <= cycle and (overlap or (not active and cycle >= empty_at)):
-            ready = waiting.pop(0)
-            loading = ready.load
-            if not loading and not active:
-                continue
-        streaming -= bool(streaming)
-        loading -= bool(loading)
-        cycle += 1
-    return [last[number] for number in sorted(last)]
 
 
 small_sizes = st.lists(st.tuples(*[st.integers(1, 14)] * 3), min_size=1, max_size=5)
