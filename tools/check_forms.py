@@ -42,6 +42,8 @@ TOLERANCE = 0.01
 SIZES = (256 << 10, 1 << 20)
 """Bytes as nccl-tests counts them: what waits for latency more, and what waits for bandwidth more."""
 RANKS = "2-32"
+PER_PE = 16
+"""What sizes are divided by where each PE brings a vector."""
 
 
 @frozen(order=True)
@@ -99,10 +101,15 @@ def machine(network: str, world: int) -> TimedMachine:
     return machine_of(Setup(TOPOLOGY, None, sets, idealised=True, checked=False), plugins())
 
 
+def opened_by_name(name: str) -> Algorithm:
+    """Open an algorithm by its registered name."""
+    catalogue = Catalogue.of(plugins())
+    return catalogue.open(name, catalogue.collective_of(name))
+
+
 def opened(case: Case) -> Algorithm:
     """Open the algorithm of a case."""
-    catalogue = Catalogue.of(plugins())
-    return catalogue.open(case.algorithm, catalogue.collective_of(case.algorithm))
+    return opened_by_name(case.algorithm)
 
 
 def timed(case: Case) -> TimedCase:
@@ -156,7 +163,10 @@ def cases(ranks: Sequence[int], sizes: Sequence[int], wanted: Sequence[str]) -> 
 
 
 def _sizes(name: str, sizes: Sequence[int]) -> Sequence[int]:
-    return (2,) if name.endswith("_barrier") else sizes
+    """Return sizes for an algorithm: a barrier has none, and of vectors of PEs there are several to a rank."""
+    if name.endswith("_barrier"):
+        return (2,)
+    return [max(2, size // PER_PE) for size in sizes] if "pe" in opened_by_name(name).contributors else sizes
 
 
 def _fits(name: str, network: str, wanted: str) -> bool:
