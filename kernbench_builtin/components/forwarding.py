@@ -16,7 +16,7 @@ class Forwarding(ComponentBase):
 
     Models: a fixed latency for head and tail, cut-through unless told otherwise; its wires limit the rate, per \
 direction.
-    Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 80 % of \
+    Ignores: Buffers are unbounded: no credits and no back-pressure, so compare loads below about 60 % of \
 saturation. Arbitration is first come first served over all ports, with no virtual channels.
     Timing: head_out = head_in + overhead, tail_out = tail_in + overhead; then the outgoing wire. With \
 store_and_forward head_out = tail_out = tail_in + overhead.

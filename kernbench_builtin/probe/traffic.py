@@ -1,9 +1,9 @@
 """Drive a stand-alone mesh with synthetic traffic, and measure latency, throughput and the use of every wire.
 
-In each clock cycle each node starts a packet with probability load / flits per packet (Bernoulli), whatever became of
-those before, so sources queue without limit. A packet's latency runs from the cycle that makes it to the arrival of
-its last byte behind the destination's interface. What is made during warm-up only fills the mesh; what is made in the
-measured window is measured, however late it arrives; traffic goes on until all of it has, or the drain is over.
+Nodes make packets whatever became of those before (`traffic_sources`), so sources queue without limit. A packet's
+latency runs from the cycle that makes it to the arrival of its last byte behind the destination's interface. What is
+made during warm-up only fills the mesh; what is made in the measured window is measured, however late it arrives;
+traffic goes on until all of it has, or the drain is over.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
+from kernbench_builtin.probe.traffic_sources import make_source
 from kernbench_core.engine import ComponentClasses, Hardware, component_error
 from kernbench_core.environment import Environment
 from kernbench_core.errors import KernbenchError
@@ -29,8 +30,11 @@ from kernbench_core.wire import Wire
 
 EdgeId: TypeAlias = tuple[str, str]
 
-NEAR = 0.8
-"""Share of the ceiling above which a network with finite buffers would behave otherwise than this one."""
+NEAR = 0.6
+"""Share of the ceiling above which buffers and arbitration of a network show."""
+GROWTH = 0.01
+"""Share of the packets of the window by which queues must have grown in it to be growing without end."""
+_SIGMAS = 4.0
 _BLOCK = 256
 _BATCHES = 10
 #: Student's t for 95 % of both sides and one degree of freedom less than batches.
@@ -60,8 +64,11 @@ class WireUse:
 class LoadPoint:
     """What was measured at one load. Rates are flits per node and cycle, latencies cycles, shares from 0 to 1.
 
-    `offered` is what sources really made in the window. `accepted` is what arrived in it, over all nodes. `sustained`
+    `offered` is what sources really made in the window, `delivered` what arrived in it, over all nodes. `sustained`
     is the load at which the flows across the wires that set the ceiling get through: their use times the ceiling.
+    `accepted` is how much of the pattern gets through: `delivered`, never more than the ceiling, and in a saturated
+    network no more than `sustained`, as flows that meet no full link may get more than their part. `growth` is the part
+    of what was made in the window by which queues had grown at its end.
     `queued` is the part of the mean latency that is waiting, at sources and in routers; `mean_ci95` is half the
     width of the mean's 95 % confidence interval. Latencies are None when no measured packet arrived.
     """
@@ -69,8 +76,10 @@ class LoadPoint:
     load: float
     state: str
     offered: float
+    delivered: float
     accepted: float
     sustained: float
+    growth: float
     mean: float | None
     mean_ci95: float | None
     p50: float | None
@@ -106,7 +115,7 @@ class Meter:
     def __init__(self, begin: float, end: float) -> None:
         self.begin = begin
         self.end = end
-        self.arrived_in_window = 0
+        self.arrived_before = self.arrived_in_window = 0
         self.latencies = array("d")
         self.queueing = 0.0
         self.hops = 0
@@ -115,6 +124,8 @@ class Meter:
         """Take note of a packet whose head is at its destination, and whose tail will be at a known time."""
         if self.begin <= packet.tail < self.end:
             self.arrived_in_window += packet.nbytes
+        elif packet.tail < self.begin:
+            self.arrived_before += packet.nbytes
         if self.begin <= packet.born < self.end:
             self.latencies.append(packet.tail - packet.born)
             self.queueing += packet.queueing
@@ -123,13 +134,17 @@ class Meter:
 
 @frozen
 class TrafficSetup:
-    """A mesh, what flows over it, and how it is measured. `flits` is the size of every packet."""
+    """A mesh, what flows over it, and how it is measured.
+
+    `flits` is the size of every packet. With a `burst` they come in bursts, of so many packets on average.
+    """
 
     mesh: Mesh
     pattern: Pattern
     flits: int = 1
     window: Window = Window()
     seed: int = 0
+    burst: float | None = None
 
     def expected(self) -> dict[EdgeId, float]:
         """Return for each wire the share of its time that it is busy, per unit of load (flits/node/cycle)."""
@@ -150,6 +165,7 @@ class TrafficSetup:
 
         Raises:
             ComponentError: a model raised or broke its contract.
+            UsageError: bursts cannot have this load.
         """
         return _Run(self, load, components).measured()
 
@@ -181,18 +197,19 @@ class _Run:
         self._random = np.random.default_rng(traffic.seed)
         self._nbytes = traffic.flits * traffic.mesh.flit_bytes
         self._routes: dict[int, tuple[str, ...]] = {}
+        self._source = make_source(self._random, traffic.mesh.places, load, traffic.flits, traffic.burst)
         interfaces = [traffic.mesh.route(place, place)[0] for place in range(traffic.mesh.places)]
         self._entries = [self.hardware.components[name].arrive for name in interfaces]
-        self._made = 0
+        self._made = self._made_before = 0
 
     def measured(self) -> LoadPoint:
         """Run warm-up, measured window and drain."""
         window = self.traffic.window
         begin, end = window.warm_up, window.warm_up + window.measured
         self._drive(0, begin)
-        before, made_before = self._busy(begin), self._made
+        before, self._made_before = self._busy(begin), self._made
         self._drive(begin, end)
-        after, made = self._busy(end), self._made - made_before
+        after, made = self._busy(end), self._made - self._made_before
         for start in range(end, end + window.drain, _BLOCK):
             if len(self.meter.latencies) == made:
                 break
@@ -214,8 +231,7 @@ class _Run:
 
     def _make(self, start: int, cycles: int) -> None:
         places, routes, inject = self.traffic.mesh.places, self._routes, self.env.inject
-        coins = self._random.random((cycles, places)) < self.load / self.traffic.flits
-        when, sources = np.nonzero(coins)
+        when, sources = self._source.make(start, cycles)
         goals = self.traffic.pattern.draw(self._random, sources)
         self._made += len(sources)
         meter, nbytes, entries = self.meter, self._nbytes, self._entries
@@ -226,7 +242,7 @@ class _Run:
                 path = self.traffic.mesh.route(source, goal)
                 if len(routes) < _ROUTES:
                     routes[source * places + goal] = path
-            inject(Packet(nbytes, path, meter), entries[source], times[cycle])
+            inject(Packet(nbytes, path, meter), entries[source], times[cycle - start])
 
     def _time(self, cycle: int) -> float:
         return grid_ceil(cycle * self.traffic.mesh.cycle_ns)
@@ -250,12 +266,21 @@ class _Run:
         arrived = np.frombuffer(meter.latencies, dtype=np.float64) / cycle if count else None
         cycles = None if arrived is None else np.sort(arrived)
         unfinished = made - count
+        sustained = sum(tight) / len(tight) * ceiling
+        delivered = meter.arrived_in_window / traffic.mesh.flit_bytes / slots
+        growth = made - meter.arrived_in_window // self._nbytes
+        inside = self._made_before - meter.arrived_before // self._nbytes
+        # what is inside varies by about its root at each end of the window, without growing
+        growing = growth > max(GROWTH * made, _SIGMAS * math.sqrt(2 * inside + abs(growth)))
+        state = state_of(self.load, ceiling, unfinished, growing)
         return LoadPoint(
             load=self.load,
-            state=state_of(self.load, ceiling, unfinished),
+            state=state,
             offered=made * traffic.flits / slots,
-            accepted=meter.arrived_in_window / traffic.mesh.flit_bytes / slots,
-            sustained=sum(tight) / len(tight) * ceiling,
+            delivered=delivered,
+            accepted=min(delivered, ceiling, *((sustained,) if state == "saturated" else ())),
+            sustained=sustained,
+            growth=growth / made if made else 0.0,
             mean=None if cycles is None else float(cycles.mean()),
             mean_ci95=None if arrived is None else half_width(arrived),
             p50=None if cycles is None else rank(cycles, 0.50),
@@ -272,9 +297,9 @@ class _Run:
         )
 
 
-def state_of(load: float, ceiling: float, unfinished: int) -> str:
+def state_of(load: float, ceiling: float, unfinished: int, growing: bool = False) -> str:
     """Say how far a load can be trusted: `stable`, `near` the ceiling, or `saturated` (queues grow without end)."""
-    if load >= ceiling * (1 - 1e-9) or unfinished:
+    if load >= ceiling * (1 - 1e-9) or unfinished or growing:
         return "saturated"
     return "near" if load > NEAR * ceiling * (1 + 1e-9) else "stable"
 

@@ -14,6 +14,7 @@ from kernbench_core.process import shown
 
 if TYPE_CHECKING:
     from kernbench_builtin.probe.traffic import TrafficSetup
+    from kernbench_builtin.probe.traffic_patterns import Pattern
     from kernbench_core.topology import Mesh
 
 FLAG = "--traffic"
@@ -27,8 +28,8 @@ OPTIONS: tuple[click.Option, ...] = (
     click.Option(
         ["--traffic"],
         metavar="PATTERN",
-        help="Drive a stand-alone mesh (default: the preset mesh) with uniform, transpose, bitcomp, tornado, neighbor "
-        "or hotspot traffic.",
+        help="Drive a stand-alone mesh (default: the preset mesh) with uniform, transpose, bitcomp, tornado, neighbor, "
+        "hotspot or permutation traffic.",
     ),
     click.Option(
         ["--load"],
@@ -40,6 +41,9 @@ OPTIONS: tuple[click.Option, ...] = (
     ),
     click.Option(["--hotspot"], metavar="rRcC,...", help="Hot routers. [default: the one in the middle]"),
     click.Option(["--hotspot-share"], metavar="SHARE", help="Part of the packets that goes there. [default: 0.1]"),
+    click.Option(["--permutation"], metavar="FILE", help="Who sends to whom: lines 'r0c0 r3c4'. [default: by --seed]"),
+    click.Option(["--burst"], metavar="PACKETS", help="Mean length of bursts. [default: no bursts]"),
+    click.Option(["--saturation"], is_flag=True, help="Find the load at which queues begin to grow, too."),
     click.Option(["--warmup"], metavar="CYCLES", default="1000", show_default=True, help="Cycles before measuring."),
     click.Option(["--measure"], metavar="CYCLES", default="10000", show_default=True, help="Cycles that are measured."),
     click.Option(["--drain"], metavar="CYCLES", help="Most cycles after it. [default: warm-up and measured cycles]"),
@@ -63,34 +67,55 @@ def run(
     measure: str,
     drain: str | None,
     seed: str,
+    permutation: str | None,
+    burst: str | None,
+    saturation: bool,
 ) -> int:
     """Measure every load that was asked for, and print a table or one JSON object."""
     from kernbench_builtin.probe.traffic import TrafficSetup, Window
-    from kernbench_builtin.probe.traffic_patterns import make_pattern
+    from kernbench_builtin.probe.traffic_saturation import find_saturation
     from kernbench_builtin.probe.traffic_view import Report
 
     context = click.get_current_context(silent=True)
     if context is not None and context.get_parameter_source("topology") is ParameterSource.DEFAULT:
         topology = DEFAULT_TOPOLOGY
     mesh = _mesh(shell, topology, components, sets)
-    share = None if hotspot_share is None else _number("--hotspot-share", hotspot_share, "a number")
-    hot = [name.strip() for name in hotspot.split(",")] if hotspot is not None else []
-    pattern = make_pattern(traffic, mesh, hot, share)
+    number = _cycles("--seed", seed, 0, "integer")
+    pattern = _pattern(traffic, mesh, hotspot, hotspot_share, permutation, number)
     warm, measured = _cycles("--warmup", warmup, 0), _cycles("--measure", measure, 1)
     window = Window(warm, measured, warm + measured if drain is None else _cycles("--drain", drain, 0))
-    driven = TrafficSetup(
-        mesh, pattern, packet_flits(packet, mesh.flit_bytes), window, _cycles("--seed", seed, 0, "integer")
-    )
+    flits, mean = packet_flits(packet, mesh.flit_bytes), None if burst is None else burst_length(burst)
+    driven = TrafficSetup(mesh, pattern, flits, window, number, mean)
     wanted = default_loads(driven) if load is None else parse_loads(load)
-    report = Report(topology, traffic, driven)
+    report = Report(topology, traffic if permutation is None else f"{traffic} ({permutation})", driven)
     if not as_json:
         click.echo(shown("\n".join(report.heading())))
     for value in wanted:
         report.points.append(driven.measure(value, shell.plugins.components))
         if not as_json:
             click.echo(shown(report.row(report.points[-1])))
+    if saturation:
+        report.saturation = find_saturation(driven, shell.plugins.components)
     click.echo(report.json() if as_json else shown("\n".join(report.ending())))
     return 0
+
+
+def _pattern(
+    traffic: str, mesh: Mesh, hotspot: str | None, hotspot_share: str | None, permutation: str | None, seed: int
+) -> Pattern:
+    from kernbench_builtin.probe.traffic_map import read_permutation
+    from kernbench_builtin.probe.traffic_patterns import make_pattern
+
+    share = None if hotspot_share is None else _number("--hotspot-share", hotspot_share, "a number")
+    hot = [name.strip() for name in hotspot.split(",")] if hotspot is not None else []
+    pattern = make_pattern(traffic, mesh, hot, share, seed)
+    if permutation is None:
+        return pattern
+    if traffic != "permutation":
+        raise UsageError(
+            f"option --permutation must be given together with --traffic permutation, not with {traffic}."
+        )
+    return read_permutation(permutation, mesh)
 
 
 def _mesh(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Mesh:
@@ -136,8 +161,19 @@ def parse_loads(text: str) -> tuple[float, ...]:
 
 def default_loads(traffic: TrafficSetup) -> tuple[float, ...]:
     """Return loads up to a little below the ceiling, rounded down to four digits after the point."""
-    ceiling = min(1.0, traffic.ceiling()[0])
+    from kernbench_builtin.probe.traffic_sources import most_load
+
+    most = 1.0 if traffic.burst is None else most_load(traffic.flits, traffic.burst)
+    ceiling = min(most, traffic.ceiling()[0])
     return tuple(max(1, int(share * ceiling * 10**4 + 1e-6)) / 10**4 for share in DEFAULT_SHARES)
+
+
+def burst_length(text: str) -> float:
+    """Read the mean length of bursts, in packets."""
+    length = _number("--burst", text, "a number of packets of at least 1")
+    if length < 1.0:
+        raise UsageError(f"--burst must be a number of packets of at least 1, not {text!r}.")
+    return length
 
 
 def packet_flits(text: str, flit_bytes: int) -> int:

@@ -19,7 +19,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import Mesh, line, naming
 
-_Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Random: TypeAlias = np.random.Generator
 
 
@@ -27,14 +27,14 @@ Random: TypeAlias = np.random.Generator
 class Permutation:
     """Send everything of a place to one other: `table[source]` is its destination."""
 
-    table: _Numbers
+    table: Numbers
 
-    def draw(self, random: Random, sources: _Numbers) -> _Numbers:
+    def draw(self, random: Random, sources: Numbers) -> Numbers:
         """Return the destinations of packets from these places."""
-        found: _Numbers = self.table[sources]
+        found: Numbers = self.table[sources]
         return found
 
-    def matrix(self) -> _Numbers:
+    def matrix(self) -> Numbers:
         """Return which share of what each place (row) sends goes to each place (column)."""
         return np.eye(len(self.table))[self.table]
 
@@ -47,15 +47,15 @@ class Spread:
     hot: tuple[int, ...] = ()
     share: float = 0.0
 
-    def draw(self, random: Random, sources: _Numbers) -> _Numbers:
+    def draw(self, random: Random, sources: Numbers) -> Numbers:
         """Return the destinations of packets from these places."""
-        found: _Numbers = random.integers(self.places, size=len(sources))
+        found: Numbers = random.integers(self.places, size=len(sources))
         if self.hot:
             hit = random.random(len(sources)) < self.share
             found = np.where(hit, np.array(self.hot)[random.integers(len(self.hot), size=len(sources))], found)
         return found
 
-    def matrix(self) -> _Numbers:
+    def matrix(self) -> Numbers:
         """Return which share of what each place (row) sends goes to each place (column)."""
         row = np.full(self.places, (1.0 - self.share) / self.places)
         row[list(self.hot)] += self.share / max(1, len(self.hot))
@@ -65,7 +65,7 @@ class Spread:
 Pattern: TypeAlias = Permutation | Spread
 
 
-def _moved(mesh: Mesh, move: Callable[[_Numbers, _Numbers], tuple[_Numbers, _Numbers]]) -> Permutation:
+def _moved(mesh: Mesh, move: Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]) -> Permutation:
     rows, columns = np.divmod(np.arange(mesh.places), mesh.spec.columns)
     to_rows, to_columns = move(rows, columns)
     return Permutation(to_rows * mesh.spec.columns + to_columns)
@@ -108,12 +108,15 @@ PATTERNS: Mapping[str, Callable[[Mesh], Pattern] | None] = MappingProxyType(
         "tornado": _tornado,
         "neighbor": _neighbor,
         "hotspot": None,
+        "permutation": None,
     }
 )
-"""Every pattern by its name; `hotspot` has parameters of its own."""
+"""Every pattern by its name; those without a function have parameters of their own."""
 
 
-def make_pattern(name: str, mesh: Mesh, hot: Sequence[str] = (), share: float | None = None) -> Pattern:
+def make_pattern(
+    name: str, mesh: Mesh, hot: Sequence[str] = (), share: float | None = None, seed: int = 0
+) -> Pattern:
     """Return a pattern on a mesh.
 
     Args:
@@ -121,6 +124,7 @@ def make_pattern(name: str, mesh: Mesh, hot: Sequence[str] = (), share: float | 
         mesh: what it is to run on.
         hot: the hot spots of `hotspot`, written `r3c4`; default the router in the middle.
         share: which part of the packets goes to them, above 0, at most 1; default 0.1.
+        seed: which of all permutations `permutation` is.
 
     Raises:
         UsageError: there is no such pattern, or it does not fit the mesh or the arguments.
@@ -128,12 +132,12 @@ def make_pattern(name: str, mesh: Mesh, hot: Sequence[str] = (), share: float | 
     if name not in PATTERNS:
         raise UsageError(f"--traffic must be one of {', '.join(PATTERNS)}, not {name!r}.{_close(name)}")
     make = PATTERNS[name]
-    if make is None:
+    if name == "hotspot":
         return _hotspot(mesh, hot, 0.1 if share is None else share)
     if hot or share is not None:
         option = "--hotspot" if hot else "--hotspot-share"
         raise UsageError(f"option {option} must be given together with --traffic hotspot, not with {name}.")
-    return make(mesh)
+    return Permutation(np.random.default_rng(seed).permutation(mesh.places)) if make is None else make(mesh)
 
 
 def _close(name: str) -> str:

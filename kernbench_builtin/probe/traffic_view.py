@@ -9,6 +9,7 @@ import attrs
 
 from kernbench_builtin.probe.traffic import NEAR, EdgeId, LoadPoint, TrafficSetup, WireUse, links
 from kernbench_builtin.probe.traffic_patterns import mean_hops
+from kernbench_builtin.probe.traffic_saturation import Saturation
 from kernbench_core.runs import json_text
 from kernbench_core.topology import naming
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
@@ -28,6 +29,7 @@ class Report:
     pattern: str
     traffic: TrafficSetup
     points: list[LoadPoint] = attrs.field(factory=list)
+    saturation: Saturation | None = None
 
     def heading(self) -> list[str]:
         """Describe mesh, traffic and ceiling, and begin the table."""
@@ -38,7 +40,7 @@ class Report:
         return [
             f"{self.topology}: {'torus' if spec.wrap else 'mesh'} of {spec.rows} x {spec.columns} routers, links of "
             f"{spec.link.width} B at {spec.clock:g} GHz ({rate}), cycle {format_time(mesh.cycle_ns)}",
-            f"{self.pattern} traffic, packets of {size}, seed {self.traffic.seed}",
+            f"{self.pattern} traffic, packets of {size}{self._bursts()}, seed {self.traffic.seed}",
             f"{window.warm_up} cycles of warm-up, {window.measured} measured, up to {window.drain} of drain",
             f"ceiling {ceiling:.4g} flits/node/cycle, set by {short(wire)}; "
             f"{mean_hops(mesh, self.traffic.pattern):.4g} hops on average",
@@ -47,6 +49,10 @@ class Report:
             f"{'load':>7}{'accepted':>9}{'sustained':>10}{'mean':>8}{'queued':>7}{'p50':>6}{'p99':>6}{'max':>7}"
             f"{'ns':>7}{'hops':>6}{'wire':>7}",
         ]
+
+    def _bursts(self) -> str:
+        burst = self.traffic.burst
+        return "" if burst is None else f", bursts of {burst:g} packets"
 
     def row(self, point: LoadPoint) -> str:
         """Return the line of the table for one load."""
@@ -68,16 +74,24 @@ class Report:
         lines: list[str] = []
         states = {point.state: point for point in self.points}
         if "near" in states:
-            lines += [f"~ above {NEAR:.0%} of the ceiling: with finite buffers latency would be higher"]
+            lines += [f"~ above {NEAR:.0%} of the ceiling: buffers and arbitration show"]
         if "saturated" in states:
             late = sum(point.unfinished for point in self.points)
             lines += ["* saturated: queues grow without end, and latencies with the measured window"]
             lines += [f"  {late:,} measured packets had not arrived when the drain ended"] if late else []
+        if self.saturation is not None:
+            lines += [self._saturates(self.saturation)]
         drawn = drawn_point(self.points)
         lines += ["", *self._links(drawn), ""] if links(drawn.wires) else [""]
         sentences = dict.fromkeys(item.sentence for item in drawn.not_modelled)
         told = " ".join(sentences) or "nothing that the components declare."
         return [*lines, *textwrap.wrap(f"not modelled: {told}", _WIDTH)]
+
+    def _saturates(self, found: Saturation) -> str:
+        share = f"{found.load:.4g} flits/node/cycle, {found.load / self.traffic.ceiling()[0]:.1%} of the ceiling"
+        if found.beyond is None:
+            return f"does not saturate up to {share}"
+        return f"saturates at {share}: queues grow at {found.beyond:.4g}"
 
     def _links(self, point: LoadPoint) -> list[str]:
         if self.traffic.mesh.spec.columns <= _DRAWN:
@@ -106,15 +120,25 @@ class Report:
                     "pattern": self.pattern,
                     "packet_flits": traffic.flits,
                     "packet_bytes": traffic.flits * mesh.flit_bytes,
+                    "burst_packets": traffic.burst,
                     "seed": traffic.seed,
                     "mean_hops": mean_hops(mesh, traffic.pattern),
                 },
                 "window_cycles": attrs.asdict(traffic.window),
                 "ceiling": {"load": ceiling, "wire": name(wire)},
+                "saturation": self._saturation(mesh.cycle_ns),
                 "loads": [_point(point, mesh.cycle_ns) for point in self.points],
                 "not_modelled": [attrs.asdict(item) for item in self.points[-1].not_modelled],
             }
         )
+
+
+    def _saturation(self, cycle_ns: float) -> dict[str, Any] | None:
+        found = self.saturation
+        if found is None:
+            return None
+        tried = [_point(point, cycle_ns) for point in found.tried]
+        return {"load": found.load, "beyond": found.beyond, "tried": tried}
 
 
 def drawn_point(points: list[LoadPoint]) -> LoadPoint:
@@ -178,8 +202,10 @@ def _point(point: LoadPoint, cycle_ns: float) -> dict[str, Any]:
         "load": point.load,
         "state": point.state,
         "offered": point.offered,
+        "delivered": point.delivered,
         "accepted": point.accepted,
         "sustained": point.sustained,
+        "growth": point.growth,
         "latency_cycles": latencies,
         "latency_ns": {key: None if value is None else value * cycle_ns for key, value in latencies.items()},
         "mean_hops": point.hops,

@@ -45,7 +45,7 @@ def test_the_table_has_a_row_for_each_load_and_fits_a_terminal(
         "ceiling 0.5 flits/node/cycle, set by r0c1->r0c2; 4 hops on average",
     ]
     assert [line[:6].strip() for line in lines[7:10]] == ["0.1", "~ 0.45", "* 0.6"]
-    assert "~ above 80% of the ceiling: with finite buffers latency would be higher" in lines
+    assert "~ above 60% of the ceiling: buffers and arbitration show" in lines
     assert any(line.startswith("* saturated: queues grow") for line in lines)
     assert any(line.startswith("busy share of the links at load 0.45, in %") for line in lines)
     assert "not modelled: Buffers are unbounded" in out
@@ -92,8 +92,8 @@ def test_a_file_changes_what_it_names(plugins: Plugins, tmp_path, capsys: pytest
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        (["unifrm"], 2, "error: --traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, not "
-         "'unifrm'. Did you mean 'uniform'?"),
+        (["unifrm"], 2, "error: --traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, "
+         "permutation, not 'unifrm'. Did you mean 'uniform'?"),
         (["uniform", "--topology", "tiny"], 2, "error: --traffic must have a topology with a section 'mesh', a mesh on "
          "its own, not 'tiny'; leave --topology out for the preset 'mesh', or write 'base: mesh' and your figures in a "
          "file."),

@@ -220,7 +220,7 @@ def test_a_window_in_which_nothing_arrives_has_no_latencies() -> None:
 
 @pytest.mark.parametrize(
     ("load", "unfinished", "state"),
-    [(0.4, 0, "stable"), (0.41, 0, "near"), (0.499, 0, "near"), (0.5, 0, "saturated"), (0.1, 1, "saturated")],
+    [(0.3, 0, "stable"), (0.31, 0, "near"), (0.499, 0, "near"), (0.5, 0, "saturated"), (0.1, 1, "saturated")],
 )
 def test_loads_are_marked_by_how_near_they_are_to_the_ceiling(load: float, unfinished: int, state: str) -> None:
     assert state_of(load, 0.5, unfinished) == state

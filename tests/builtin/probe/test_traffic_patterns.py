@@ -76,6 +76,15 @@ def test_the_default_hotspot_is_the_router_in_the_middle() -> None:
     assert (int(row.argmax()), row.max()) == (2 * 5 + 2, pytest.approx(0.1 + 0.9 / 20))
 
 
+def test_a_random_permutation_sends_to_each_place_once_and_differs_by_seed() -> None:
+    mesh = make_mesh(4, 4)
+    drawn = [make_pattern("permutation", mesh, seed=seed) for seed in (0, 0, 1)]
+    tables = [pattern.matrix().argmax(axis=1).tolist() for pattern in drawn]
+    assert sorted(tables[0]) == list(range(16))
+    assert tables[0] == tables[1] != tables[2]
+    assert tables[0] != list(range(16))
+
+
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize(("size", "wrap"), [((4, 4), False), ((5, 5), True), ((4, 4), True)])
 def test_wire_shares_are_what_walking_every_route_gives(name: str, size: tuple[int, int], wrap: bool) -> None:
@@ -125,10 +134,10 @@ def test_wide_interfaces_leave_the_ceiling_to_the_links() -> None:
 @pytest.mark.parametrize(
     ("name", "hot", "share", "sentence"),
     [
-        ("unifrom", [], None, "--traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, not "
-         "'unifrom'. Did you mean 'uniform'?"),
-        ("xyz", [], None, "--traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, not "
-         "'xyz'."),
+        ("unifrom", [], None, "--traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, "
+         "permutation, not 'unifrom'. Did you mean 'uniform'?"),
+        ("xyz", [], None, "--traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, "
+         "permutation, not 'xyz'."),
         ("transpose", [], None, "--traffic transpose must have as many rows as columns, not 2 x 3; choose another "
          "pattern or set mesh.rows and mesh.columns alike."),
         ("uniform", ["r0c0"], None, "option --hotspot must be given together with --traffic hotspot, not with "
