@@ -140,10 +140,10 @@ credit_delay after its flit left the buffer.
         """Take a message from a neighbour without channels, or one that begins here, and cut it into flits."""
         port = self._edges[msg.path[msg.hop - 1] if msg.hop else ""]
         subpath = self.subpaths.find(msg.path, msg.hop)
-        passage = Crossing(msg, subpath, subpath.entered)
+        crossing = Crossing(msg, subpath, subpath.entered)
         subpath.entered += 1
         self._inside[msg] = None
-        port.pending.append(flits_of(passage, subpath.count(msg.nbytes, self._size), self._size))
+        port.pending.append(flits_of(crossing, subpath.count(msg.nbytes, self._size), self._size))
         for channel in port.channels:
             if not channel.flits and channel.out is None:
                 self._begin(channel, self.env._now)
@@ -291,7 +291,7 @@ credit_delay after its flit left the buffer.
                 if flit.ready > now:
                     self._later = min(self._later, flit.ready)
                     continue
-                out, first, last = flit.passage.subpath.steps[flit.at]
+                out, first, last = flit.crossing.subpath.steps[flit.at]
                 number = out.free_channel(first, last, channel.turn)
                 if number is not None:
                     wanted.setdefault((out, number), []).append((channel, first))
@@ -312,7 +312,7 @@ credit_delay after its flit left the buffer.
         """Count a message whose last flit has gone through, and log it if it is an op."""
         self.served += 1
         self.note_wait(max(0.0, now - flit.came - self._routing - self.cycle_ns))
-        msg = flit.passage.msg
+        msg = flit.crossing.msg
         if msg.data_op:
             self._on_process_start(msg, now + self._after - self.latency_ns)
             self._on_process_end(msg, now + self._after)
@@ -321,21 +321,21 @@ credit_delay after its flit left the buffer.
 
     def _leave(self, flit: Flit, out: OutputPort, head: float, tail: float) -> None:
         """Put a message together that is all here: its last flit leaves the network at (`head`, `tail`) ns."""
-        passage = flit.passage
-        subpath = passage.subpath
-        subpath.held[passage.number] = (passage, head, max(tail, passage.tail + subpath.fixed_ns))
+        crossing = flit.crossing
+        subpath = crossing.subpath
+        subpath.held[crossing.number] = (crossing, head, max(tail, crossing.tail + subpath.fixed_ns))
         if not self._in_order:
-            self._deliver(out, *subpath.held.pop(passage.number))
+            self._deliver(out, *subpath.held.pop(crossing.number))
             return
         while subpath.left in subpath.held:
-            passage, its_head, its_tail = subpath.held.pop(subpath.left)
+            crossing, its_head, its_tail = subpath.held.pop(subpath.left)
             head, tail = max(head, its_head), max(tail, its_tail)
             subpath.left += 1
-            self._deliver(out, passage, head, tail)
+            self._deliver(out, crossing, head, tail)
 
-    def _deliver(self, out: OutputPort, passage: Crossing, head: float, tail: float) -> None:
-        msg, subpath = passage.msg, passage.subpath
-        self._settle(passage, tail)
+    def _deliver(self, out: OutputPort, crossing: Crossing, head: float, tail: float) -> None:
+        msg, subpath = crossing.msg, crossing.subpath
+        self._settle(crossing, tail)
         first = self.fabric.components[msg.path[msg.hop]]
         assert isinstance(first, RouterVc)
         del first._inside[msg]
@@ -347,14 +347,14 @@ credit_delay after its flit left the buffer.
             msg.hop = subpath.end + 1
             out.wire.hand_over(msg)
 
-    def _settle(self, passage: Crossing, tail: float) -> None:
+    def _settle(self, crossing: Crossing, tail: float) -> None:
         """Add the way through the network to the ledger of a message: what it took beyond its lone time is waiting."""
-        msg, subpath = passage.msg, passage.subpath
+        msg, subpath = crossing.msg, crossing.subpath
         count = subpath.count(msg.nbytes, self._size)
         msg.propagation += subpath.wires_ns
         msg.overhead += subpath.fixed_ns - subpath.wires_ns
-        rest = tail - passage.tail - subpath.fixed_ns
-        own = min(rest, max(0.0, count * subpath.slowest_ns - (passage.tail - passage.head)))
+        rest = tail - crossing.tail - subpath.fixed_ns
+        own = min(rest, max(0.0, count * subpath.slowest_ns - (crossing.tail - crossing.head)))
         msg.serialisation += own
         msg.queueing += rest - own
 

@@ -19,7 +19,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import Mesh, line, naming
 
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+PlaceArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Random: TypeAlias = np.random.Generator
 
 
@@ -27,14 +27,14 @@ Random: TypeAlias = np.random.Generator
 class Permutation:
     """Send everything of a place to one other: `table[source]` is its destination."""
 
-    table: Numbers
+    table: PlaceArray
 
-    def draw(self, random: Random, sources: Numbers) -> Numbers:
+    def draw(self, random: Random, sources: PlaceArray) -> PlaceArray:
         """Return the destinations of packets from these places."""
-        found: Numbers = self.table[sources]
+        found: PlaceArray = self.table[sources]
         return found
 
-    def matrix(self) -> Numbers:
+    def matrix(self) -> PlaceArray:
         """Return which share of what each place (row) sends goes to each place (column)."""
         return np.eye(len(self.table))[self.table]
 
@@ -47,15 +47,15 @@ class Spread:
     hot: tuple[int, ...] = ()
     share: float = 0.0
 
-    def draw(self, random: Random, sources: Numbers) -> Numbers:
+    def draw(self, random: Random, sources: PlaceArray) -> PlaceArray:
         """Return the destinations of packets from these places."""
-        found: Numbers = random.integers(self.places, size=len(sources))
+        found: PlaceArray = random.integers(self.places, size=len(sources))
         if self.hot:
             hit = random.random(len(sources)) < self.share
             found = np.where(hit, np.array(self.hot)[random.integers(len(self.hot), size=len(sources))], found)
         return found
 
-    def matrix(self) -> Numbers:
+    def matrix(self) -> PlaceArray:
         """Return which share of what each place (row) sends goes to each place (column)."""
         row = np.full(self.places, (1.0 - self.share) / self.places)
         row[list(self.hot)] += self.share / max(1, len(self.hot))
@@ -65,7 +65,7 @@ class Spread:
 Pattern: TypeAlias = Permutation | Spread
 
 
-def _moved(mesh: Mesh, move: Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]) -> Permutation:
+def _moved(mesh: Mesh, move: Callable[[PlaceArray, PlaceArray], tuple[PlaceArray, PlaceArray]]) -> Permutation:
     rows, columns = np.divmod(np.arange(mesh.places), mesh.spec.columns)
     to_rows, to_columns = move(rows, columns)
     return Permutation(to_rows * mesh.spec.columns + to_columns)

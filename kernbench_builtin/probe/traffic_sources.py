@@ -7,14 +7,14 @@ from typing import Protocol
 
 import numpy as np
 
-from kernbench_builtin.probe.traffic_patterns import Numbers, Random
+from kernbench_builtin.probe.traffic_patterns import PlaceArray, Random
 from kernbench_core.errors import UsageError
 
 
 class Source(Protocol):
     """Who makes packets."""
 
-    def make(self, start: int, cycles: int) -> tuple[Numbers, Numbers]:
+    def make(self, start: int, cycles: int) -> tuple[PlaceArray, PlaceArray]:
         """Return cycle and place of the packets of `cycles` from `start` on, where the last call ended; in order."""
         ...
 
@@ -27,7 +27,7 @@ class Bernoulli:
         self._places = places
         self._rate = load / flits
 
-    def make(self, start: int, cycles: int) -> tuple[Numbers, Numbers]:
+    def make(self, start: int, cycles: int) -> tuple[PlaceArray, PlaceArray]:
         """Return cycle and place of the packets of the next `cycles`."""
         when, places = np.nonzero(self._random.random((cycles, self._places)) < self._rate)
         return when + start, places
@@ -62,7 +62,7 @@ class Bursts:
                 self._next.append((self._length(1.0 / self._pause), place))
         heapify(self._next)
 
-    def make(self, start: int, cycles: int) -> tuple[Numbers, Numbers]:
+    def make(self, start: int, cycles: int) -> tuple[PlaceArray, PlaceArray]:
         """Return cycle and place of the packets of the next `cycles`."""
         when, places = [], []
         queue, left = self._next, self._left

@@ -168,13 +168,13 @@ class Flit:
     else the switch.
     """
 
-    __slots__ = ("at", "callbacks", "came", "channel", "ends", "leads", "nbytes", "passage", "ready")
+    __slots__ = ("at", "callbacks", "came", "channel", "crossing", "ends", "leads", "nbytes", "ready")
 
     _ok: ClassVar[bool] = True
     _value: ClassVar[None] = None
 
-    def __init__(self, passage: Crossing, leads: bool, ends: bool, nbytes: int, ready: float) -> None:
-        self.passage = passage
+    def __init__(self, crossing: Crossing, leads: bool, ends: bool, nbytes: int, ready: float) -> None:
+        self.crossing = crossing
         self.leads = leads
         self.ends = ends
         self.nbytes = nbytes
@@ -184,12 +184,12 @@ class Flit:
         self.callbacks: tuple[Callable[[Any], None], ...] | None = None
 
 
-def flits_of(passage: Crossing, count: int, size: int) -> list[Flit]:
+def flits_of(crossing: Crossing, count: int, size: int) -> list[Flit]:
     """Cut a message into `count` flits of `size` bytes; each is ready when its first byte is at the first router."""
-    left, step = passage.msg.nbytes, (passage.tail - passage.head) / count
+    left, step = crossing.msg.nbytes, (crossing.tail - crossing.head) / count
     flits = []
     for index in range(count):
         nbytes = min(size, left) if index + 1 < count else left
         left -= nbytes
-        flits.append(Flit(passage, not index, index + 1 == count, nbytes, grid_ceil(passage.head + index * step)))
+        flits.append(Flit(crossing, not index, index + 1 == count, nbytes, grid_ceil(crossing.head + index * step)))
     return flits

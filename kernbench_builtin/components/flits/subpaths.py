@@ -22,6 +22,8 @@ from kernbench_builtin.components.flits.channels import Subpath, Switching
 from kernbench_core.errors import ConfigError
 from kernbench_core.topology import naming
 
+#: Nodes of a circle of waits that are told.
+_FEW = 8
 #: Two nodes and the class of channels between them: 0, 1, or None where there are no classes.
 _Hop = tuple[str, str, "int | None"]
 #: A mesh, whether the step goes along a row, and whether it closes a ring.
@@ -134,10 +136,12 @@ class Subpaths:
             after.add(wanted)
             circle = self._way(wanted, held)
             if circle is not None:
+                names = [hop[0] for hop in circle]
+                shown = [*names[:_FEW], "…", *names[-1:]] if len(names) > _FEW + 2 else names
                 raise ConfigError(
                     "routers with virtual channels must not wait for each other in a circle, but messages may hold a "
-                    f"buffer and wait for the next one along {' -> '.join(hop[0] for hop in circle)} -> "
-                    f"{circle[0][0]}; choose builtin.forwarding for one of these nodes."
+                    f"buffer and wait for the next one along {' -> '.join(shown)} -> {names[0]}; choose "
+                    "builtin.forwarding for one of these nodes."
                 )
 
     def _way(self, start: _Hop, goal: _Hop) -> list[_Hop] | None:
