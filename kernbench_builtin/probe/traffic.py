@@ -160,6 +160,12 @@ class TrafficSetup:
         """
         return ceiling_of(self.expected())
 
+    def build(self, components: ComponentClasses, env: Environment | None = None) -> Hardware:
+        """Return the components of the mesh, joined and connected; ConfigError where they do not go together."""
+        hardware = Hardware(env or Environment(), self.mesh, routes=PathRouter(self.mesh))
+        hardware.build(components)
+        return hardware
+
     def measure(self, load: float, components: ComponentClasses) -> LoadPoint:
         """Simulate one load in flits/node/cycle, above 0, at most 1, from an empty mesh; same input, same result.
 
@@ -190,8 +196,7 @@ class _Run:
         self.traffic = traffic
         self.load = load
         self.env = Environment()
-        self.hardware = Hardware(self.env, traffic.mesh, routes=PathRouter(traffic.mesh))
-        self.hardware.build(components)
+        self.hardware = traffic.build(components, self.env)
         window = traffic.window
         self.meter = Meter(self._time(window.warm_up), self._time(window.warm_up + window.measured))
         self._random = np.random.default_rng(traffic.seed)

@@ -87,6 +87,7 @@ def run(
     flits, mean = packet_flits(packet, mesh.flit_bytes), None if burst is None else burst_length(burst)
     driven = TrafficSetup(mesh, pattern, flits, window, number, mean)
     wanted = default_loads(driven) if load is None else parse_loads(load)
+    driven.build(shell.plugins.components)  # so that models that do not go together are told first
     report = Report(topology, traffic if permutation is None else f"{traffic} ({permutation})", driven)
     if not as_json:
         click.echo(shown("\n".join(report.heading())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -105,6 +106,16 @@ def test_one_channel_carries_its_buffer_once_each_round_of_a_credit(buffer: int,
     each = max(1.0, (pipeline + latency + credit) / buffer)
     assert took == pytest.approx(flits * each, abs=(buffer + 2) * (pipeline + latency + credit))
     assert took >= (flits - buffer) * each
+
+
+@pytest.mark.parametrize(("flits", "routing"), [(1, 0), (1, 1), (1, 3), (2, 1), (5, 2)])
+def test_one_channel_passes_a_message_each_length_and_routing_and_cycle(flits: int, routing: int) -> None:
+    """The next message is routed when the last flit of the one before has gone, then asks for a channel."""
+    machine = chain(2, overhead="6 ns", routing_delay=f"{routing} ns", vcs=1, buffer_flits=64)
+    for _ in range(40):
+        machine.send(way(2), 0, flits * FLIT)
+    ends = [arrival.tail for arrival in machine.run().arrivals]
+    assert [b - a for a, b in pairwise(ends)] == [flits + 1 + routing] * 39
 
 
 def test_a_full_buffer_stops_the_flits_behind_it_all_the_way_to_the_source() -> None:
