@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from attrs import field, frozen
 
-from kernbench_builtin.calibrate.fit import FittedValue, Vector, fit, values_of
+from kernbench_builtin.calibrate.fit import FittedValue, Vector, fit, terms_of, values_of
 from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
-from kernbench_core.errors import ConfigError, UsageError
+from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import Plugins
 
@@ -156,20 +157,7 @@ def calibrate(
             )
     unknowns = [known[name] for name in (dict.fromkeys(chosen) if chosen else known)]
     rows = logs.rows
-    last: list[SimulatedRow] = []
-    rounds = 0
-    memory: dict[tuple[str, ...], list[SimulatedRow]] = {}
-
-    def simulate(terms: Vector) -> Vector:
-        nonlocal rounds
-        settings = tuple(u.setting(v) for u, v in zip(unknowns, values_of(unknowns, terms), strict=True))
-        if settings not in memory:
-            rounds += 1
-            if on_round is not None:
-                on_round(rounds)
-            memory[settings] = logs.simulate(base.having(settings))
-        last[:] = memory[settings]
-        return np.array([one.ns for one in last])
+    tried = _Tried(logs, base, unknowns, on_round)
 
     def slopes(terms: Vector) -> Vector:
         at = {u.name: v for u, v in zip(unknowns, values_of(unknowns, terms), strict=True)}
@@ -177,10 +165,47 @@ def calibrate(
         return np.array([[row.get(u.name, 0.0) for u in unknowns] for row in found])
 
     measured = np.array([row.ns for row in rows])
-    fitted = fit(unknowns, measured, len({row.case for row in rows}), slopes, simulate)
-    simulate(np.array([1 / v.value if v.unknown.inverse else v.value for v in fitted.values]))
-    paired = tuple(CalibratedRow(row, took) for row, took in zip(rows, last, strict=True))
-    return Calibrated(logs, base, fitted.values, paired, rounds)
+    fitted = fit(unknowns, measured, len({row.case for row in rows}), slopes, tried.times)
+    took = tried.tell(terms_of(unknowns, [one.value for one in fitted.values]))
+    paired = tuple(CalibratedRow(row, one) for row, one in zip(rows, took, strict=True))
+    return Calibrated(logs, base, fitted.values, paired, tried.rounds)
+
+
+class _Tried:
+    """The machines that a fit tried, each simulated once; only what is fitted in the end warns."""
+
+    def __init__(
+        self, logs: Logs, base: MachineChoice, unknowns: Sequence[Unknown], on_round: Callable[[int], None] | None
+    ) -> None:
+        self._logs, self._base, self._unknowns, self._on_round = logs, base, unknowns, on_round
+        self._known: dict[tuple[str, ...], tuple[list[SimulatedRow], list[warnings.WarningMessage]]] = {}
+
+    @property
+    def rounds(self) -> int:
+        """How often all rows were simulated."""
+        return len(self._known)
+
+    def times(self, terms: Vector) -> Vector:
+        """Return what the machine with these terms takes for each row, in ns."""
+        return np.array([one.ns for one in self._of(terms)[0]])
+
+    def tell(self, terms: Vector) -> list[SimulatedRow]:
+        """Return the simulated rows of the machine with these terms, and pass on what it warned of."""
+        took, told = self._of(terms)
+        for one in {str(warning.message): warning for warning in told}.values():
+            warnings.warn(one.message, one.category, stacklevel=2)
+        return took
+
+    def _of(self, terms: Vector) -> tuple[list[SimulatedRow], list[warnings.WarningMessage]]:
+        values = values_of(self._unknowns, terms)
+        settings = tuple(u.setting(v) for u, v in zip(self._unknowns, values, strict=True))
+        if settings not in self._known:
+            if self._on_round is not None:
+                self._on_round(self.rounds + 1)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", KernbenchWarning)
+                self._known[settings] = self._logs.simulate(self._base.having(settings)), told
+        return self._known[settings]
 
 
 def _keys(machine: MachineChoice) -> set[str]:

@@ -13,19 +13,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from attrs import field, frozen
 
-from kernbench_builtin.calibrate.identification import Matrix, require_identified
+from kernbench_builtin.calibrate.identification import Matrix, require_identified, require_simulated
 from kernbench_core.calibration import Unknown
 
-ROUNDS = 12
-"""Simulations of all rows, at most."""
+ROUNDS = 8
+"""Simulations of all rows before slopes are looked at, and after, at most."""
 _GAIN = 1e-3
 """A step that promises to take less than this part from the sum of squared errors ends the fit."""
 _EXACT = 1e-8
 """A mean squared error that is none: times a ten-thousandth off."""
-_FAILURES = 3
+_FAILURES = 2
 """Steps, each half of the one before, that may come no closer before the fit ends."""
 _TELLING = 0.02
 """Steps that change no time by more than this part of it say nothing of slopes: contention alone moves times by %."""
+_ASIDE = 0.05
+"""By which part of it a term is changed to see how steep simulated times are: more than contention alone moves them."""
 _AT_LIMIT = 1e-6
 
 Vector = Matrix
@@ -67,41 +69,76 @@ def values_of(unknowns: Sequence[Unknown], terms: Vector) -> list[float]:
     return [float(1 / t if u.inverse else t) for u, t in zip(unknowns, terms, strict=True)]
 
 
-def fit(
-    unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slopes, simulate: Simulate
-) -> Fit:
+def fit(unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slopes, simulate: Simulate) -> Fit:
     """Fit `unknowns` to `measured` times (ns) of `cases` different things.
 
     Raises:
-        UsageError: the rows do not identify a parameter.
+        UsageError: the rows do not identify a parameter, by the closed forms or as the machine simulates them.
     """
     ends = np.array([sorted(terms_of((u, u), (u.low, u.high))) for u in unknowns])
     low, high = ends[:, 0], ends[:, 1]
     at = _start(measured, slopes, low, high)
-    noticed = np.where(at > 0, at, high / 100)
-    require_identified(unknowns, slopes(at) * noticed / measured[:, None], cases)
-    took = simulate(at)
-    matrix = slopes(at)
-    best, least = (at, took, matrix), _badness(took, measured)
-    rounds, reach = 1, 1.0
-    while rounds < ROUNDS and reach > 0.5**_FAILURES:
-        relative = matrix / measured[:, None]
-        target = bounded_least_squares(relative, (measured - took + matrix @ at) / measured, low, high)
-        step = reach * (target - at)
-        gain = least - _badness(took + matrix @ step, measured)
-        if gain <= _GAIN * least or least <= _EXACT * len(measured):
-            break
-        after = simulate(at + step)
-        rounds += 1
-        matrix = _learnt(matrix, step, after - took, measured)
-        badness = _badness(after, measured)
-        if badness < least:
-            at, took, reach = at + step, after, 1.0
-            best, least = (at, took, matrix), badness
-        else:
-            reach /= 2
-    at, took, matrix = best
-    return Fit(_values(unknowns, at, took, matrix, measured, low, high), took, rounds)
+    floor = np.where(low == 0, high / 100, 0)  # of what may be none a hundredth of its limit must be noticed
+    require_identified(unknowns, slopes(at) * np.maximum(at, floor) / measured[:, None], cases)
+    search = _Search(measured, low, high, simulate)
+    search.begin(at, slopes(at))
+    search.go_on()
+    search.look_around()
+    search.go_on()
+    limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]
+    elasticities = search.matrix * np.maximum(search.at, floor) / measured[:, None]
+    require_simulated(unknowns, elasticities, [limit is None for limit in limits])
+    return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds)
+
+
+class _Search:
+    """The best terms so far, the times there, and how steep times are, as far as is known."""
+
+    def __init__(self, measured: Vector, low: Vector, high: Vector, simulate: Simulate) -> None:
+        self._measured, self._low, self._high = measured, low, high
+        self._simulate = simulate
+        self.rounds = 0
+        self.at = self.took = self.matrix = measured
+        self.badness = np.inf
+
+    def begin(self, at: Vector, matrix: Matrix) -> None:
+        """Simulate at the first terms."""
+        self.at, self.took, self.matrix = at, self._times(at), matrix
+        self.badness = _badness(self.took, self._measured)
+
+    def go_on(self) -> None:
+        """Step to the least squares of what is known, halving steps that come no closer, and learn from each."""
+        measured, reach, most = self._measured, 1.0, self.rounds + ROUNDS
+        while self.rounds < most and reach > 0.5**_FAILURES:
+            relative = self.matrix / measured[:, None]
+            right = (measured - self.took + self.matrix @ self.at) / measured
+            step = reach * (bounded_least_squares(relative, right, self._low, self._high) - self.at)
+            gain = self.badness - _badness(self.took + self.matrix @ step, measured)
+            if gain <= _GAIN * self.badness or self.badness <= _EXACT * len(measured):
+                break
+            after = self._times(self.at + step)
+            self.matrix = _learnt(self.matrix, step, after - self.took, measured)
+            badness = _badness(after, measured)
+            if badness < self.badness:
+                self.at, self.took, self.badness, reach = self.at + step, after, badness, 1.0
+            else:
+                reach /= 2
+
+    def look_around(self) -> None:
+        """Simulate a little beside the best terms, one after the other, for how steep times are there in truth."""
+        self.matrix = self.matrix.copy()
+        for index in range(len(self.at)):
+            here = self.at[index]
+            aside = min(here * (1 + _ASIDE), self._high[index])
+            aside = aside if aside > here else max(here * (1 - _ASIDE), self._low[index])
+            if here > 0 and aside != here:
+                beside = self.at.copy()
+                beside[index] = aside
+                self.matrix[:, index] = (self._times(beside) - self.took) / (aside - here)
+
+    def _times(self, at: Vector) -> Vector:
+        self.rounds += 1
+        return self._simulate(at)
 
 
 def _start(measured: Vector, slopes: Slopes, low: Vector, high: Vector) -> Vector:
@@ -153,17 +190,16 @@ def bounded_least_squares(matrix: Matrix, right: Vector, low: Vector, high: Vect
 
 
 def _values(
-    unknowns: Sequence[Unknown], at: Vector, took: Vector, matrix: Matrix, measured: Vector, low: Vector, high: Vector
+    unknowns: Sequence[Unknown], search: _Search, measured: Vector, limits: Sequence[str | None]
 ) -> tuple[FittedValue, ...]:
-    limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, at, low, high, strict=True)]
     free = [index for index, limit in enumerate(limits) if limit is None]
     left = len(measured) - len(free)
     errors: dict[int, float] = {}
     if free and left > 0:
-        part = (matrix * at / measured[:, None])[:, free]
-        spread = np.linalg.pinv(part.T @ part) * _badness(took, measured) / left
+        part = (search.matrix * search.at / measured[:, None])[:, free]
+        spread = np.linalg.pinv(part.T @ part) * search.badness / left
         errors = {index: float(np.sqrt(max(0.0, spread[n, n]))) for n, index in enumerate(free)}
-    found = zip(unknowns, values_of(unknowns, at), limits, strict=True)
+    found = zip(unknowns, values_of(unknowns, search.at), limits, strict=True)
     return tuple(FittedValue(u, v, errors.get(index), limit) for index, (u, v, limit) in enumerate(found))
 
 

@@ -44,6 +44,23 @@ def require_identified(unknowns: Sequence[Unknown], elasticities: Matrix, cases:
     )
 
 
+def require_simulated(unknowns: Sequence[Unknown], elasticities: Matrix, free: Sequence[bool]) -> None:
+    """Raise UsageError for a parameter that is `free` of its limits and on which simulated rows hardly depend.
+
+    `elasticities` are those of the simulation: another part of the machine may bind, whatever the closed forms say.
+    """
+    loose = loose_unknowns(elasticities[:, list(free)])
+    among = [unknown for unknown, one in zip(unknowns, free, strict=True) if one]
+    bad = [unknown for unknown, one in zip(among, loose, strict=False) if one]
+    if bad:
+        names = " and ".join(unknown.name for unknown in bad)
+        raise UsageError(
+            f"{names} cannot be fitted on this machine: simulated, these rows hardly depend on "
+            f"{'it' if len(bad) == 1 else 'them'}, as something else binds; widen that (kernbench ccl --wide and "
+            "kernbench run --explain name it), or fit the other parameters alone with --fit."
+        )
+
+
 def _needs(unknowns: Sequence[Unknown]) -> str:
     return "; ".join(f"measure for {unknown.name} also {unknown.needs}" for unknown in unknowns)
 

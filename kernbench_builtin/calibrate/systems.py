@@ -93,7 +93,7 @@ SYSTEMS: tuple[System, ...] = (
         "All-gather of one device of each of four TPU7x chips, slice 2x2x1 of a torus",
         "Google, accelerator-microbenchmarks, All Gather Microbenchmark, expected results",
         "https://github.com/AI-Hypercomputer/accelerator-microbenchmarks",
-        tolerance=0.15,
+        tolerance=0.08,
         algo="torus",
         config="ccl.yaml",
         simulate_to=32 << 20,

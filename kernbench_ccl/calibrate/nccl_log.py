@@ -129,9 +129,10 @@ def read_nccl(name: str, text: str) -> list[NcclTable]:
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the words of each line that has some, without the number of a process and the # before them."""
     for number, line in enumerate(text.splitlines(), 1):
-        words = _PREFIX.sub("", line).lstrip("# \t").split()
-        if words:
-            yield number, words
+        words = _PREFIX.sub("", line).split()
+        rest = " ".join(words).lstrip("# ").split()
+        if rest and not (words[0].startswith("#") and rest[0].isdigit()):  # that is a remark, and no line of a table
+            yield number, rest
 
 
 def _columns(words: Sequence[str]) -> tuple[str, ...]:

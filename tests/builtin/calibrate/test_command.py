@@ -155,6 +155,18 @@ def test_words_that_do_not_fit_are_refused(
     assert err == f"error: {sentence}\n"
 
 
+def test_what_the_fitted_machine_warns_of_is_told_once(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Not what those did that were tried on the way."""
+    (log := tmp_path / "a.csv").write_text(
+        "collective,ranks,bytes,time\nall_reduce,2,1024,2 us\nall_reduce,2,65536,3.5 us\nall_reduce,2,1 MiB,25 us\n"
+    )
+    narrow = ("--set", "sip.noc.bandwidth=20 GB/s", "--set", "cube.pes=1", "--fit", "link-latency")
+    _, err = told(plugins, capsys, 0, log, "--topology", "tiny", "--algo", "ring", *narrow)
+    assert err.count("warning: scale-up link sip0.io0.link_sip1 of 100 GB/s should have an on-die path") == 1
+
+
 def test_only_what_is_named_is_fitted(plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path) -> None:
     """The other parameters stay as the machine has them."""
     out, _ = told(plugins, capsys, 0, log, "--topology", "tiny", "--fit", "pcie-bandwidth", "--json")

@@ -31,14 +31,13 @@ def test_the_memory_is_close_to_every_published_row(plugins: Plugins) -> None:
 
 @pytest.mark.slow
 def test_the_slice_of_a_torus_is_close_to_every_published_row(plugins: Plugins) -> None:
-    """Within 5 %, but for 8 MiB, where latencies hide behind data that are no latency of links on the system."""
+    """Within 6 %; the most at 8 MiB, where latencies hide behind data that are no latency of links on the system."""
     found = compare_system(BY_NAME["tpu7x_slice"], plugins)
     assert found.kept and len(found.rows) == 5
     gbs = [0.75 * size * 2**20 / row.published for size, row in zip((2, 8, 32, 128, 512), found.rows, strict=True)]
     assert gbs == [pytest.approx(one, rel=1e-4) for one in (71.7703, 129.1869, 161.9041, 174.7655, 178.7714)]
-    off = [row.error for row in found.rows]
-    assert -0.13 < off.pop(1) < -0.05
-    assert all(abs(error) < 0.06 for error in off)
+    assert all(abs(row.error) < 0.06 for row in found.rows)
+    assert min(found.rows, key=lambda row: row.error) is found.rows[1]
 
 
 @pytest.mark.slow

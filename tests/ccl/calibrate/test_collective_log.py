@@ -18,8 +18,8 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import Plugins
 from tests.conftest import examples
 
-SMALL = ("cube.pes=2", "components.hbm_ctrl.params.channels=8")
-"""A machine of few PEs, whose memory keeps its bandwidth: quick to simulate."""
+SMALL = ("cube.pes=2", "components.hbm_ctrl.params.channels=8", "pe.tcm.capacity=64 MiB")
+"""A machine of few PEs, with room for what is under way, whose memory keeps its bandwidth: quick to simulate."""
 
 
 def printed(plugins: Plugins, collective: str, ranks: int, *more: str) -> str:
@@ -42,17 +42,49 @@ def test_a_link_is_found_again_from_its_own_table(
     plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: int, what: tuple[str, int]
 ) -> None:
     """Within half a per cent: the table has two decimals of a us. What stands above it says what it is."""
-    collective, ranks = what
-    log = tmp_path_factory.mktemp("log") / "a.log"
-    log.write_text(printed(
-        plugins, collective, ranks, "--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16",
-        "--link-bw", f"{bandwidth} GB/s", "--link-latency", f"{latency} ns",
-    ))  # fmt: skip
-    found = fitted(plugins, log, algo="ring")
+    folder = tmp_path_factory.mktemp("log")
+    (config := folder / "ccl.yaml").write_text("defaults: {pipeline: off}\n")
+    (log := folder / "a.log").write_text(table(plugins, *what, bandwidth, latency, "--config", str(config)))
+    found = fitted(plugins, log, algo="ring", config=str(config))
     values = {one.unknown.name: one.value for one in found.values}
     assert values["link-bandwidth"] == pytest.approx(bandwidth, rel=5e-3)
     assert values["link-latency"] == pytest.approx(latency, rel=5e-3, abs=5)
+    assert found.mean_error < 2e-3
+
+
+@pytest.mark.parametrize(("bandwidth", "latency"), [(26.4, 969), (12.8, 1578), (86.3, 3982)])
+def test_pipelined_it_is_found_as_well_as_windows_let_it(
+    plugins: Plugins, tmp_path: Path, bandwidth: float, latency: int
+) -> None:
+    """What is under way is counted in messages, by bandwidth and latency: times have small steps in both."""
+    (log := tmp_path / "a.log").write_text(table(plugins, "all_reduce", 3, bandwidth, latency))
+    found = fitted(plugins, log, algo="ring")
+    assert [one.value for one in found.values] == [
+        pytest.approx(bandwidth, rel=0.02), pytest.approx(latency, rel=0.01),
+    ]  # fmt: skip
     assert found.mean_error < 5e-3
+
+
+def table(plugins: Plugins, collective: str, ranks: int, bandwidth: float, latency: int, *more: str) -> str:
+    """Return the table of a ring over such links, from 4 KiB to 1 MiB."""
+    sizes = ("--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16")
+    links = ("--link-bw", f"{bandwidth} GB/s", "--link-latency", f"{latency} ns")
+    return printed(plugins, collective, ranks, *sizes, *links, *more)
+
+
+def test_what_the_machine_itself_hides_is_refused(plugins: Plugins, tmp_path: Path) -> None:
+    """A way to the memory that is narrower than any link."""
+    (log := tmp_path / "a.csv").write_text(
+        "collective,ranks,bytes,time\nall_reduce,2,65536,45 us\nall_reduce,2,1 MiB,400 us\nall_reduce,2,4 MiB,1.6 ms\n"
+    )
+    narrow = ("cube.hbm.link.bandwidth=1 GB/s", "cube.pes=1", "components.hbm_ctrl.params.channels=16")
+    with pytest.raises(UsageError) as caught:
+        calibrate(open_logs([log], plugins, LogOptions(algo="ring")), MachineChoice("tiny", narrow))
+    assert str(caught.value) == (
+        "link-bandwidth cannot be fitted on this machine: simulated, these rows hardly depend on it, as something else "
+        "binds; widen that (kernbench ccl --wide and kernbench run --explain name it), or fit the other parameters "
+        "alone with --fit."
+    )
 
 
 def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_path: Path) -> None:

@@ -69,6 +69,13 @@ def test_every_line_of_a_table_is_a_row(rows: list[tuple[int, float, float]]) ->
     ]
 
 
+def test_remarks_among_the_lines_are_no_rows() -> None:
+    """As `kernbench ccl` has them."""
+    text = "# all_reduce: 4 ranks, the SIPs of tiny\n" + HEADER + ROWS + "# 1 MiB: 128 KiB of a PE under way\n"
+    (table,) = read_nccl("a.log", text)
+    assert (table.collective, table.ranks, len(table.lines)) == ("all_reduce", 4, 2)
+
+
 def faults(text: str) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
         read_nccl("a.log", text)
