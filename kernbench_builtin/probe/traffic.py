@@ -18,6 +18,7 @@ from attrs import frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_builtin.probe.traffic_sources import make_source
+from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, component_error
 from kernbench_core.environment import Environment
 from kernbench_core.errors import KernbenchError
@@ -249,6 +250,11 @@ class _Run:
                     routes[source * places + goal] = path
             inject(Packet(nbytes, path, meter), entries[source], times[cycle - start])
 
+    def _modelling(self) -> list[ComponentBase]:
+        """Return the components whose limits are those of the mesh: interfaces only where routers are alike."""
+        routers = {node.impl for node in self.traffic.mesh.nodes.values() if node.kind == "router"}
+        return [each for each in self.hardware.components.values() if each.node.impl in routers]
+
     def _time(self, cycle: int) -> float:
         return grid_ceil(cycle * self.traffic.mesh.cycle_ns)
 
@@ -298,7 +304,7 @@ class _Run:
             busiest=max(wires, key=lambda use: (use.utilisation, not _links_first(use.edge)[0])),
             wires=wires,
             events=self.env.events,
-            not_modelled=not_modelled(self.hardware.components.values()),
+            not_modelled=not_modelled(self._modelling()),
         )
 
 

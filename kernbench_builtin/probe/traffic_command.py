@@ -74,6 +74,7 @@ def run(
     """Measure every load that was asked for, and print a table or one JSON object."""
     from kernbench_builtin.probe.traffic import TrafficSetup, Window
     from kernbench_builtin.probe.traffic_saturation import find_saturation
+    from kernbench_builtin.probe.traffic_sources import check_bursts
     from kernbench_builtin.probe.traffic_view import Report
 
     context = click.get_current_context(silent=True)
@@ -87,6 +88,8 @@ def run(
     flits, mean = packet_flits(packet, mesh.flit_bytes), None if burst is None else burst_length(burst)
     driven = TrafficSetup(mesh, pattern, flits, window, number, mean)
     wanted = default_loads(driven) if load is None else parse_loads(load)
+    if mean is not None:
+        check_bursts(max(wanted), flits, mean)
     driven.build(shell.plugins.components)  # so that models that do not go together are told first
     report = Report(topology, traffic if permutation is None else f"{traffic} ({permutation})", driven)
     if not as_json:

@@ -41,12 +41,7 @@ class Bursts:
     """
 
     def __init__(self, random: Random, places: int, load: float, flits: int, burst: float) -> None:
-        most = most_load(flits, burst)
-        if load > most * (1 + 1e-9):
-            raise UsageError(
-                f"--load must be at most {int(most * 1e4) / 1e4:g} with bursts of {burst:g} packets of "
-                f"{flits} flit{'s' if flits > 1 else ''}, as a source pauses for a cycle at least, not {load:g}."
-            )
+        check_bursts(load, flits, burst)
         self._random = random
         self._flits = flits
         self._burst = burst
@@ -85,6 +80,16 @@ class Bursts:
 def most_load(flits: int, burst: float) -> float:
     """Return the highest load that bursts of so many packets of so many flits can have, with pauses of one cycle."""
     return burst * flits / (burst * flits + 1.0)
+
+
+def check_bursts(load: float, flits: int, burst: float) -> None:
+    """Raise UsageError where bursts cannot have a load."""
+    most = most_load(flits, burst)
+    if load > most * (1 + 1e-9):
+        raise UsageError(
+            f"--load must be at most {int(most * 1e4) / 1e4:g} with bursts of {burst:g} packets of "
+            f"{flits} flit{'s' if flits > 1 else ''}, as a source pauses for a cycle at least, not {load:g}."
+        )
 
 
 def make_source(random: Random, places: int, load: float, flits: int, burst: float | None) -> Source:

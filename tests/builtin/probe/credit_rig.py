@@ -40,9 +40,19 @@ CATALOGUE = Models()
 
 
 def make_mesh(
-    rows: int, columns: int, *, wrap: bool = False, impl: str = "builtin.router_vc", **params: object
+    rows: int,
+    columns: int,
+    *,
+    wrap: bool = False,
+    impl: str = "builtin.router_vc",
+    interface: str = "builtin.forwarding",
+    more: str = "",
+    **params: object,
 ) -> Mesh:
-    """Compile a mesh at 1 GHz with links of 32 B and 1 ns, and interfaces of 4 ns and wires of 1 ns."""
+    """Compile a mesh at 1 GHz with links of 32 B and 1 ns, and interfaces of 4 ns and wires of 1 ns.
+
+    `params` are those of the routers, `more` further sections of the topology.
+    """
     written = ", ".join(
         f"{name}: {str(value).lower() if value in (True, False) else value}" for name, value in params.items()
     )
@@ -56,8 +66,8 @@ mesh:
   interface: {{latency: 1 ns}}
 components:
   router: {{impl: {impl}, params: {{{written}}}}}
-  interface: {{impl: builtin.forwarding, params: {{overhead: 4 ns}}}}
-"""
+  interface: {{impl: {interface}, params: {{overhead: 4 ns}}}}
+{more}"""
     mesh = compile_topology(parse_config(text, "mesh.yaml"), CATALOGUE)
     assert isinstance(mesh, Mesh)
     return mesh

@@ -65,6 +65,36 @@ def test_json_has_every_wire_of_every_load(plugins: Plugins, capsys: pytest.Capt
     assert any("back-pressure" in item["sentence"] for item in found["not_modelled"])
 
 
+def test_saturation_and_bursts_are_told(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """Over routers without buffers it is the ceiling; the JSON object has every load that was tried."""
+    args = ("transpose", "--load", "0.1", "--burst", "3", "--saturation", *SMALL)
+    assert probe(plugins, *args) == 0
+    out = capsys.readouterr().out
+    assert "transpose traffic, packets of 1 flit (32 B), bursts of 3 packets, seed 0" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("saturates at"))
+    assert probe(plugins, *args, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["traffic"]["burst_packets"] == 3.0
+    saturation, ceiling = found["saturation"], found["ceiling"]["load"]
+    assert line == (
+        f"saturates at {saturation['load']:.4g} flits/node/cycle, {saturation['load'] / ceiling:.1%} of the ceiling: "
+        f"queues grow at {saturation['beyond']:.4g}"
+    )
+    assert 0.8 * ceiling < saturation["load"] < saturation["beyond"] <= ceiling
+    tried = [(point["load"], point["state"] == "saturated") for point in saturation["tried"]]
+    assert len(tried) == 6
+    assert all(grows == (load >= saturation["beyond"]) for load, grows in tried)
+
+
+def test_what_routers_with_credits_leave_out_is_told_of_them_alone(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    credits = ("--set", "components.router.impl=builtin.router_vc")
+    assert probe(plugins, "uniform", "--load", "0.2", *credits, *SMALL) == 0
+    told = " ".join(capsys.readouterr().out.partition("not modelled:")[2].split())
+    assert told == "Credits take no bandwidth. Speculation, look-ahead and adaptive routing are not modelled."
+
+
 def test_a_row_does_not_depend_on_the_other_loads(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     points = []
     for loads in ("0.3", "0.1,0.3"):
@@ -97,6 +127,14 @@ def test_a_file_changes_what_it_names(plugins: Plugins, tmp_path, capsys: pytest
         (["uniform", "--topology", "tiny"], 2, "error: --traffic must have a topology with a section 'mesh', a mesh on "
          "its own, not 'tiny'; leave --topology out for the preset 'mesh', or write 'base: mesh' and your figures in a "
          "file."),
+        (["uniform", "--burst", "2", "--load", "0.9"], 2, "error: --load must be at most 0.6666 with bursts of 2 "
+         "packets of 1 flit, as a source pauses for a cycle at least, not 0.9."),
+        (["uniform", "--set", "components.router.impl=builtin.router_vc", "--set",
+          "components.router.params.overhead=1 ns"], 3, "mesh.r0c0: overhead must hold routing_delay and a "
+         "cycle of 1 ns for the allocation of a channel, 2 ns together, not 1 ns; raise overhead or lower routing_delay."),
+        (["uniform", "--set", "components.router.impl=builtin.router_vc", "--set",
+          "components.router.params.buffer_flits=0"], 3, "--set components.router.params.buffer_flits=0: "
+         "components.router.params.buffer_flits must be an integer from 1 to 65536, not 0."),
         (["uniform", "--seed", "x"], 2, "error: --seed must be an integer of at least 0, not 'x'."),
         (["uniform", "--measure", "0"], 2, "error: --measure must be a number of cycles of at least 1, not '0'."),
         (["uniform", "--drain", "-1"], 2, "error: --drain must be a number of cycles of at least 0, not '-1'."),

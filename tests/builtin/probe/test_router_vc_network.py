@@ -75,6 +75,30 @@ def test_how_ties_are_broken_matters_little_until_the_network_is_full(wrap: bool
     assert statistics.mean(fair) == pytest.approx(statistics.mean(x for x in drawn if x is not None), rel=0.02)
 
 
+@given(st.sets(st.sampled_from([f"mesh.r{row}c{column}" for row in range(4) for column in range(4)]), max_size=8))
+@pytest.mark.sample(6)
+def test_networks_of_both_models_drain_and_interfaces_may_have_channels(cheap: set[str]) -> None:
+    """Wherever a router without buffers stands between: each lone packet takes the closed form but for its flits."""
+    overrides = "".join(
+        f"  - {{match: {name}, impl: builtin.forwarding, params: {{overhead: 4 ns}}}}\n" for name in sorted(cheap)
+    )
+    mesh = make_mesh(4, 4, wrap=True, more=f"overrides:\n{overrides}" if cheap else "", overhead="4 ns")
+    packets = draw(mesh, "uniform", 0.8, 3, 60)
+    assert None not in latencies(mesh, packets)
+    plain = make_mesh(4, 4, wrap=True, impl="builtin.forwarding", overhead="4 ns")
+    apart = [(1000 * number, *divmod(number * 7, 16), 1) for number in range(36)]
+    assert latencies(mesh, apart) == latencies(plain, apart)
+
+
+def test_an_interface_with_channels_is_one_more_router() -> None:
+    """It is blocked like one, too: at any load what waits, waits at its source."""
+    mesh = make_mesh(4, 4, interface="builtin.router_vc", overhead="4 ns")
+    cheap = make_mesh(4, 4, impl="builtin.forwarding", overhead="4 ns")
+    apart = [(1000 * number, *divmod(number * 7, 16), 5) for number in range(36)]
+    assert latencies(mesh, apart) == latencies(cheap, apart)
+    assert None not in latencies(mesh, draw(mesh, "hotspot", 0.9, 4, 200))
+
+
 def waits(mesh: Mesh) -> nx.DiGraph:
     """Return who may wait for whom: a packet that holds a channel behind one link, for one behind the next."""
     hardware = Hardware(Environment(), mesh)
