@@ -131,7 +131,8 @@ def test_a_file_changes_what_it_names(plugins: Plugins, tmp_path, capsys: pytest
          "packets of 1 flit, as a source pauses for a cycle at least, not 0.9."),
         (["uniform", "--set", "components.router.impl=builtin.router_vc", "--set",
           "components.router.params.overhead=1 ns"], 3, "mesh.r0c0: overhead must hold routing_delay and a "
-         "cycle of 1 ns for the allocation of a channel, 2 ns together, not 1 ns; raise overhead or lower routing_delay."),
+         "cycle of 1 ns for the allocation of a channel, 2 ns together, not 1 ns; raise overhead or lower "
+         "routing_delay."),
         (["uniform", "--set", "components.router.impl=builtin.router_vc", "--set",
           "components.router.params.buffer_flits=0"], 3, "--set components.router.params.buffer_flits=0: "
          "components.router.params.buffer_flits must be an integer from 1 to 65536, not 0."),
