@@ -104,8 +104,23 @@ def test_what_is_out(
     assert f"OUT: {out}" in capsys.readouterr().out or out is None
 
 
-def test_numbers_of_ranks_are_checked(tool: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["--ranks", "1-3"], "argument --ranks: must be numbers of at least 2, as 2-9,16, not '1-3'"),
+        (["--ranks", "few"], "argument --ranks: must be numbers of at least 2, as 2-9,16, not 'few'"),
+        (["--ranks", "9-2"], "argument --ranks: must be numbers of at least 2, as 2-9,16, not '9-2'"),
+        (["--size", "wide"], "argument --size: must be a size, as 64K, not 'wide'"),
+        (
+            ["--ranks", "3", "--only", "dirct"],
+            "--only must name an algorithm of these ranks, as direct:all_reduce:ring, not ['dirct']",
+        ),
+    ],
+)
+def test_what_is_asked_for_is_checked(
+    tool: ModuleType, capsys: pytest.CaptureFixture[str], asked: list[str], sentence: str
+) -> None:
     """A usage error, in a sentence."""
-    with pytest.raises(SystemExit):
-        tool.main(["--ranks", "1-3"])
-    assert "argument --ranks: must be numbers of at least 2, as 2-9,16, not '1-3'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as caught:
+        tool.main(asked)
+    assert caught.value.code == 2 and capsys.readouterr().err.endswith(f"error: {sentence}\n")

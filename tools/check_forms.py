@@ -219,7 +219,8 @@ def numbers(text: str) -> list[int]:
     found: set[int] = set()
     for part in text.split(","):
         low, _, high = part.partition("-")
-        found.update(range(int(low), int(high or low) + 1))
+        if low.isdecimal() and (high or low).isdecimal():
+            found.update(range(int(low), int(high or low) + 1))
     if not found or min(found) < 2:
         raise argparse.ArgumentTypeError(f"must be numbers of at least 2, as 2-9,16, not {text!r}")
     return sorted(found)
@@ -227,7 +228,10 @@ def numbers(text: str) -> list[int]:
 
 def nbytes(text: str) -> int:
     """Read a size, as 64K."""
-    return int(parse_quantity(text if text[-1:] in "0123456789B" else f"{text}iB", "size"))
+    try:
+        return int(parse_quantity(text if text[-1:] in "0123456789B" else f"{text}iB", "size"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a size, as 64K, not {text!r}") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -240,6 +244,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print a JSON object for each case, as it is done")
     given = parser.parse_args(argv)
     asked, without = cases(given.ranks, given.size or SIZES, given.only)
+    if not asked and not without:
+        parser.error(f"--only must name an algorithm of these ranks, as direct:all_reduce:ring, not {given.only}")
     rows = []
     for row in checked(asked, given.j):
         rows.append(row)
