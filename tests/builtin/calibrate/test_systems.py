@@ -42,15 +42,17 @@ def test_the_slice_of_a_torus_is_close_to_every_published_row(plugins: Plugins) 
 
 @pytest.mark.slow
 def test_the_switched_node_is_close_where_one_protocol_is_used(plugins: Plugins) -> None:
-    """Within 10 % up to 64 KiB and from 256 MiB; too fast by 20 to 66 % between."""
+    """Within 10 % up to 64 KiB and from 256 MiB; too fast by 12 to 65 % between, the most at 2 and 4 MiB."""
     found = compare_system(BY_NAME["a100_node"], plugins)
     assert found.kept and len(found.rows) == 56
     sizes = [64 << at // 2 for at in range(56)]
     for size, row in zip(sizes, found.rows, strict=True):
         if size <= 64 << 10 or size >= 256 << 20:
             assert abs(row.error) < 0.1, row
-        elif 512 << 10 <= size <= 16 << 20:
-            assert -0.7 < row.error < -0.2, row
+        else:
+            assert -0.67 < row.error < -0.1, row
+    worst = min(zip(sizes, found.rows, strict=True), key=lambda pair: pair[1].error)
+    assert worst[0] in (2 << 20, 4 << 20)
 
 
 def test_small_rows_of_the_switched_node_are_close(plugins: Plugins) -> None:
