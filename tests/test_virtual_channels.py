@@ -46,6 +46,15 @@ def test_data_are_right_and_the_path_tiles(bench: str, flits: int) -> None:
         tiles(launch)
 
 
+@pytest.mark.parametrize(
+    "kinds", [("router", "ucie"), pytest.param(("router", "ucie", "link"), marks=pytest.mark.slow)]
+)
+def test_cubes_and_the_links_between_them_may_both_have_channels(kinds: tuple[str, ...]) -> None:
+    """No circle of waits closes over several cubes: each path that is taken is checked against all before it."""
+    result = run("vector-add", *channels(*kinds), preset="default", params={"n": 20000}, verify_data=True)
+    assert result.verified
+
+
 def exchange(tl: Any) -> None:
     """Send pieces to the PE across the cube, both ways at once."""
     me = tl.program_id(0)

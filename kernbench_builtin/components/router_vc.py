@@ -65,6 +65,7 @@ credit_delay after its flit left the buffer.
         self.flits = self.credit_stalls = 0
         self.cycle_ns = 0.0
         self.outputs: dict[str, OutputPort] = {}
+        self.subpaths: Subpaths
         self._routing = grid_ceil(params["routing_delay"])
         self._credit_delay = grid_ceil(params["credit_delay"])
         self._size: int = params["flit"]
@@ -81,17 +82,18 @@ credit_delay after its flit left the buffer.
     # Neighbours -------------------------------------------------------------------------------------
 
     def connect(self) -> None:
-        """Make the ports; the first router of a run makes what all share."""
+        """Make the ports of all routers of a run, and what they share; the first of them does so for all."""
+        if self.outputs:
+            return
         peers = {name: other for name, other in self.fabric.components.items() if isinstance(other, RouterVc)}
-        if self is next(iter(peers.values())):
-            for router in peers.values():
-                router._make_ports()
-            for router in peers.values():
-                router._join(peers)
-            self.subpaths = Subpaths(peers)
-            for router in peers.values():
-                router.subpaths = self.subpaths
-                router._check(peers)
+        for router in peers.values():
+            router._make_ports()
+        for router in peers.values():
+            router._join(peers)
+        subpaths = Subpaths(peers)
+        for router in peers.values():
+            router.subpaths = subpaths
+            router._check(peers)
 
     def _make_ports(self) -> None:
         took = {name: grid_ceil(self._size / wire.bandwidth) for name, wire in self.out_ports.items()}

@@ -237,6 +237,38 @@ def test_a_request_that_ends_at_a_router_is_answered_over_the_network() -> None:
     assert echo.done == pytest.approx(head_of_answer + (3 + 1 + 3 + 1) + 5, abs=1)
 
 
+def test_a_slow_wire_is_kept_full_though_the_router_decides_for_a_fast_one_too() -> None:
+    """Flits leave for it up to a cycle ahead, as it is seldom free at the moment of a decision."""
+    wires = [*line("a", "n", bandwidth=RATE), *line("c", "n", bandwidth=RATE)]
+    wires += [edge("n", "slow", bandwidth=20.0), edge("n", "fast", bandwidth=RATE)]
+    machine = Harness(
+        {"n": place(RouterVc, overhead="3 ns"), "a": Probe, "c": Probe, "slow": Probe, "fast": Probe}, wires
+    )
+    machine.send(("a", "n", "slow"), 0, 100 * FLIT)
+    machine.send(("c", "n", "fast"), 0.5, 200 * FLIT)
+    ends = {arrival.node: arrival.tail for arrival in machine.run().arrivals}
+    assert ends["slow"] == pytest.approx(1 + 3 + 1 + 100 * 1.6, abs=2)
+    assert ends["fast"] == pytest.approx(0.5 + 1 + 3 + 1 + 200, abs=2)
+
+
+def test_waiting_for_a_wire_is_queueing_and_not_serialisation() -> None:
+    rig = Rig(RouterVc, {"overhead": "3 ns"}, inputs=2, bandwidth=RATE, latency=1.0)
+    rig.feed(0, FLIT, port=0).feed(0, FLIT, port=1).run()
+    parts = [(msg.message.serialisation, msg.message.queueing) for msg in rig.arrivals]
+    assert parts == [(1.0, 0.0), (1.0, 1.0)]
+
+
+@pytest.mark.parametrize(("nbytes", "flits"), [(0, 1), (32, 2), (33, 3), (64, 3), (65, 5)])
+def test_a_message_is_as_many_flits_as_its_bytes_and_headers_need_anywhere(nbytes: int, flits: int) -> None:
+    """A header of a flit for each 64 B on the last wire; those before have none."""
+    wires = [*line("a", "m", "n", bandwidth=RATE), edge("n", "b", bandwidth=RATE, payload_bytes=64, header_bytes=FLIT)]
+    machine = Harness({"a": Probe, "m": RouterVc, "n": RouterVc, "b": Probe}, wires)
+    machine.send(("a", "m", "n", "b"), 0, nbytes)
+    machine.run()
+    assert machine.arrivals[0].tail == 1 + 4 + 1 + 4 + 1 + flits
+    assert machine.component("n").out_ports["b"].busy_ns == flits
+
+
 def test_each_router_logs_an_op_as_forwarding_does() -> None:
     rig = Rig(RouterVc, {"overhead": "6 ns"}, bandwidth=RATE, latency=1.0).feed(0, FLIT).run()
     assert [(each.t_start, each.t_end) for each in rig.log] == [(1.0, 7.0)]
