@@ -17,6 +17,7 @@ from kernbench_core.calibration import (
     SimulatedRow,
     Unknown,
 )
+from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host import GraphEngine, Runtime
 from kernbench_core.messages import MemoryReadMsg, MemoryWriteMsg
@@ -174,8 +175,19 @@ def _case(row: LogRow) -> Copy:
 
 
 def _hbm_peak(graph: Graph) -> float:
-    """Return what the channels of the first package's HBM carry at the base's figures with efficiency 1, in B/ns."""
+    """Return what the channels of the first package's HBM carry at the base's figures with efficiency 1, in B/ns.
+
+    Raises:
+        UsageError: its model has no efficiency.
+    """
     nodes = [node for node in graph.nodes.values() if node.kind == "hbm_ctrl" and node.sip == 0]
+    wanted = {"channels", "channel_bandwidth", "efficiency"}
+    other = next((node.impl for node in nodes if not wanted <= node.params.keys()), None)
+    if other is not None:
+        raise UsageError(
+            f"a fit of copies d2d must have a model of hbm_ctrl with a parameter efficiency, not {other}; choose "
+            "builtin.hbm_ctrl, or leave such rows out."
+        )
     return float(sum(node.params["channels"] * node.params["channel_bandwidth"] for node in nodes))
 
 

@@ -9,7 +9,7 @@ from kernbench_core.graph import Graph
 from kernbench_core.host import GraphEngine, Runtime
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
-from kernbench_core.topology import compile_topology
+from kernbench_core.topology import compile_topology, require_kernels
 
 LAUNCH_STEPS = 2.0
 """How often the io_cpu's overhead is in a launch: it sends the launch on, and the answer back."""
@@ -28,7 +28,8 @@ LAUNCH_OVERHEAD = Unknown(
 def compiled(plugins: Plugins, machine: MachineChoice) -> Graph:
     """Compile a machine; raise ConfigError with everything that is wrong."""
     config = configure(plugins, machine.topology, None, machine.sets)
-    return compile_topology(config, plugins.components, plugins.networks)
+    require_kernels(config, plugins.machines, "run measurements")
+    return compile_topology(config, plugins.components, plugins.networks, plugins.machines)
 
 
 def launched_ns(graph: Graph, plugins: Plugins, bench: Callable[[Runtime], None]) -> float:

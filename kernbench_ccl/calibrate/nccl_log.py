@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from attrs import define, frozen
 
 from kernbench_core.errors import ConfigError
+from kernbench_core.units import LARGEST
 
 #: The words of a header's first line, in order, that a table of nccl-tests begins with.
 _HEADER = ("size", "count", "type")
@@ -174,7 +175,7 @@ def _time(word: str, problems: list[str]) -> float | None:
     """Return a time in ns; None where nothing was measured."""
     if word in NOT_MEASURED:
         return None
-    if not _NUMBER.fullmatch(word) or float(word) <= 0:
+    if not _NUMBER.fullmatch(word) or not 0 < float(word) * 1e3 < LARGEST:
         problems.append(f"time must be a positive number of us or N/A, not {word!r}.")
         return None
     return float(word) * 1e3

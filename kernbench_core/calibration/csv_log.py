@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.units import parse_quantity
+from kernbench_core.units import LARGEST, parse_quantity
 
 TIME_COLUMNS: Mapping[str, float] = MappingProxyType({"time_ns": 1.0, "time_us": 1e3, "time_ms": 1e6, "time_s": 1e9})
 """Columns of plain numbers that are times, with the ns of one; a column `time` has the unit in each cell."""
@@ -130,7 +130,7 @@ def _time_reader(column: str) -> ReadCell:
         if factor is None:
             return float(parse_quantity(text, "time", positive=True))
         number = _number(text)
-        if number is None or number <= 0:
+        if number is None or not 0 < number * factor < LARGEST:
             raise ValueError(f"must be a positive number, not {text!r}.")
         return number * factor
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
 from kernbench_builtin.probe.transfers import Prober
 from kernbench_core.calibration import LogOptions, LogRow, MachineChoice
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology
@@ -148,3 +148,44 @@ def test_what_a_model_has_not_is_refused(plugins: Plugins, tmp_path: Path) -> No
         "a fit of products must have a model of pe_gemm with a parameter rates that has f16, not "
         "builtin.pe_gemm_systolic; choose builtin.pe_gemm, or leave the log out."
     )
+    log.write_text("kind,bytes,time\nd2d,64,5 us\nd2d,1 MiB,9 us\n")
+    logs = open_logs([log], plugins, OPTIONS)
+    with pytest.raises(UsageError) as caught:
+        calibrate(logs, MachineChoice("tiny", ("components.hbm_ctrl.impl=builtin.hbm_ctrl_bank",)))
+    assert str(caught.value) == (
+        "a fit of copies d2d must have a model of hbm_ctrl with a parameter efficiency, not builtin.hbm_ctrl_bank; "
+        "choose builtin.hbm_ctrl, or leave such rows out."
+    )
+
+
+@pytest.mark.parametrize("text", ["kind,bytes,time\nh2d,64,5 us\n", "M,N,K,dtype,time\n8,8,8,f16,9 us\n"])
+def test_routers_alone_have_nothing_to_measure(plugins: Plugins, tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        fitted(plugins, tmp_path / "a.csv", text, "mesh")
+    assert str(caught.value).endswith(
+        " is a mesh on its own, which has no PEs to run measurements on; drive it with 'kernbench probe --traffic', or "
+        "choose another --topology."
+    )
+
+
+_WORDS = st.sampled_from([
+    "kind", "bytes", "time", "time_us", "pattern", "M", "N", "K", "dtype", "h2d", "64", "1e400", "nan", "-1", "1 KiB",
+    "2 us", "size", "count", "type", "float", "#", "Rank", "all_reduce_perf", "collective", "ranks", '"', "\x00", "é",
+])  # fmt: skip
+
+
+@given(st.lists(st.lists(_WORDS, max_size=9), max_size=6), st.sampled_from([",", " ", ", "]), st.data())
+def test_whatever_stands_in_a_log_is_read_or_refused_at_its_line(
+    plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, lines: list[list[str]], between: str,
+    data: st.DataObject,
+) -> None:  # fmt: skip
+    """By each format that there is, and never by another error."""
+    log = tmp_path_factory.getbasetemp() / "any.log"
+    log.write_text("\n".join(between.join(line) for line in lines), encoding="utf-8")
+    form = data.draw(st.sampled_from([None, *plugins.calibrators]))
+    try:
+        rows = open_logs([log], plugins, OPTIONS, form).rows
+    except ConfigError as error:
+        assert error.problems and all(problem.startswith(f"{log}:") for problem in error.problems)
+    else:
+        assert rows and all(0 < row.ns < float("inf") for row in rows)

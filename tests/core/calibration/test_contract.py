@@ -28,6 +28,6 @@ def test_what_is_linear_in_its_size_is_continued_exactly(start: float, slope: fl
         return start + slope * nbytes
 
     found = SimulatedRow.along(size, limit, time_ns)
-    assert found.ns == pytest.approx(start + slope * size, rel=1e-9)
+    assert found.ns == pytest.approx(start + slope * size, rel=1e-5)  # what is left of a difference of like numbers
     assert found.extended == (size > limit)
     assert asked == ([size] if size <= limit else [limit // 2, limit])

@@ -62,6 +62,7 @@ def test_all_cells_that_are_wrong_are_told_at_once() -> None:
         ),
         ("kind,bytes,n,time_ns\n", "a.csv:1: a row of measurements must follow the names of the columns; add one."),
         ("kind,bytes,n,time_ns\nup,1,1,inf\n", "a.csv:2: time_ns must be a positive number, not 'inf'."),
+        ("kind,bytes,n,time_s\nup,1,1,1e300\n", "a.csv:2: time_s must be a positive number, not '1e300'."),
         ("kind,bytes,n,time_ns\nup,1,99999999999999999999,1\n",
          "a.csv:2: n must be a positive integer, not '99999999999999999999'."),
     ],
