@@ -99,7 +99,8 @@ def run(
         if not as_json:
             click.echo(shown(report.row(report.points[-1])))
     if saturation:
-        report.saturation = find_saturation(driven, shell.plugins.components)
+        tell = (lambda _: None) if as_json else lambda point: click.echo(shown(report.row(point)))
+        report.saturation = find_saturation(driven, shell.plugins.components, tell)
     click.echo(report.json() if as_json else shown("\n".join(report.ending())))
     return 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import frozen
 
 from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
@@ -24,10 +26,13 @@ class Saturation:
     tried: tuple[LoadPoint, ...]
 
 
-def find_saturation(traffic: TrafficSetup, components: ComponentClasses) -> Saturation:
+def find_saturation(
+    traffic: TrafficSetup, components: ComponentClasses, tell: Callable[[LoadPoint], None] = lambda _: None
+) -> Saturation:
     """Find the load at which queues begin to grow, to 1/64 of the ceiling, which it never exceeds.
 
-    Each load that is tried is simulated for itself, from an empty mesh, with the windows of `traffic`.
+    Each load that is tried is simulated for itself, from an empty mesh, with the windows of `traffic`, and given to
+    `tell` when that is done.
     """
     ceiling = traffic.ceiling()[0]
     most = 1.0 if traffic.burst is None else most_load(traffic.flits, traffic.burst)
@@ -37,6 +42,7 @@ def find_saturation(traffic: TrafficSetup, components: ComponentClasses) -> Satu
         middle = (load + beyond) / 2
         point = traffic.measure(middle, components)
         tried.append(point)
+        tell(point)
         if point.state == "saturated":
             beyond = middle
         else:

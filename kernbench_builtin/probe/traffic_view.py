@@ -72,11 +72,12 @@ class Report:
     def ending(self) -> list[str]:
         """Explain the marks, draw the links at one load, and say what is not modelled."""
         lines: list[str] = []
-        states = {point.state: point for point in self.points}
+        rows = [*self.points, *(self.saturation.tried if self.saturation is not None else ())]
+        states = {point.state for point in rows}
         if "near" in states:
             lines += [f"~ above {NEAR:.0%} of the ceiling: buffers and arbitration show"]
         if "saturated" in states:
-            late = sum(point.unfinished for point in self.points)
+            late = sum(point.unfinished for point in rows)
             lines += ["* saturated: queues grow without end, and latencies with the measured window"]
             lines += [f"  {late:,} measured packets had not arrived when the drain ended"] if late else []
         if self.saturation is not None:

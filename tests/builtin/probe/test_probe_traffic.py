@@ -72,6 +72,7 @@ def test_saturation_and_bursts_are_told(plugins: Plugins, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "transpose traffic, packets of 1 flit (32 B), bursts of 3 packets, seed 0" in out
     (line,) = (line for line in out.splitlines() if line.startswith("saturates at"))
+    assert "~ above 60% of the ceiling: buffers and arbitration show" in out.splitlines(), "of a row that was tried"
     assert probe(plugins, *args, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["traffic"]["burst_packets"] == 3.0
@@ -83,6 +84,8 @@ def test_saturation_and_bursts_are_told(plugins: Plugins, capsys: pytest.Capture
     assert 0.8 * ceiling < saturation["load"] < saturation["beyond"] <= ceiling
     tried = [(point["load"], point["state"] == "saturated") for point in saturation["tried"]]
     assert len(tried) == 6
+    rows = [row[2:8].strip() for row in out.splitlines()[7:14]]
+    assert rows == ["0.1", *(f"{load:.4g}" for load, _ in tried)]
     assert all(grows == (load >= saturation["beyond"]) for load, grows in tried)
 
 
