@@ -36,7 +36,7 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 LONG = [
     "README.md",
     *(f"docs/{name}.md" for name in ("benches", "collective_benches", "collectives", "distributed")),
-    *(f"docs/{name}.md" for name in ("hbm", "placement", "probe", "traffic")),
+    *(f"docs/{name}.md" for name in ("hbm", "placement", "probe", "traffic", "virtual_channels")),
 ]
 
 
