@@ -37,6 +37,9 @@ class Param:
     A parameter of dimension "table" maps names to numbers. Its default has every name that there is; a configuration
     gives those that it changes.
 
+    `follows` names a parameter that is declared before, and the default for each of its values where that differs from
+    `default`: choosing a whole set of figures by one name leaves each of them open to be given alone.
+
     >>> clock = kb.Param("clock", "frequency", "1 GHz", "Clock of the unit.", positive=True)
     >>> clock.default_value, clock.convert("500 MHz")
     (1.0, 0.5)
@@ -53,6 +56,14 @@ class Param:
     positive: bool = False
     choices: tuple[object, ...] = ()
     maximum: float | None = None
+    follows: tuple[str, Mapping[object, object]] | None = None
+
+    def default_beside(self, values: Mapping[str, Any]) -> object:
+        """Return the default, as written in YAML, beside the `values` of parameters that are declared before."""
+        if self.follows is None:
+            return self.default
+        name, defaults = self.follows
+        return defaults.get(values.get(name), self.default)
 
     def __attrs_post_init__(self) -> None:
         if self.dimension == "table" and not isinstance(self.default, Mapping):
@@ -131,7 +142,7 @@ def resolve_params(
     ]
     values: dict[str, Any] = {}
     for name, param in known.items():
-        value = given.get(name, param.default)
+        value = given[name] if name in given else param.default_beside(values)
         if value is None:
             problems.append(f"{where(name)} must be given: {param.doc}")
             continue

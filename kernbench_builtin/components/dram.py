@@ -30,7 +30,10 @@ class DramGeometry:
     names of data sheets (tRC, tFAW, …) and tBL, the time of a burst on the data bus. `sustained` is the fraction of
     the peak that a model without rows promises for any pattern, of the channels that are used: `shares(regions)` gives
     the bytes that each channel moves for a request. `outcomes()` says how many bursts so far found their
-    row open, their bank closed, and another row open. Banks of a group follow each other.
+    row open, their bank closed, and another row open. Banks of a group follow each other. `buses` pseudo-channels share
+    command buses, a scheduler sees so many reads and writes (`window`), writes are drained from so many to so many
+    (`drain`), `refresh` is all_bank, per_bank or none, and `unverified` names the figures of the `standard` without a
+    source.
     """
 
     channels: int
@@ -47,6 +50,12 @@ class DramGeometry:
     locate: Callable[[int], DramPlace] | None = None
     shares: Callable[[tuple[Region, ...]], Iterable[tuple[int, int]]] | None = None
     outcomes: Callable[[], tuple[int, int, int]] | None = None
+    buses: int = 1
+    window: tuple[int, int] | None = None
+    drain: tuple[int, int] | None = None
+    refresh: str = "none"
+    standard: str = ""
+    unverified: tuple[str, ...] = ()
 
     @property
     def peak(self) -> float:

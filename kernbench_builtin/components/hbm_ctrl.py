@@ -20,8 +20,8 @@ class HbmCtrl(ChannelledMemory):
 reads and writes share a channel; a row of a strided access moves whole bursts, so short rows waste bandwidth; the \
 share of the peak that refresh leaves to sequential reads, measured on builtin.hbm_ctrl_bank.
     Ignores: Row buffers, banks and bank groups are not modelled: random bursts of 32 B run 3.0 times too fast, \
-random chunks of 4 KiB 1.05 times, row conflicts in one bank 36 times. \
-Read-write turnaround is free: sequential reads and writes in equal parts run 1.16 times too fast. \
+random chunks of 4 KiB 1.06 times, row conflicts in one bank 36 times. \
+Read-write turnaround is free: sequential reads and writes in equal parts run 1.13 times too fast. \
 Refresh takes its share of the rate all the time instead of stopping everything now and then. \
 Requests of a channel are served first come first served.
     Timing: out = arrival + overhead; per channel start = max(out, free), \

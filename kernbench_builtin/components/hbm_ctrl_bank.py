@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import attrs
 
-from kernbench_builtin.components.banks.channel import READ, WRITE, BankChannel, Burst
-from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
-from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes
+from kernbench_builtin.components.banks.channel import BankChannel
+from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping, BlockRun
+from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
+from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstPlace, BurstQueue
+from kernbench_builtin.components.banks.standards import CLOCK_BYTES, DEFAULT, STANDARDS, figures, unverified
+from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes, contradictions
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ConfigError
@@ -23,47 +27,55 @@ from kernbench_core.reporting import Stat
 from kernbench_core.units import grid_ceil
 
 
-def _time(name: str, default: str, doc: str) -> Param:
-    return Param(name, "time", default, doc)
+def _figure(name: str, dimension: str, doc: str, **limits: Any) -> Param:
+    """Declare a parameter whose default is the figure of the standard."""
+    values = figures(name)
+    return Param(name, dimension, values[DEFAULT], doc, follows=("standard", values), **limits)
 
 
-_TIMINGS: tuple[Param, ...] = (
-    _time("tCL", "12.5 ns", "From a read command to its first byte: 20 clocks."),
-    _time("tCWL", "6.25 ns", "From a write command to its first byte: 10 clocks."),
-    _time("tRCDRD", "19.375 ns", "From an activation to a read of the row: 31 clocks."),
-    _time("tRCDWR", "9.375 ns", "From an activation to a write to the row: 15 clocks."),
-    _time("tRP", "16.25 ns", "From a precharge to the next activation of the bank: 26 clocks."),
-    _time("tRAS", "28.125 ns", "From an activation to the precharge of the bank: 45 clocks."),
-    _time("tRC", "45 ns", "Between activations of one bank: 72 clocks."),
-    _time("tCCD_S", "1.25 ns", "Between column commands to different bank groups: 2 clocks."),
-    _time("tCCD_L", "2.5 ns", "Between column commands to one bank group: 4 clocks."),
-    _time("tRRD_S", "2.5 ns", "Between activations in different bank groups: 4 clocks."),
-    _time("tRRD_L", "3.125 ns", "Between activations in one bank group: 5 clocks."),
-    _time("tFAW", "15 ns", "Time in which at most four activations fall: 24 clocks."),
-    _time("tWR", "20.625 ns", "From the end of write data to a precharge of the bank: 33 clocks."),
-    _time("tWTR_S", "4.375 ns", "From the end of write data to a read in another bank group: 7 clocks."),
-    _time("tWTR_L", "6.25 ns", "From the end of write data to a read in the same bank group: 10 clocks."),
-    _time("tRTP", "5.625 ns", "From a read command to a precharge of the bank: 9 clocks."),
-    _time("tRTW", "8.75 ns", "From a read command to a write command: tCL + burst + 2 clocks - tCWL."),
-    _time("tRFC", "260 ns", "A refresh of all banks."),
-    _time("tREFI", "3900 ns", "Between refreshes; 0 ns for none."),
+_TIMES: tuple[tuple[str, str], ...] = (
+    ("tCL", "From a read command to its first byte."),
+    ("tCWL", "From a write command to its first byte."),
+    ("tRCDRD", "From an activation to a read of the row."),
+    ("tRCDWR", "From an activation to a write to the row."),
+    ("tRP", "From a precharge to the next activation of the bank."),
+    ("tRAS", "From an activation to the precharge of the bank."),
+    ("tRC", "Between activations of one bank."),
+    ("tCCD_S", "Between column commands to different bank groups; at least a burst."),
+    ("tCCD_L", "Between column commands to one bank group."),
+    ("tRRD_S", "Between activations in different bank groups."),
+    ("tRRD_L", "Between activations in one bank group."),
+    ("tFAW", "Time in which at most four activations fall."),
+    ("tWR", "From the end of write data to a precharge of the bank."),
+    ("tWTR_S", "From the end of write data to a read in another bank group."),
+    ("tWTR_L", "From the end of write data to a read in the same bank group."),
+    ("tRTP", "From a read command to a precharge of the bank."),
+    ("tRFC", "A refresh of all banks."),
+    ("tRFCpb", "A refresh of one bank."),
+    ("tRREFD", "From a refresh of one bank to an activation or a refresh of another one."),
+    ("tREFI", "In which every bank is refreshed once; 0 ns for never."),
 )
 
 
 class HbmCtrlBank(ComponentBase):
     """Serve reads and writes of one HBM slice burst by burst, by the timing rules of its banks.
 
-    Models: a controller latency per request; pseudo-channels that interleave by address; banks in groups with open \
-rows, and every time between commands of tCL, tCWL, tRCD, tRP, tRAS, tRC, tCCD, tRRD, tFAW, tWR, tWTR, tRTP, tRTW; \
-refresh of all banks every tREFI; a read and a write queue per channel, first ready first come first served (row hits \
-before others, then the oldest), writes drained from an upper to a lower mark or when no read waits. Bursts of a write \
-are taken as they arrive; it is acknowledged when its last one is in the queue.
-    Ignores: Command buses are never full and every command may come at any time: commands are not aligned to a clock. \
-Refresh of single banks, its postponement, and power-down are not modelled. A read of what is still in the write \
-queue goes to the array. Requests wait without limit in front of the queues.
-    Timing: out = arrival + overhead; a burst of a lone read: row hit tCL + tBL, closed row tRCDRD + tCL + tBL, \
-another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth; several bursts at the pace of tCCD.
-    Source: JESD238; Ramulator 2 preset HBM3-6400, times as multiples of its 0.625 ns clock.
+    Models: a controller latency per request; an in-order front end; pseudo-channels that interleave by address, some \
+of which share a row-command bus (an activation takes two clocks, a precharge or a refresh one) and a column-command \
+bus; commands at clock edges only; banks in groups with open rows, and every time between commands of tCL, \
+tCWL, tRCD, tRP, tRAS, tRC, tCCD, tRRD, tFAW, tWR, tWTR, tRTP, tRFC, tRREFD, and tCL + burst + 2 clocks - tCWL \
+from a read to a write; refresh of all banks every tREFI, or of one after the other; read and write queues of a \
+pseudo-channel or of all that share a bus, first ready first come first served (row hits before others, then the \
+oldest), writes drained from an upper to a lower mark or when no read waits. Bursts of a write are taken as they \
+arrive; it is acknowledged when its last one is in the queue.
+    Ignores: A precharge on the falling edge of the clock (HBM3, HBM4) and the other ranks of a tall stack are not \
+modelled. Refresh is never postponed or pulled in, and rows that are open are closed for it only. Power-down and \
+refresh management are not modelled. A read of what is still in the write queue goes to the array. Up to 32 column \
+commands in a row are settled at once; a write that comes during them waits for their end.
+    Timing: out = arrival + overhead; from the next clock edge a burst of a lone read takes: row hit tCL + tBL, closed \
+row tRCDRD + tCL + tBL, another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth; several \
+bursts at the pace of tCCD.
+    Source: JESD235, JESD238; Ramulator 2.1 presets (kernbench_builtin/components/banks/standards.py, figure by figure).
     """
 
     STATS: ClassVar[tuple[Stat, ...]] = (
@@ -72,22 +84,38 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
         Stat("row_conflicts", "", "sum", "Bursts that found another row open."),
     )
     PARAMS: ClassVar[tuple[Param, ...]] = (
+        Param("standard", "str", DEFAULT, "Where the defaults of rate, burst, banks, row and times come from.",
+              choices=tuple(STANDARDS)),
         Param("overhead", "time", "10 ns", "Controller pipeline latency, per request."),
         Param("channels", "int", 4, "Pseudo-channels of this slice.", minimum=1, maximum=1024),
-        Param("channel_bandwidth", "bandwidth", "25.6 GB/s", "Peak rate of one pseudo-channel.", positive=True),
+        Param("pseudo_channels", "int", 2, "Pseudo-channels that share command buses, from the first on.", minimum=1,
+              maximum=1024),
+        _figure("channel_bandwidth", "bandwidth", "Peak rate of one pseudo-channel; 16 B a clock.", positive=True),
         Param("interleave_bytes", "size", "256 B", "Consecutive bytes on one channel before the next.", positive=True),
-        Param("burst_bytes", "size", "32 B", "Bytes of one column command; divides interleave_bytes.", positive=True),
+        _figure("burst_bytes", "size", "Bytes of one column command; divides interleave_bytes.", positive=True),
         Param("channel_hash", "bool", False, "XOR the channel with the address bits above it."),
-        Param("banks", "int", 16, "Banks of a pseudo-channel, all groups together.", minimum=1, maximum=256),
-        Param("bank_groups", "int", 4, "Bank groups of a pseudo-channel; divides banks.", minimum=1, maximum=256),
-        Param("row_bytes", "size", "1 KiB", "Bytes of a row; a multiple of burst_bytes.", positive=True),
+        _figure("banks", "int", "Banks of a pseudo-channel, all groups together.", minimum=1, maximum=256),
+        _figure("bank_groups", "int", "Bank groups of a pseudo-channel; divides banks.", minimum=1, maximum=256),
+        _figure("row_bytes", "size", "Bytes of a row; a multiple of burst_bytes.", positive=True),
         Param("mapping", "str", "RoBaCo", "Order of row, bank and column, the highest address bits first.",
               choices=MAPPINGS),
         Param("bank_group_interleave", "bool", True, "Change the bank group with every burst of a channel."),
         Param("bank_hash", "bool", False, "XOR the bank with the low bits of the row."),
-        *_TIMINGS,
-        Param("read_queue", "int", 64, "Read bursts that a channel chooses from.", minimum=1, maximum=65536),
-        Param("write_queue", "int", 64, "Write bursts that a channel holds.", minimum=1, maximum=65536),
+        *(_figure(name, "time", doc) for name, doc in _TIMES),
+        Param("turnaround_clocks", "int", 2, "Clocks between read data and the write data after it.", minimum=0,
+              maximum=1024),
+        Param("activate_clocks", "int", 2, "Clocks of the row-command bus that an activation takes.", minimum=1,
+              maximum=16),
+        Param("precharge_clocks", "int", 1, "Clocks of the row-command bus that any other command takes.", minimum=1,
+              maximum=16),
+        Param("refresh", "str", "all_bank", "Refresh all banks at once, one after the other, or never.",
+              choices=("all_bank", "per_bank", "none")),
+        Param("front_end", "int", 256, "Requests whose bursts may wait for room in the queues; later ones wait in "
+              "front of it, in order.", minimum=1, maximum=65536),
+        Param("queues", "str", "per_pseudo_channel", "Whose the queues are.",
+              choices=("per_pseudo_channel", "shared")),
+        Param("read_queue", "int", 64, "Read bursts that a queue shows its scheduler.", minimum=1, maximum=65536),
+        Param("write_queue", "int", 64, "Write bursts that a queue holds.", minimum=1, maximum=65536),
         Param("drain_from", "float", 0.8, "Fraction of the write queue at which writes go before reads.", minimum=0.0),
         Param("drain_to", "float", 0.2, "Fraction of the write queue at which reads go again.", minimum=0.0),
     )  # fmt: skip
@@ -99,23 +127,39 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
         _check(node)
         self._overhead: float = p["overhead"]
         self._burst_bytes: int = p["burst_bytes"]
-        shape = {field.name: p[field.name] for field in attrs.fields(BankMapping) if field.name in p}
+        shape = {field.name: p[field.name] for field in attrs.fields(BankMapping) if field.name in p and field.init}
         self.mapping = BankMapping(**shape, group_interleave=p["bank_group_interleave"])
-        self.timing = _timing(p)
-        sizes = QueueSizes(
+        self.timing = BankTiming.of(p)
+        self._seq = 0
+        self._room: int = p["front_end"]
+        self._waiting: deque[_Job] = deque()
+        self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]
+        self._channels: dict[BurstPlace, BankChannel] = {}
+        self._sizes = QueueSizes(
             p["read_queue"],
             p["write_queue"],
             max(1, math.ceil(p["drain_from"] * p["write_queue"])),
             math.floor(p["drain_to"] * p["write_queue"]),
         )
-        self.banked: list[BankChannel] = []
-        for index in range(p["channels"]):
-            wire = self.internal_wire(f"pc{index}", p["channel_bandwidth"], self.timing.tCL)
-            channel = BankChannel(
-                fabric.env, wire, self.timing, p["banks"], p["bank_groups"], sizes, self._burst_bytes,
-                self._data_settled, self._taken,
-            )  # fmt: skip
-            self.banked.append(channel)
+        together = p["pseudo_channels"]
+        for first in range(0, p["channels"], together):
+            self._join(self.banked[first : first + together])
+
+    def _pseudo_channel(self, index: int) -> PseudoChannel:
+        p = self.params
+        wire = self.internal_wire(f"pc{index}", p["channel_bandwidth"], self.timing.tCL)
+        return PseudoChannel(
+            wire, self.timing, p["banks"], p["bank_groups"], self._burst_bytes, p["refresh"] == "per_bank",
+            self._data_settled,
+        )  # fmt: skip
+
+    def _join(self, places: list[PseudoChannel]) -> None:
+        """Have some pseudo-channels share command buses, and queues if they shall."""
+        sharers = [places] if self.params["queues"] == "shared" else [[place] for place in places]
+        queues = [BurstQueue(self._sizes, self.timing.tCK, sharing) for sharing in sharers]
+        channel = BankChannel(self.env, places, queues, self._taken, lambda: bool(self._waiting))
+        for place in places:
+            self._channels[place] = channel
 
     def overhead(self, msg: MsgBase) -> float:
         """Return the controller latency in ns."""
@@ -129,9 +173,8 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
         """Return what each channel at least carries of a read; a write only has to reach the queues."""
         if msg.op == "read":
             counts: dict[int, int] = {}
-            for address in self.mapping.bursts(msg.regions):
-                channel = self.mapping.split(address)[0]
-                counts[channel] = counts.get(channel, 0) + self._burst_bytes
+            for channel, places in self.mapping.runs(msg.regions):
+                counts[channel] = counts.get(channel, 0) + self._burst_bytes * len(places)
             for channel, nbytes in sorted(counts.items()):
                 wire = self.banked[channel].wire
                 yield nbytes, wire.bandwidth, wire.latency
@@ -150,6 +193,12 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
             banks=mapping.banks,
             bank_groups=mapping.bank_groups,
             timing=MappingProxyType(attrs.asdict(self.timing)),
+            buses=p["pseudo_channels"],
+            window=(self._sizes.reads, self._sizes.writes),
+            drain=(self._sizes.drain_from, self._sizes.drain_to),
+            refresh=p["refresh"],
+            standard=p["standard"],
+            unverified=unverified(p["standard"]),
             address=mapping.address,
             locate=mapping.locate,
             outcomes=self._outcomes,
@@ -177,37 +226,68 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Hand the bursts of a request, there from (`head`, `tail`) ns, to their channels."""
-        split = self.mapping.split
-        addresses = list(self.mapping.bursts(msg.regions))
-        if not addresses:
+        runs = list(self.mapping.runs(msg.regions))
+        if not runs:
             msg.head = msg.tail = tail
             self.env.call_at(tail, msg, self.on_internal)
             return
-        job = _Job(msg, len(addresses), tail)
-        reads = msg.op == "read"
-        by_channel: dict[int, list[Burst]] = {}
-        first, pace = (tail, 0.0) if reads else (head, (tail - head) / len(addresses))
-        for number, address in enumerate(addresses, 1):
-            channel, bank, row = split(address)
-            at = min(tail, grid_ceil(first + number * pace)) if pace else tail
-            burst = Burst(at, bank, row, job)
-            if channel in by_channel:
-                by_channel[channel].append(burst)
-            else:
-                by_channel[channel] = [burst]
-        counts = {channel: len(bursts) for channel, bursts in sorted(by_channel.items())}
-        msg.shares = tuple((channel, count * self._burst_bytes) for channel, count in counts.items())
-        for channel in counts:
-            self.banked[channel].add(READ if reads else WRITE, by_channel[channel])
+        job = _Job(msg, runs, head, tail)
+        if self._room:
+            self._room -= 1
+            self._dispatch(job, 0.0)
+        else:
+            self._waiting.append(job)
+            for channel in self._channels.values():
+                channel.wake(self.env.now)
 
-    def _data_settled(self, channel: BankChannel, burst: Burst, start: float, end: float, opening: float) -> None:
-        """Note when a read's burst is on the data bus; answer when the last one is settled."""
-        job: _Job = burst.job
-        job.head = min(job.head, start)
-        job.opening = max(job.opening, opening)
+    def _dispatch(self, job: _Job, now: float) -> None:
+        """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
+        msg, banked = job.msg, self.banked
+        reads = msg.op == "read"
+        head, tail, seq = job.first, max(job.tail, now), self._seq
+        pace = 0.0 if reads else (job.tail - head) / job.waiting
+        at, number = tail, 0
+        by_place: dict[int, list[Burst]] = {}
+        for channel, places in job.runs:
+            place = banked[channel]
+            bursts = by_place.get(channel)
+            if bursts is None:
+                bursts = by_place[channel] = []
+            for bank, row in places:
+                number += 1
+                if pace:
+                    at = max(now, min(tail, grid_ceil(head + number * pace)))
+                bursts.append(Burst(at, place, bank, row, job, seq + number))
+        self._seq = seq + number
+        msg.shares = tuple((channel, len(bursts) * self._burst_bytes) for channel, bursts in sorted(by_place.items()))
+        self._queue_up(job, READ if reads else WRITE, by_place)
+
+    def _queue_up(self, job: _Job, kind: int, by_place: dict[int, list[Burst]]) -> None:
+        """Put bursts in front of their queues: those of a queue that several share in order of address."""
+        by_queue: dict[BurstQueue, list[Burst]] = {}
+        for channel in sorted(by_place):
+            bursts = by_place[channel]
+            queue = self.banked[channel].queue
+            if queue in by_queue:
+                by_queue[queue] = sorted(by_queue[queue] + bursts, key=_sequence)
+            else:
+                by_queue[queue] = bursts
+        job.entering = len(by_queue)
+        for queue, bursts in by_queue.items():
+            queue.add(kind, bursts)
+            self._channels[bursts[0].place].wake(max(bursts[0].at, self.env.now))
+
+    def _data_settled(
+        self, place: PseudoChannel, job: _Job, number: int, start: float, end: float, opening: float
+    ) -> None:
+        """Note when bursts of a read are on the data bus; answer when the last one is settled."""
+        if start < job.head:
+            job.head = start
+        if opening > job.opening:
+            job.opening = opening
         if end > job.end:
-            job.end, job.last = end, channel
-        job.waiting -= 1
+            job.end, job.last = end, place
+        job.waiting -= number
         if not job.waiting:
             self._answer_read(job)
 
@@ -226,14 +306,20 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
         last.wire.deliver(msg, max(job.head, self.env.now))
 
     def _taken(self, burst: Burst, now: float) -> None:
-        """Acknowledge a write whose last burst is in its queue."""
+        """Let the next request in when one is in the queues as a whole; a write is acknowledged then."""
         job: _Job = burst.job
-        job.waiting -= 1
-        if not job.waiting:
-            msg = job.msg
+        job.entering -= 1
+        if job.entering:
+            return
+        msg = job.msg
+        if msg.op == "write":
             msg.queueing += now - job.tail
             msg.head = msg.tail = now
             self.on_internal(msg)
+        if self._waiting:
+            self._dispatch(self._waiting.popleft(), now + self.timing.tCK)
+        else:
+            self._room += 1
 
     def on_internal(self, msg: Any) -> None:
         """Respond: a read's data as it comes, a write's acknowledgement."""
@@ -243,28 +329,27 @@ another row open tRP + tRCDRD + tCL + tBL, tBL = burst_bytes / channel_bandwidth
 
 
 class _Job:
-    """Keep how far a request is: bursts still waiting, its data's first and last time, what its rows took to open."""
+    """Keep how far a request is: its bursts, when it came, its data's first and last time, what its rows took to open.
 
-    __slots__ = ("end", "head", "last", "msg", "opening", "tail", "waiting")
+    `entering` is how many queues have not all of its bursts yet, `waiting` how many bursts have no command.
+    """
 
-    def __init__(self, msg: Any, waiting: int, tail: float) -> None:
+    __slots__ = ("end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
+
+    def __init__(self, msg: Any, runs: list[BlockRun], first: float, tail: float) -> None:
         self.msg = msg
-        self.waiting = waiting
+        self.runs = runs
+        self.first = first
         self.tail = tail
+        self.entering = 0
+        self.waiting = sum(len(places) for _, places in runs)
         self.head = math.inf
         self.end = self.opening = 0.0
         self.last: Any = None
 
 
-def _timing(params: Any) -> BankTiming:
-    """Return the times of a channel on the grid; bursts never overlap on the data bus, whatever the parameters say."""
-    times = {param.name: grid_ceil(params[param.name]) for param in _TIMINGS}
-    burst = grid_ceil(params["burst_bytes"] / params["channel_bandwidth"])
-    times["tCCD_S"] = max(times["tCCD_S"], burst)
-    times["tCCD_L"] = max(times["tCCD_L"], times["tCCD_S"])
-    times["tRTW"] = max(times["tRTW"], times["tCL"] + burst - times["tCWL"])
-    times["tREFI"] = times["tREFI"] or math.inf
-    return BankTiming(tBL=burst, **times)
+def _sequence(burst: Burst) -> int:
+    return burst.seq
 
 
 def _check(node: Node) -> None:
@@ -285,11 +370,19 @@ def _check(node: Node) -> None:
             f"{node.id}: drain_to must be below drain_from and both from 0 to 1, not {p['drain_to']:g} and "
             f"{p['drain_from']:g}; correct one."
         )
-    needs = p["tRTP"] + 2 * p["tRP"] + p["tRFC"] + p["tRCDRD"] + p["tRC"]
-    if p["tREFI"] and p["tREFI"] <= needs:
+    if p["burst_bytes"] % CLOCK_BYTES:
         problems.append(
-            f"{node.id}: tREFI must be longer than a refresh with what surrounds it, {needs:g} ns, not {p['tREFI']:g} "
-            "ns; correct one, or give 0 ns for none."
+            f"{node.id}: burst_bytes must be a multiple of {CLOCK_BYTES}, what a pseudo-channel moves in a clock, not "
+            f"{p['burst_bytes']}; correct it."
         )
+    problems += [f"{node.id}: {said}" for said in contradictions(p)]
+    if not problems:
+        timing = BankTiming.of(p)
+        most = round(timing.tCCD_S / timing.tCK)
+        if p["pseudo_channels"] > most:
+            problems.append(
+                f"{node.id}: pseudo_channels must be at most {most}, the clocks of tCCD_S, not {p['pseudo_channels']}: "
+                "the column-command bus carries no more; correct one."
+            )
     if problems:
         raise ConfigError(*problems)

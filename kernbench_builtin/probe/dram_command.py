@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click.core import ParameterSource
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -31,9 +32,15 @@ OPTIONS: tuple[click.Option, ...] = (
         metavar="PATTERN",
         default="sequential",
         show_default=True,
-        help="Addresses: sequential, stride, random or onebank (a new row of one bank each time).",
+        help="Addresses: sequential, stride, random, rows (so many bytes of a random row) or onebank (a new row of one "
+        "bank each time).",
     ),
     click.Option(["--read-ratio"], metavar="FRACTION", default="1", show_default=True, help="Part that is reads."),
+    click.Option(["--turns"], metavar="R,W", help="R reads, then W writes, in turn; instead of --read-ratio."),
+    click.Option(
+        ["--chain"], is_flag=True, help="Measure dependent random reads of one burst beside the load, not the load."
+    ),
+    click.Option(["--trace"], metavar="FILE", help="Send the requests of a file, 'ns R|W address bytes' a line."),
     click.Option(["--chunk"], metavar="BYTES", help="Bytes of a request. [default: 4 KiB in sequence, else one burst]"),
     click.Option(["--stride"], metavar="BYTES", default="4 KiB", show_default=True, help="Between stride's requests."),
     click.Option(["--requests"], metavar="N", help=f"Requests of each point. [default: {_FEW}, small ones {_MANY}]"),
@@ -53,6 +60,9 @@ def run(
     dram: bool,
     pattern: str,
     read_ratio: str,
+    turns: str | None,
+    chain: bool,
+    trace: str | None,
     chunk: str | None,
     stride: str,
     requests: str | None,
@@ -76,6 +86,8 @@ def run(
     loads = [_share(part) for part in load.split(",")] if load is not None else []
     node = _controller(shell, topology, components, sets)
     probe = DramProbe(node, shell.plugins.components)
+    if trace is not None:
+        return _trace(topology, node, probe, trace, as_json, _given())
     nbytes = probe.default_chunk(pattern) if chunk is None else _number("--chunk", chunk, "size", positive=True)
     usual = _MANY if nbytes <= _SMALL else _FEW
     case = DramCase(
@@ -85,6 +97,8 @@ def run(
         ratio,
         _number("--stride", stride, "size", positive=True),
         _whole("--seed", seed, 0, 2**32 - 1),
+        _turns(turns, ratio),
+        chain,
     )
     probe.check(case)
     if loads:
@@ -95,8 +109,49 @@ def run(
     if as_json:
         click.echo(_json(topology, node, probe, case, points, form))
     else:
-        _print(topology, node, probe, case, points, form)
+        _print(topology, node, probe, _in_words(case), probe.peak(case), points, _verdict(case, points, form))
     return 0
+
+
+def _given() -> set[str]:
+    """Return the options of a load that were given."""
+    ctx: click.Context | None = click.get_current_context(silent=True)
+    names = ("pattern", "read_ratio", "turns", "chain", "chunk", "stride", "requests", "outstanding", "load", "seed")
+    return {name for name in names if ctx is not None and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _trace(topology: str, node: Node, probe: DramProbe, path: str, as_json: bool, given: set[str]) -> int:
+    """Measure the requests of a file."""
+    import attrs
+
+    from kernbench_builtin.probe.dram_workload import read_trace
+    from kernbench_core.runs import json_text
+
+    if given:
+        option = "--" + sorted(given)[0].replace("_", "-")
+        raise UsageError(f"{option} must not go with --trace: the file says what is sent when; give one of them.")
+    requests = read_trace(path, probe.geometry)
+    point = probe.trace(requests)
+    if as_json:
+        found = {
+            "schema": "kernbench.probe-dram/1", "topology": topology, "controller": node.id, "impl": node.impl,
+            "trace": path, "requests": len(requests), "peak": probe.geometry.peak, "points": [attrs.asdict(point)],
+        }  # fmt: skip
+        click.echo(json_text(found))
+    else:
+        _print(topology, node, probe, f"{len(requests):,} requests of {path}", probe.geometry.peak, [point], "")
+    return 0
+
+
+def _turns(text: str | None, ratio: float) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    if ratio != 1.0:
+        raise UsageError("--turns must not go with --read-ratio: both say how many are reads; give one of them.")
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() and 1 <= int(part) <= _MOST_REQUESTS for part in parts):
+        raise UsageError(f"--turns must be two whole numbers from 1 on, as 16,16, not {text!r}.")
+    return int(parts[0]), int(parts[1])
 
 
 def _controller(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Node:
@@ -170,41 +225,58 @@ def _deviation(points: list[DramPoint], form: ClosedForm) -> float | None:
     return max(point.share for point in points) / form.share - 1
 
 
+def _in_words(case: DramCase) -> str:
+    """Say what a case asks."""
+    from kernbench_core.units import format_bytes
+
+    stride = f" every {format_bytes(case.stride)}" if case.pattern == "stride" else ""
+    mix = {1.0: "reads", 0.0: "writes"}.get(case.read_ratio, f"requests, {case.read_ratio:.0%} reads,")
+    if case.turns is not None:
+        mix = f"requests, {case.turns[0]} reads and {case.turns[1]} writes in turn,"
+    beside = ", beside a chain of reads" if case.chain else ""
+    return f"{case.requests:,} {case.pattern} {mix} of {format_bytes(case.chunk)}{stride}{beside}"
+
+
 def _print(
-    topology: str, node: Node, probe: DramProbe, case: DramCase, points: list[DramPoint], form: ClosedForm | None
+    topology: str, node: Node, probe: DramProbe, asked: str, peak: float, points: list[DramPoint], verdict: str
 ) -> None:
     from rich.console import Group
     from rich.text import Text
 
     from kernbench_core.runs import bare_table, make_console, show
-    from kernbench_core.units import format_bandwidth, format_bytes
+    from kernbench_core.units import format_bandwidth
 
     console = make_console(sys.stdout)
     table = bare_table()
-    titles = ["outstanding" if points[0].offered is None else "offered", "GB/s", "% of peak", "mean", "p50", "p99"]
+    titles = ["outstanding" if points[0].outstanding is not None else "offered"]
+    titles += ["GB/s", "% of peak", "mean", "p50", "p99"]
     rows = any(point.hit_rate is not None for point in points)
     for column in titles + (["row hits"] if rows else []):
         table.add_column(column, justify="right")
     for point in points:
-        at = str(point.outstanding) if point.offered is None else f"{point.offered:.1f}"
+        at = str(point.outstanding) if point.outstanding is not None else f"{point.offered or 0.0:.1f}"
         latencies = [f"{ns:.1f} ns" for ns in (point.mean_ns, point.p50_ns, point.p99_ns)]
         hits = [f"{point.hit_rate:.1%}"] if rows and point.hit_rate is not None else []
         table.add_row(at, f"{point.achieved:.1f}", f"{point.share:.1%}", *latencies, *hits)
-    stride = f" every {format_bytes(case.stride)}" if case.pattern == "stride" else ""
-    mix = {1.0: "reads", 0.0: "writes"}.get(case.read_ratio, f"requests, {case.read_ratio:.0%} reads,")
     title = Text.assemble(
-        (node.impl, "bold"),
-        f" at {node.id} of {topology}: {case.requests:,} {case.pattern} {mix} of {format_bytes(case.chunk)}{stride}; "
-        f"peak {format_bandwidth(probe.peak(case))}",
-    )
-    show(Group(title, Text(), table, Text(), Text(_verdict(points, form))), console)
+        (node.impl, "bold"), f" at {node.id} of {topology}: {asked}; peak {format_bandwidth(peak)}"
+    )  # fmt: skip
+    told = [line for line in (_standard(probe), verdict) if line]
+    show(Group(title, Text(), table, *(part for line in told for part in (Text(), Text(line)))), console)
 
 
-def _verdict(points: list[DramPoint], form: ClosedForm | None) -> str:
+def _standard(probe: DramProbe) -> str:
+    """Name the figures of the standard that nobody has verified."""
+    g = probe.geometry
+    return f"unverified figures of {g.standard}: {', '.join(g.unverified)}" if g.unverified else ""
+
+
+def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm | None) -> str:
+    whose = "latencies are of the chain; " if case.chain else "latencies are of reads; " if 0 < case.reads < 1 else ""
     if form is None:
-        return "latencies are of reads; closed form: none for a mix of reads and writes"
-    told = f"closed form: {form.share:.1%} of peak ({form.rule})"
-    if points[0].offered is not None:
+        return f"{whose}closed form: none for this mix of reads and writes"
+    told = f"{whose}closed form: {form.share:.1%} of peak ({form.rule})"
+    if points[0].offered is not None or case.chain:
         return told
     best = max(point.share for point in points)
     return f"{told}; simulated {best:.1%}, {best / form.share - 1:+.1%}"

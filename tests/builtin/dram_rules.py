@@ -1,4 +1,4 @@
-"""A naive reference for DRAM timing: read a trace of commands, and list every rule that it breaks.
+"""A naive reference for DRAM timing: read the commands of a channel, and list every rule that they break.
 
 It knows the rules as data sheets print them, as pairs of commands and the least time between them, and compares each
 command with every earlier one. It shares nothing with the scheduler.
@@ -9,39 +9,67 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-#: (ns, command, bank, row); commands are ACT, PRE, RD, WR, REF.
+#: (ns, command, bank, row). PREA closes all banks and REF refreshes them, PREpb and REFpb do so for one bank.
 Command = tuple[float, str, int, int]
 COLUMN = ("RD", "WR")
+#: As which command of a pair something counts.
+LIKE = {"PREpb": "PRE", "PREA": "PRE"}
+ALL_BANKS = ("PREA", "REF")
 
 
 def violations(trace: Sequence[Command], t: Mapping[str, float], banks: int, groups: int) -> list[str]:
-    """Return a sentence for every rule that `trace` breaks."""
+    """Return a sentence for every rule that the commands of one pseudo-channel break."""
     ordered = sorted(trace, key=lambda command: command[0])
-    return [*_pairs(ordered, t, banks // groups), *_states(ordered, banks), *_four(ordered, t), *_bus(ordered, t)]
+    return [
+        *_pairs(ordered, t, banks // groups), *_states(ordered, banks), *_four(ordered, t), *_bus(ordered, t),
+        *_clocks(ordered, t),
+    ]  # fmt: skip
+
+
+def bus_violations(traces: Sequence[Sequence[Command]], t: Mapping[str, float]) -> list[str]:
+    """Return a sentence for every two commands of pseudo-channels that share buses and meet on one of them."""
+    found = []
+    everything = sorted((command for trace in traces for command in trace), key=lambda command: command[0])
+    rows = [command for command in everything if command[1] not in COLUMN]
+    for first, second in pairwise(rows):
+        takes = t["tACT"] if first[1] == "ACT" else t["tPRE"]
+        if second[0] - first[0] < takes:
+            found.append(f"{second} must leave the row-command bus to {first} for {takes} ns")
+    columns = [command for command in everything if command[1] in COLUMN]
+    for first, second in pairwise(columns):
+        if second[0] - first[0] < t["tCK"]:
+            found.append(f"{second} must leave the column-command bus to {first} for {t['tCK']} ns")
+    return found
 
 
 def _least(first: Command, second: Command, t: Mapping[str, float], per_group: int) -> float:
     """Return the least time from one command to a later one, 0 where there is no rule."""
     (_, a, bank_a, _), (_, b, bank_b, _) = first, second
-    same_bank, same_group = bank_a == bank_b, bank_a // per_group == bank_b // per_group
+    same_bank = bank_a == bank_b or a in ALL_BANKS or b in ALL_BANKS
+    same_group = bank_a // per_group == bank_b // per_group
     written = t["tCWL"] + t["tBL"]
     rules = {
         ("ACT", "ACT"): max(t["tRRD_L" if same_group else "tRRD_S"], t["tRC"] if same_bank else 0.0),
         ("ACT", "RD"): t["tRCDRD"] if same_bank else 0.0,
         ("ACT", "WR"): t["tRCDWR"] if same_bank else 0.0,
         ("ACT", "PRE"): t["tRAS"] if same_bank else 0.0,
+        ("ACT", "REF"): t["tRC"],
+        ("ACT", "REFpb"): t["tRC"] if same_bank else t["tRRD_S"],
         ("PRE", "ACT"): t["tRP"] if same_bank else 0.0,
         ("RD", "PRE"): t["tRTP"] if same_bank else 0.0,
         ("WR", "PRE"): written + t["tWR"] if same_bank else 0.0,
         ("RD", "RD"): t["tCCD_L" if same_group else "tCCD_S"],
         ("WR", "WR"): t["tCCD_L" if same_group else "tCCD_S"],
         ("WR", "RD"): written + t["tWTR_L" if same_group else "tWTR_S"],
-        ("RD", "WR"): t["tRTW"],
+        ("RD", "WR"): t["tCL"] + t["tBL"] + 2 * t["tCK"] - t["tCWL"],
         ("PRE", "REF"): t["tRP"],
+        ("PRE", "REFpb"): t["tRP"] if same_bank else 0.0,
         ("REF", "ACT"): t["tRFC"],
         ("REF", "REF"): t["tRFC"],
+        ("REFpb", "ACT"): t["tRFCpb"] if same_bank else t["tRREFD"],
+        ("REFpb", "REFpb"): t["tRFCpb"] if same_bank else t["tRREFD"],
     }
-    return rules.get((a, b), 0.0)
+    return rules.get((LIKE.get(a, a), LIKE.get(b, b)), 0.0)
 
 
 def _pairs(ordered: Sequence[Command], t: Mapping[str, float], per_group: int) -> list[str]:
@@ -61,11 +89,16 @@ def _states(ordered: Sequence[Command], banks: int) -> list[str]:
             if opened[bank] is not None:
                 found.append(f"ACT at {time} of bank {bank}, which is open")
             opened[bank] = row
-        elif what == "PRE":
+        elif what in ("PRE", "PREpb"):
             opened[bank] = None
+        elif what == "PREA":
+            opened = [None] * banks
         elif what == "REF":
             if any(each is not None for each in opened):
                 found.append(f"REF at {time} with open banks")
+        elif what == "REFpb":
+            if opened[bank] is not None:
+                found.append(f"REFpb at {time} of bank {bank}, which is open")
         elif opened[bank] != row:
             found.append(f"{what} at {time} of row {row}, but bank {bank} holds {opened[bank]}")
     return found
@@ -78,6 +111,29 @@ def _four(ordered: Sequence[Command], t: Mapping[str, float]) -> list[str]:
 
 
 def _bus(ordered: Sequence[Command], t: Mapping[str, float]) -> list[str]:
-    starts = sorted(time + t["tCL" if what == "RD" else "tCWL"] for time, what, _, _ in ordered if what in COLUMN)
+    """Return the bursts that overlap on the data bus."""
+    starts = sorted(time + (t["tCL"] if what == "RD" else t["tCWL"]) for time, what, _, _ in ordered if what in COLUMN)
     pairs = pairwise(starts)
     return [f"data at {a} and {b} overlap on the bus" for a, b in pairs if b - a < t["tBL"]]
+
+
+def _clocks(ordered: Sequence[Command], t: Mapping[str, float]) -> list[str]:
+    return [f"{command} must be at a clock edge" for command in ordered if command[0] % t["tCK"]]
+
+
+def late_refreshes(trace: Sequence[Command], t: Mapping[str, float], until: float, all_bank: bool) -> list[str]:
+    """Return a sentence for each refresh that should have come in a busy time (to `until` ns), and did not in time.
+
+    One is due every tREFI, and what is under way at that time may take a precharge, an activation and a write.
+    """
+    found = []
+    refreshes = sorted(time for time, what, _, _ in trace if what == ("REF" if all_bank else "REFpb"))
+    grace = t["tRC"] + t["tCWL"] + t["tBL"] + t["tWR"] + t["tRP"] + (0 if all_bank else t["tRREFD"])
+    number = 1
+    while number * t["tREFI"] + grace < until:
+        due = number * t["tREFI"]
+        if len(refreshes) < number or not due <= refreshes[number - 1] <= due + grace:
+            found.append(f"refresh {number}, due at {due} ns, is not there in time")
+            break
+        number += 1
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import attrs
 
@@ -12,6 +13,11 @@ from kernbench_core.values import Region
 
 #: Orders of the fields, the highest first; what is lowest changes first as addresses rise.
 MAPPINGS = ("RoBaCo", "RoCoBa")
+
+#: A channel, and (flat bank, row) of bursts of it that follow each other.
+BlockRun = tuple[int, tuple[tuple[int, int], ...]]
+#: Blocks whose places are remembered.
+_MOST_KNOWN = 1 << 14
 
 
 @attrs.frozen
@@ -34,6 +40,11 @@ class BankMapping:
     group_interleave: bool
     bank_hash: bool
     channel_hash: bool
+    _blocks: Callable[[int], BlockRun] = attrs.field(init=False, eq=False, repr=False)
+
+    @_blocks.default
+    def _remembered(self) -> Callable[[int], BlockRun]:
+        return lru_cache(_MOST_KNOWN)(self._block)
 
     @property
     def columns(self) -> int:
@@ -53,6 +64,40 @@ class BankMapping:
                     at = moved_to
                 moved_to = max(moved_to, end)
                 yield from range(at, end, burst)
+
+    def runs(self, regions: tuple[Region, ...]) -> Iterator[BlockRun]:
+        """Yield what `split` says of `bursts`, several at a time: the channel, and (flat bank, row) of each burst."""
+        block, burst, known = self.interleave_bytes, self.burst_bytes, self._blocks
+        for region in regions:
+            moved_to = 0
+            for row in range(region.rows):
+                first = region.base + row * region.pitch
+                at = first // burst * burst
+                end = -(-(first + region.row_bytes) // burst) * burst
+                if region.pitch > 0 and at < moved_to:
+                    at = moved_to
+                moved_to = max(moved_to, end)
+                while at < end:
+                    number, offset = divmod(at, block)
+                    channel, places = known(number)
+                    stop = min(end, at - offset + block)
+                    if stop - at < block:
+                        places = places[offset // burst : (stop - at + offset) // burst]
+                    yield channel, places
+                    at = stop
+
+    def _block(self, number: int) -> BlockRun:
+        """Return the channel and the places of the bursts of one interleaved block."""
+        channel, line = self._channel_line(number * self.interleave_bytes)
+        lines, groups = self.interleave_bytes // self.burst_bytes, self.bank_groups
+        if self.group_interleave and self.mapping == "RoBaCo" and not (lines % groups or self.columns * groups % lines):
+            per_group = self.banks // groups  # the block lies in one row of each group
+            row, inner = divmod(line // groups // self.columns, per_group)
+            flip = row & (self.banks - 1) if self.bank_hash else 0
+            once = tuple((group * per_group + inner ^ flip, row) for group in range(groups))
+            return channel, once * (lines // groups)
+        first, burst = number * self.interleave_bytes, self.burst_bytes
+        return channel, tuple(self.split(at)[1:] for at in range(first, first + self.interleave_bytes, burst))
 
     def split(self, address: int) -> tuple[int, int, int]:
         """Return (channel, flat bank, row) of the burst at `address`; banks of a group follow each other."""

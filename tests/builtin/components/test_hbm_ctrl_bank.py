@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.components.banks import channel as hbm_bank_channel
+from kernbench_builtin.components.banks import pseudo_channel
+from kernbench_builtin.components.banks.standards import STANDARDS
 from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_core.cli import main
@@ -23,17 +25,18 @@ from kernbench_core.messages import Transaction
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
-from tests.builtin.dram_rules import violations
+from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
 from tests.conftest import examples
 
 #: (ns, operation, bank, row, column): one burst.
 Ask = tuple[float, str, int, int, int]
 #: One channel without refresh, on wires that bring a burst in one step of the grid.
-ONE = {"channels": 1, "tREFI": "0 ns"}
+ONE = {"channels": 1, "refresh": "none", "overhead": "9 ns"}
 WIDE = 32 * 65536.0
 #: From a request's entry to its controller's queue: the wire, the overhead, and a write's data.
-IN = 1.0 + 10.0
+IN = 1.0 + 9.0
 STEP = 2.0**-16
+CLOCK = 0.625
 
 
 def transaction(op: str, *regions: Region) -> Transaction:
@@ -95,19 +98,22 @@ CASES: dict[str, tuple[list[Ask], tuple[str, int], tuple[str, int], float]] = {
 def between(name: str, **params: object) -> float:
     asks, (first, n), (second, m), _ = CASES[name]
     if name in ("tWTR_S", "tWTR_L", "tCWL"):  # the write goes before the read because the read comes just after it
-        asks = [(at + 2 * STEP if at == 200 and op == "read" else at, op, *rest) for at, op, *rest in asks]  # type: ignore[misc]
+        asks = [(at + 1 if at == 200 and op == "read" else at, op, *rest) for at, op, *rest in asks]  # type: ignore[misc]
     driven = Driven(asks, **params)
     return driven.times(second)[m] - driven.times(first)[n]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_time_between_commands_decides_where_it_should_to_the_last_grid_step(name: str) -> None:
-    """The interval is the closed form; one step more of just this parameter moves the command by that step."""
+    """The interval is the closed form; a grid step more of just this parameter moves the command by a clock."""
     expected = CASES[name][3]
     assert between(name) == expected
-    default = {param.name: param.default_value for param in HbmCtrlBank.PARAMS}[name]
+    default = {param.name: param.default_value for param in HbmCtrlBank.PARAMS}.get(name, 0.0)
+    if name == "tRTW":  # no parameter, but tCL + burst + 2 clocks - tCWL
+        assert between(name, turnaround_clocks=3) == expected + CLOCK
+        return
     longer = default + STEP
-    assert between(name, **{name: f"{longer:.20f} ns"}) == expected + STEP
+    assert between(name, **{name: f"{longer:.20f} ns"}) == expected + CLOCK
 
 
 @pytest.mark.parametrize(
@@ -154,18 +160,20 @@ def test_the_data_of_a_read_leaves_as_it_comes() -> None:
 
 
 def test_refresh_closes_all_rows_and_holds_everything_for_trfc() -> None:
-    driven = Driven([(0, "read", 0, 0, 0), (3900 - IN + 1, "read", 0, 0, 1)], tREFI="3900 ns")
+    driven = Driven([(0, "read", 0, 0, 0), (3900 - IN + 1, "read", 0, 0, 1)], refresh="all_bank")
     trace = driven.trace()
-    assert [entry[1] for entry in trace] == ["ACT", "RD", "PRE", "REF", "ACT", "RD"]
+    assert [entry[1] for entry in trace] == ["ACT", "RD", "PREA", "REF", "ACT", "RD"]
     assert [entry[0] for entry in trace[2:]] == [
         3900.0, 3900 + 16.25, 3900 + 16.25 + 260, 3900 + 16.25 + 260 + 19.375
     ]  # fmt: skip
 
 
-def test_a_burst_just_before_the_refresh_goes_and_one_at_it_waits() -> None:
-    before = Driven([(0, "read", 0, 0, 0), (3900 - IN - STEP, "read", 0, 0, 1)], tREFI="3900 ns")
-    assert before.times("RD")[1] == 3900 - STEP
-    at = Driven([(0, "read", 0, 0, 0), (3900 - IN, "read", 0, 0, 1)], tREFI="3900 ns")
+def test_a_burst_at_the_clock_before_the_refresh_goes_and_one_after_it_waits() -> None:
+    before = Driven([(0, "read", 0, 0, 0), (3900 - IN - CLOCK, "read", 0, 0, 1)], refresh="all_bank")
+    assert before.times("RD")[1] == 3900 - CLOCK
+    late = Driven([(0, "read", 0, 0, 0), (3900 - IN - CLOCK + STEP, "read", 0, 0, 1)], refresh="all_bank")
+    assert late.times("RD")[1] == 3900 + 16.25 + 260 + 19.375
+    at = Driven([(0, "read", 0, 0, 0), (3900 - IN, "read", 0, 0, 1)], refresh="all_bank")
     assert at.times("RD")[1] == 3900 + 16.25 + 260 + 19.375
 
 
@@ -173,7 +181,7 @@ def test_a_refresh_is_not_put_off_while_a_read_waits_for_the_bus_to_turn_around(
     """Its row is closed at once and opened again when the refresh is over, long before the read may go."""
     driven = Driven(
         [(0, "read", 4, 0, 0), (3800, "write", 0, 0, 0), (3850, "read", 4, 0, 1)],
-        tREFI="3900 ns", tWTR_S="1000 ns", tWTR_L="1000 ns",
+        refresh="all_bank", tWTR_S="1000 ns", tWTR_L="1000 ns",
     )  # fmt: skip
     assert driven.times("REF") == [3900.0 + 16.25]
     assert driven.times("ACT")[-1] == 3900 + 16.25 + 260
@@ -181,11 +189,11 @@ def test_a_refresh_is_not_put_off_while_a_read_waits_for_the_bus_to_turn_around(
 
 
 def test_refreshes_of_an_idle_channel_have_happened_when_the_next_request_comes() -> None:
-    late = Driven([(0, "read", 0, 0, 0), (3900 * 7 + 1000, "read", 0, 0, 1)], tREFI="3900 ns")
+    late = Driven([(0, "read", 0, 0, 0), (3900 * 7 + 1000, "read", 0, 0, 1)], refresh="all_bank")
     late.rig.run()
     assert late.ctrl.banked[0].refreshes == 7
     assert late.times("ACT")[1] == 3900 * 7 + 1000 + IN
-    during = Driven([(3900 * 7 + 100, "read", 0, 0, 1)], tREFI="3900 ns")
+    during = Driven([(3900 * 7 + 100, "read", 0, 0, 1)], refresh="all_bank")
     assert during.times("ACT") == [3900 * 7 + 260]
 
 
@@ -235,7 +243,7 @@ def test_settling_bursts_ahead_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     """The commands of reads that were settled many at a time are those of one at a time, to the last bit."""
 
     def trace(ahead: int, seed: int) -> list[list[tuple[float, str, int, int]]]:
-        monkeypatch.setattr(hbm_bank_channel, "LOOKAHEAD", ahead)
+        monkeypatch.setattr(pseudo_channel, "LOOKAHEAD", ahead)
         rng = random.Random(seed)
         rig = Rig(HbmCtrlBank, {"read_queue": 4096, "tREFI": "900 ns"})
         ctrl: Any = rig.under_test
@@ -258,7 +266,7 @@ def test_settling_ahead_leaves_full_queues_and_the_turns_of_writes_as_they_are(
     """A burst that is settled ahead keeps its place in the queue until its command: mixes run no faster for it."""
 
     def trace(ahead: int) -> tuple[list[list[tuple[float, str, int, int]]], list[float]]:
-        monkeypatch.setattr(hbm_bank_channel, "LOOKAHEAD", ahead)
+        monkeypatch.setattr(pseudo_channel, "LOOKAHEAD", ahead)
         rng = random.Random(seed)
         rig = Rig(HbmCtrlBank, {"read_queue": rng.choice([8, 64]), "tREFI": "900 ns"}, bandwidth=rng.choice([20, 500]))
         ctrl: Any = rig.under_test
@@ -281,17 +289,18 @@ def test_settling_ahead_leaves_full_queues_and_the_turns_of_writes_as_they_are(
 
 
 def test_a_write_is_acknowledged_when_its_last_burst_is_in_the_queue() -> None:
+    """At the clock after its last byte, and the wire back."""
     driven = Driven([(0, "write", 0, 0, 0)])
-    assert_ready_at(driven.rig, IN + STEP + 1.0)
+    assert_ready_at(driven.rig, IN + CLOCK + 1.0)
 
 
 def test_a_write_waits_for_room_in_the_queue() -> None:
     driven = Driven([(0, "write", 0, row, 0) for row in range(3)], write_queue=2, drain_from=0.5, drain_to=0.0)
     driven.rig.run()
     acked = [msg.tail for msg in driven.sent]
-    assert acked[0] == IN + STEP + 1.0
-    # the first leaves the queue with its column command
-    assert acked[2] == driven.times("WR")[0] + 1.0
+    assert acked[0] == IN + CLOCK + 1.0
+    # the first leaves the queue with its column command, and the third comes in at the next clock
+    assert acked[2] == driven.times("WR")[0] + CLOCK + 1.0
     assert driven.sent[2].queueing == pytest.approx(acked[2] - 1.0 - IN, abs=4 * STEP)
 
 
@@ -303,8 +312,8 @@ def test_bursts_of_a_write_are_taken_as_they_come() -> None:
     rig.ask(0, msg=transaction("write", Region(0, 1024)))
     rig.run()
     first = min(time for time, what, _, _ in ctrl.banked[0].trace if what == "WR")
-    assert first == IN + 32 + 9.375
-    assert rig.arrivals[0].tail == IN + 1024 + 1
+    assert first == 42.5 + 9.375  # the first clock after its 32 bytes, at IN + 32
+    assert rig.arrivals[0].tail == 1034.375 + 1
 
 
 def test_a_burst_of_a_write_closes_the_row_in_its_way_when_it_comes() -> None:
@@ -321,18 +330,19 @@ def test_a_burst_of_a_write_closes_the_row_in_its_way_when_it_comes() -> None:
     rig.ask(200, msg=transaction("write", *bursts))
     rig.run()
     pace = (4 * 32 + 3 * 8) / 8.0 / 4  # three places more than one take 8 B each on the wire
+    clocks = [math.ceil((200 + IN + number * pace) / CLOCK) * CLOCK for number in (1, 2, 3)]
     assert [command for command in trace if command[1] in ("ACT", "PRE")][1:4] == [
-        (200 + IN + pace, "ACT", 4, 0), (200 + IN + 2 * pace, "PRE", 0, 0), (200 + IN + 3 * pace, "ACT", 8, 0),
+        (clocks[0], "ACT", 4, 0), (clocks[1], "PRE", 0, 0), (clocks[2], "ACT", 8, 0),
     ]  # fmt: skip
 
 
-def test_a_channel_that_has_done_nothing_yet_is_free_in_the_first_ns() -> None:
+def test_a_channel_that_has_done_nothing_yet_is_free_in_the_first_clock() -> None:
     rig = Rig(HbmCtrlBank, {**ONE, "overhead": "0 ns"}, latency=STEP)
     ctrl: Any = rig.under_test
     ctrl.banked[0].trace = []
     rig.ask(0, msg=transaction("read", Region(0, 32)))
     rig.run()
-    assert ctrl.banked[0].trace == [(STEP, "ACT", 0, 0), (STEP + 19.375, "RD", 0, 0)]
+    assert ctrl.banked[0].trace == [(CLOCK, "ACT", 0, 0), (CLOCK + 19.375, "RD", 0, 0)]
 
 
 # The whole ------------------------------------------------------------------------------------------
@@ -365,11 +375,15 @@ shapes = st.fixed_dictionaries(
         "channel_hash": st.booleans(),
         "read_queue": st.integers(1, 20),
         "write_queue": st.integers(1, 20),
-        "tFAW": st.sampled_from(["1 ns", "15 ns", "40 ns"]),
-        "tRTP": st.sampled_from(["0 ns", "5.625 ns", "30 ns"]),
-        "tCCD_L": st.sampled_from(["1 ns", "2.5 ns", "5 ns"]),
-        "tRTW": st.sampled_from(["0 ns", "8.75 ns", "20 ns"]),
-        "tREFI": st.sampled_from(["0 ns", "600 ns", "3900 ns"]),
+        "standard": st.sampled_from(sorted(STANDARDS)),
+        "pseudo_channels": st.sampled_from([1, 2]),
+        "queues": st.sampled_from(["per_pseudo_channel", "shared"]),
+        "refresh": st.sampled_from(["none", "all_bank", "per_bank"]),
+        "front_end": st.sampled_from([1, 3, 256]),
+        "tFAW": st.sampled_from(["15 ns", "40 ns"]),
+        "tRTP": st.sampled_from(["0 ns", "6 ns", "30 ns"]),
+        "tCCD_L": st.sampled_from(["2.5 ns", "5 ns"]),
+        "tREFI": st.sampled_from(["1200 ns", "3900 ns"]),
     }
 )
 
@@ -399,9 +413,12 @@ def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
         columns = [entry for entry in channel.trace if entry[1] in ("RD", "WR")]
         assert violations(channel.trace, times, ctrl.params["banks"], ctrl.params["bank_groups"]) == []
         assert channel.wire.bytes_carried == 32 * len(columns)
-        assert channel.wire.busy_ns == pytest.approx(1.25 * len(columns))
+        assert channel.wire.busy_ns == pytest.approx(ctrl.timing.tBL * len(columns))
         assert channel.hits + channel.misses + channel.conflicts == len(columns)
     assert sum(channel.wire.bytes_carried for channel in ctrl.banked) == 32 * sum(bursts for _, bursts in bounds)
+    together = ctrl.params["pseudo_channels"]
+    for first in range(0, len(ctrl.banked), together):
+        assert bus_violations([place.trace for place in ctrl.banked[first : first + together]], times) == []
     for msg, (bound, _) in zip(sent, bounds, strict=True):
         assert msg.elapsed >= bound
         parts = (msg.propagation, msg.serialisation, msg.overhead, msg.queueing, msg.service)
@@ -413,11 +430,19 @@ def test_the_rules_of_the_reference_can_fail() -> None:
     times = attrs.asdict(Driven().ctrl.timing)
     good = [(0.0, "ACT", 0, 5), (19.375, "RD", 0, 5), (28.125, "PRE", 0, 5), (45.0, "ACT", 0, 6)]
     assert violations(good, times, 16, 4) == []
-    assert len(violations([*good[:3], (44.0, "ACT", 0, 6)], times, 16, 4)) == 2
-    assert len(violations([good[0], (19.0, "RD", 0, 5)], times, 16, 4)) == 1
+    assert len(violations([*good[:3], (43.75, "ACT", 0, 6)], times, 16, 4)) == 2
+    assert len(violations([good[0], (18.75, "RD", 0, 5)], times, 16, 4)) == 1
+    assert len(violations([good[0], (19.5, "RD", 0, 5)], times, 16, 4)) == 1
     assert len(violations([good[0], (19.375, "RD", 0, 4)], times, 16, 4)) == 1
     five = [(3.125 * n, "ACT", n, 0) for n in range(5)]
     assert len(violations(five, times, 16, 4)) == 1
+    assert bus_violations([good, [(1.25, "ACT", 0, 0), (20.0, "RD", 0, 0)]], times) == []
+    assert len(bus_violations([good, [(0.625, "ACT", 0, 0), (19.375, "RD", 0, 0)]], times)) == 2
+    single = [(0.0, "REFpb", 0, -1), (7.5, "ACT", 1, 0), (199.375, "ACT", 0, 0)]
+    assert len(violations(single, times, 16, 4)) == 2
+    every = {**times, "tREFI": 3900.0}
+    assert late_refreshes([(3900.0, "REF", 0, -1)], every, 7900.0, True) != []
+    assert late_refreshes([(3900.0, "REF", 0, -1), (7801.0, "REF", 0, -1)], every, 7950.0, True) == []
 
 
 def test_the_same_requests_give_the_same_times_to_the_last_bit() -> None:
@@ -441,7 +466,7 @@ def test_wrong_figures_are_all_named() -> None:
         "under_test: banks must be a power of two with bank_hash, not 6; correct one.",
         "under_test: drain_to must be below drain_from and both from 0 to 1, not 0.9 and 0.8; correct one.",
         "under_test: tREFI must be longer than a refresh with what surrounds it, 362.5 ns, not 300 ns; correct one, or "
-        "give 0 ns for none.",
+        "give refresh: none.",
     )
 
 
@@ -456,7 +481,7 @@ def test_swapping_the_model_is_one_line_and_takes_the_row_buffers_out_of_what_is
         said.append(" ".join(entry["sentence"] for entry in found["not_modelled"]))
     assert "Row buffers, banks and bank groups are not modelled" in said[0]
     assert "Row buffers" not in said[1]
-    assert "Command buses are never full" in said[1]
+    assert "the other ranks of a tall stack are not modelled" in said[1]
 
 
 @pytest.mark.parametrize("mapping", ["RoBaCo", "RoCoBa"])

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
+from kernbench_builtin.probe.dram_workload import read_trace, workload
 from kernbench_core.cli import main
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
+from kernbench_core.values import Region
 from tests.conftest import loaded_tool
 
 BANK = "builtin.hbm_ctrl_bank"
@@ -63,9 +66,10 @@ def test_rates_agree_with_the_closed_forms_within_5_percent(
 
 
 def test_an_idle_burst_has_the_latency_of_the_closed_form(probe: MakeProbe) -> None:
-    """One request at a time, a new row of one bank each: controller, tRP, tRCD, tCL, tBL; only tRC can hold it."""
+    """One request at a time, a new row of one bank each: controller, tRP, tRCD, tCL, tBL; the clock may add a part."""
     point = probe(tREFI="0 ns").closed_loop(DramCase("onebank", 32, 50), 1)
-    assert point.p50_ns == pytest.approx(10 + 16.25 + 19.375 + 12.5 + 1.25, abs=0.01)
+    expected = 10 + 16.25 + 19.375 + 12.5 + 1.25
+    assert expected <= point.p50_ns <= expected + 0.625
 
 
 @pytest.mark.slow
@@ -101,7 +105,7 @@ def test_the_fast_model_promises_only_the_channels_and_bursts_that_are_used(
 
 
 @pytest.mark.parametrize(
-    ("figure", "rule"), [("tRAS=60 ns", "tRAS + tRP"), ("tRCDRD=40 ns", "tRCD + tRTP + tRP"), ("tRC=90 ns", "tRC")]
+    ("figure", "rule"), [("tRTP=26 ns", "tRCD + tRTP + tRP"), ("tRC=90 ns", "tRC")]
 )
 def test_one_bank_takes_the_longest_of_its_cycles(probe: MakeProbe, figure: str, rule: str) -> None:
     name, _, value = figure.partition("=")
@@ -112,11 +116,155 @@ def test_one_bank_takes_the_longest_of_its_cycles(probe: MakeProbe, figure: str,
     assert driven.closed_loop(case, 8).share == pytest.approx(form.share, rel=0.02)
 
 
-def test_turning_the_bus_around_costs_what_no_closed_form_tells(probe: MakeProbe) -> None:
-    driven = probe(**ONE)
-    mixed, reads = DramCase("sequential", 4096, 128, 0.5), DramCase("sequential", 4096, 128)
-    assert driven.closed_form(mixed) is None
-    assert driven.closed_loop(mixed, 16).share < 0.97 * driven.closed_loop(reads, 16).share
+#: In ns: clock, tCL, tCWL, tRCDRD, tRCDWR, tRP, tRC, tCCD_L, tFAW, tRRD_S, tWR, tWTR_L, tRTP, tRFC.
+HBM2 = (1.0, 14, 5, 14, 12, 14, 48, 4, 15, 4, 16, 8, 5, 160)
+HBM3 = (0.625, 12.5, 6.25, 19.375, 9.375, 16.25, 45, 2.5, 15, 2.5, 20.625, 6.25, 5.625, 260)
+HBM4 = (0.5, 10, 5, 19.5, 9.5, 16.5, 45, 2, 15, 2.5, 21, 6.5, 6, 450)
+SETS = {"hbm2_2000": HBM2, "hbm3_6400": HBM3, "hbm4_8000": HBM4}
+
+
+def promised(name: str, what: str, bursts: int = 1, reads: float = 1.0) -> float:
+    """Return the share of the peak by the derivation in docs/hbm.md, for two pseudo-channels without refresh."""
+    clock, cl, cwl, rcdrd, rcdwr, rp, rc, ccd_l, faw, rrd, wr, wtr, rtp, _ = SETS[name]
+    burst = 2 * clock
+    per_row = max(faw / 4, rrd, 2 * 3 * clock)  # two share the bus: an activation 2 clocks, a precharge 1
+    more = (bursts - 1) * ccd_l
+    seen = (64 + bursts - 1) / bursts
+
+    def of_rows(cycle: float) -> float:
+        longest = max(per_row, cycle * (seen + 15) / (16 * seen), bursts * burst)
+        groups = 2 if name == "hbm4_8000" else 4
+        return max(longest, bursts * ccd_l * (seen + groups - 1) / (groups * seen))
+
+    read, write = (of_rows(max(rc, each)) for each in (rcdrd + more + rtp + rp, rcdwr + more + cwl + burst + wr + rp))
+    to_write, to_read = cl + burst + 2 * clock - cwl, cwl + burst + wtr
+    drained = 40 if what == "random" else 64  # of a queue of 64, from 52 to 12: of 4 KiB two requests of 32 bursts
+    total = drained / (1 - reads) if reads < 1 else 0
+    if what == "sequential":
+        return 1.0 if reads in (0.0, 1.0) else total * burst / ((total - 2) * burst + to_write + to_read)
+    if reads in (0.0, 1.0):
+        return bursts * burst / (read if reads else write)
+    every = reads * read + (1 - reads) * write
+    gaps = max(to_write, rp + rcdwr) + max(to_read, rp + rcdrd)
+    return total * burst / ((total - 2) * every + gaps)
+
+
+CASES: list[tuple[str, int, float, float]] = [
+    # pattern, bursts of a request, part that is reads, most error
+    ("sequential", 128, 1.0, 0.02), ("sequential", 128, 0.0, 0.02), ("random", 1, 1.0, 0.05), ("random", 1, 0.0, 0.05),
+    ("rows", 2, 1.0, 0.05), ("rows", 4, 1.0, 0.08), ("rows", 16, 1.0, 0.10),
+    ("sequential", 128, 0.5, 0.10), ("sequential", 128, 0.8, 0.10), ("random", 1, 0.5, 0.10), ("random", 1, 0.8, 0.10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("standard", SETS)
+@pytest.mark.parametrize(("pattern", "bursts", "reads", "most"), CASES)
+@pytest.mark.sample(7)
+def test_every_pattern_of_every_standard_is_within_its_bounds(
+    probe: MakeProbe, standard: str, pattern: str, bursts: int, reads: float, most: float
+) -> None:
+    driven = probe(standard=standard, channels=2, refresh="none")
+    case = DramCase(pattern, 32 * bursts, {128: 700, 1: 14000}.get(bursts, 12000 // bursts), reads)
+    expected = promised(standard, pattern, bursts, reads)
+    form = driven.closed_form(case)
+    assert form is not None and form.share == pytest.approx(expected, rel=0.005)
+    assert driven.closed_loop(case, 32 if bursts == 128 else 512).share == pytest.approx(expected, rel=most)
+
+
+@pytest.mark.parametrize("standard", SETS)
+@pytest.mark.sample(2)
+def test_refresh_of_all_banks_costs_a_stream_what_the_form_says_and_that_of_one_bank_less(
+    probe: MakeProbe, standard: str
+) -> None:
+    _, _, _, rcd, _, rp, *_, rtp, rfc = SETS[standard]
+    case = DramCase("sequential", 4096, 500)
+    left = 1 - (rtp + rp + rfc + rcd) / 3900
+    at_once = probe(standard=standard, channels=2).closed_loop(case, 16).share
+    assert at_once == pytest.approx(left, rel=0.02)
+    each = probe(standard=standard, channels=2, refresh="per_bank").closed_loop(case, 16).share
+    assert left < each <= 1.0
+    assert each == pytest.approx(1.0, rel=0.08)
+
+
+def test_turns_are_reads_and_then_writes_and_drain_a_whole_turn(probe: MakeProbe) -> None:
+    driven = probe(channels=2, refresh="none")
+    case = DramCase("sequential", 4096, 800, turns=(8, 8))
+    ops = [op for op, _ in workload(case, driven.geometry)]
+    assert ops[:24] == ["read"] * 8 + ["write"] * 8 + ["read"] * 8
+    total = 2 * 8 * 64  # bursts of a turn of each kind on a pseudo-channel
+    expected = total * 1.25 / ((total - 2) * 1.25 + 12.5 + 1.25 + 1.25 - 6.25 + 6.25 + 1.25 + 6.25)
+    form = driven.closed_form(case)
+    assert form is not None and form.share == pytest.approx(expected, rel=0.001)
+    assert driven.closed_loop(case, 32).share == pytest.approx(expected, rel=0.10)
+    assert driven.closed_form(DramCase("rows", 256, 100, turns=(2, 1))) is None
+
+
+def test_rows_lie_in_one_row_each_and_anywhere(probe: MakeProbe) -> None:
+    driven = probe()
+    locate = driven.geometry.locate
+    assert locate is not None
+    rows = []
+    for _, regions in workload(DramCase("rows", 256, 300), driven.geometry):
+        places = [locate(region.base) for region in regions]
+        assert len({(place.channel, place.bank, place.row) for place in places}) == 1
+        columns = [place.column for place in places]
+        assert columns == list(range(columns[0], columns[0] + 8))
+        rows.append(places[0])
+    assert {place.channel for place in rows} == set(range(4)) and {place.bank for place in rows} == set(range(16))
+    assert len({place.row for place in rows}) > 250
+
+
+def test_a_chain_beside_a_load_waits_longer_the_more_load_there_is(probe: MakeProbe) -> None:
+    """Idle, a burst of another row takes its closed form within 2 %; the load itself is not in the latencies."""
+    driven = probe(channels=2, refresh="none")
+    idle = driven.open_loop(DramCase("sequential", 64, 400, chain=True), 0.01)
+    assert idle.p50_ns == pytest.approx(10 + 16.25 + 19.375 + 12.5 + 1.25, rel=0.02)
+    means = [
+        driven.open_loop(DramCase("sequential", 4096, 300, chain=True), load).mean_ns for load in (0.2, 0.5, 0.8, 0.95)
+    ]
+    assert means == sorted(means)
+    assert idle.mean_ns < means[0] and means[-1] > 3 * idle.mean_ns
+    assert driven.open_loop(DramCase("sequential", 4096, 600, chain=True), 0.95).share == pytest.approx(0.95, rel=0.03)
+
+
+def test_a_trace_is_sent_line_by_line_at_its_times(probe: MakeProbe, tmp_path: Path) -> None:
+    driven = probe(refresh="none")
+    file = tmp_path / "some.trace"
+    file.write_text("# a comment\n0 R 0 32\n\n100 R 0x400 32 # another\n300.5 W 64 64\n")
+    requests = read_trace(str(file), driven.geometry)
+    assert requests == [
+        (0.0, "read", (Region(0, 32),)), (100.0, "read", (Region(1024, 32),)), (300.5, "write", (Region(64, 64),)),
+    ]  # fmt: skip
+    point = driven.trace(requests)
+    closed, hit = 10 + 19.375 + 12.5 + 1.25, 10 + 12.5 + 1.25
+    assert point.mean_ns == pytest.approx((closed + hit) / 2, abs=0.7)
+    assert point.achieved == pytest.approx(128 / (300.5 + 10 + 9.375 + 6.25 + 2.5), rel=0.02)
+
+
+def test_the_faults_of_a_trace_are_told_by_line_all_at_once(probe: MakeProbe, tmp_path: Path) -> None:
+    file = tmp_path / "bad.trace"
+    file.write_text("5 R 0 32\n6 X 0 32\nfoo\n4 R 0 32\n7 R -1 32\n8 W 0 0\nnan R 0 1\n9 R 0.5 1\n")
+    with pytest.raises(UsageError) as caught:
+        read_trace(str(file), probe().geometry)
+    assert str(caught.value).split("\n") == [
+        f"{file}:2: the operation must be R or W, not 'X'.",
+        f"{file}:3: a request must be four words, 'ns R|W address bytes', not 'foo'.",
+        f"{file}:4: ns must not fall from request to request, not 4 after 5; sort the lines.",
+        f"{file}:5: the address must be a whole number of at least 0, as 0x1f40, not '-1'.",
+        f"{file}:6: bytes must be from 1 to 16777216, not 0.",
+        f"{file}:7: ns must be a number of at least 0, as 12.5, not 'nan'.",
+        f"{file}:8: the address must be a whole number of at least 0, as 0x1f40, not '0.5'.",
+    ]
+    file.write_text("\n".join(["foo"] * 25))
+    with pytest.raises(UsageError) as caught:
+        read_trace(str(file), probe().geometry)
+    assert str(caught.value).split("\n")[-1] == "and 5 more lines with faults"
+    file.write_text("# nothing\n")
+    with pytest.raises(UsageError) as caught:
+        read_trace(str(file), probe().geometry)
+    assert str(caught.value) == (
+        f"--trace must have at least one request, 'ns R|W address bytes' a line, but {file} has none."
+    )
 
 
 def test_the_channel_hash_spreads_what_a_power_of_two_pitch_heaps_up(probe: MakeProbe) -> None:
@@ -130,8 +278,8 @@ def test_latencies_of_a_mix_are_those_of_its_reads(probe: MakeProbe) -> None:
     """Alone, a write is acknowledged after the overhead; a read of a closed row takes its closed form."""
     driven = probe(tREFI="0 ns", banks=256)
     mixed = driven.closed_loop(DramCase("random", 32, 60, 0.5), 1)
-    assert mixed.p50_ns == pytest.approx(10 + 19.375 + 12.5 + 1.25, abs=0.01)
-    assert driven.closed_loop(DramCase("random", 32, 60, 0.0), 1).p50_ns == pytest.approx(10, abs=0.01)
+    assert mixed.p50_ns == pytest.approx(10 + 19.375 + 12.5 + 1.25, abs=0.63)
+    assert driven.closed_loop(DramCase("random", 32, 60, 0.0), 1).p50_ns == pytest.approx(10, abs=0.63)
 
 
 # The fast model -------------------------------------------------------------------------------------
@@ -211,7 +359,7 @@ def test_the_table_shows_rates_latencies_hits_and_the_rule(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--pattern", "zigzag"], "--pattern must be one of sequential, stride, random, onebank, not 'zigzag'."),
+        (["--pattern", "zigzag"], "--pattern must be one of sequential, stride, random, rows, onebank, not 'zigzag'."),
         (["--read-ratio", "1.5"], "--read-ratio must be a number from 0 to 1, not '1.5'."),
         (["--read-ratio", "half"], "--read-ratio must be a number, not 'half'."),
         (["--chunk", "64"], "--chunk must be a positive size, not '64'. Did you mean '64 B'?"),
@@ -224,6 +372,23 @@ def test_the_table_shows_rates_latencies_hits_and_the_rule(
         (["--requests", "0"], "--requests must be an integer from 1 to 1000000, not '0'."),
         (["--outstanding", "4,x"], "--outstanding must be an integer from 1 to 65536, not 'x'."),
         (["--load", "0"], "--load must be parts of the peak above 0 and at most 10, such as 0.2,0.5,0.8, not '0'."),
+        (["--turns", "8"], "--turns must be two whole numbers from 1 on, as 16,16, not '8'."),
+        (["--turns", "8,0"], "--turns must be two whole numbers from 1 on, as 16,16, not '8,0'."),
+        (
+            ["--turns", "8,8", "--read-ratio", "0.5"],
+            "--turns must not go with --read-ratio: both say how many are reads; give one of them.",
+        ),
+        (
+            ["--trace", "some.trace", "--load", "0.5"],
+            "--load must not go with --trace: the file says what is sent when; give one of them.",
+        ),
+        (["--trace", "/none.trace"], "--trace must be a file that can be read, not '/none.trace': No such file or "
+         "directory."),
+        (
+            ["--pattern", "rows"],
+            "pattern rows must have a controller with banks, but builtin.hbm_ctrl has none; choose a model with banks "
+            "for hbm_ctrl, or another pattern.",
+        ),
         (
             ["--load", "0.5", "--outstanding", "4"],
             "--outstanding must not go with --load: a loop is closed or open; give one of them.",
@@ -255,3 +420,22 @@ def test_a_model_without_geometry_is_refused() -> None:
         "acme.bare must have a method geometry() that returns a DramGeometry, to be driven alone, but it has none; "
         "choose another model for hbm_ctrl, or add the method."
     )
+
+
+def test_figures_that_nobody_has_verified_are_named_and_a_trace_has_a_row(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    swap = ("--set", f"components.hbm_ctrl.impl={BANK}", "--set", "components.hbm_ctrl.params.standard=hbm2_2000")
+    code, out, _ = run(plugins, capsys, *swap, "--requests", "64", "--outstanding", "4", "--chain")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].endswith(": 64 sequential reads of 4 KiB, beside a chain of reads; peak 64 GB/s")
+    assert "unverified figures of hbm2_2000: tFAW" in lines
+    assert lines[-1].startswith("latencies are of the chain; closed form: 95.1% of peak")
+    file = tmp_path / "one.trace"
+    file.write_text("0 R 0 64\n")
+    code, out, _ = run(plugins, capsys, *swap, "--trace", str(file))
+    assert (code, out.splitlines()[0].split(": ", 1)[1]) == (0, f"1 requests of {file}; peak 64 GB/s")
+    code, out, _ = run(plugins, capsys, *swap, "--trace", str(file), "--json")
+    found = json.loads(out)
+    assert (found["trace"], found["requests"], len(found["points"])) == (str(file), 1, 1)

@@ -1,0 +1,170 @@
+"""What a DRAM controller is asked by `kernbench probe --dram`: address patterns, turns of reads and writes, traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+
+from kernbench_builtin.components.dram import DramGeometry, DramPlace
+from kernbench_core.errors import UsageError
+from kernbench_core.units import LARGEST, format_bytes, grid_ceil
+from kernbench_core.values import Region
+
+PATTERNS = ("sequential", "stride", "random", "rows", "onebank")
+#: Patterns that name banks and rows.
+_BANKED = ("rows", "onebank")
+#: Rows of a bank that patterns go over.
+ROWS = 4096
+_MOST_LINES = 1_000_000
+_MOST_FAULTS = 20
+_LINE = re.compile(r"(\S+)\s+(\S+)\s+(\S+)\s+(\S+)")
+
+#: (ns, operation, ranges): a request of a trace.
+Timed = tuple[float, str, tuple[Region, ...]]
+
+
+@frozen
+class DramCase:
+    """Say what a controller is asked: `requests` of `chunk` bytes by `pattern`, `stride` bytes apart for stride.
+
+    `read_ratio` is the fraction of reads, which ones follows `seed` as random addresses do; with `turns` (R, W) it is R
+    reads and W writes in turn instead. With `chain`, reads of one burst go to random places beside them, each sent when
+    the one before is answered, and it is these whose latency is measured.
+    """
+
+    pattern: str
+    chunk: int
+    requests: int
+    read_ratio: float = 1.0
+    stride: int = 4096
+    seed: int = 0
+    turns: tuple[int, int] | None = None
+    chain: bool = False
+
+    @property
+    def reads(self) -> float:
+        """The fraction of the requests that are reads."""
+        return self.read_ratio if self.turns is None else self.turns[0] / sum(self.turns)
+
+
+def check(case: DramCase, g: DramGeometry, impl: str) -> None:
+    """Raise UsageError when a controller cannot be asked this."""
+    if case.pattern in _BANKED and g.address is None:
+        raise UsageError(
+            f"pattern {case.pattern} must have a controller with banks, but {impl} has none; choose a model "
+            "with banks for hbm_ctrl, or another pattern."
+        )
+    if case.pattern in _BANKED and (case.chunk % g.burst_bytes or case.chunk > g.row_bytes):
+        raise UsageError(
+            f"--chunk must be whole bursts of {g.burst_bytes} B in a row of {format_bytes(g.row_bytes)} for "
+            f"pattern {case.pattern}, not {format_bytes(case.chunk)}."
+        )
+    if case.pattern == "stride" and case.stride > g.span_bytes // 2:
+        raise UsageError(
+            f"--stride must be at most {format_bytes(g.span_bytes // 2)}, half of what the controller is driven "
+            f"over, not {format_bytes(case.stride)}."
+        )
+    if case.chunk > g.span_bytes // 16:
+        raise UsageError(f"--chunk must be at most {format_bytes(g.span_bytes // 16)}, not {format_bytes(case.chunk)}.")
+
+
+def workload(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Region, ...]]]:
+    """Yield (operation, physical ranges) of every request."""
+    rng = np.random.default_rng(case.seed)
+    reads = (rng.random(case.requests) < case.read_ratio).tolist()
+    if case.turns is not None:
+        reads = [index % sum(case.turns) < case.turns[0] for index in range(case.requests)]
+    span = g.span_bytes
+    slots = rng.integers(0, span // case.chunk, case.requests).tolist() if case.pattern == "random" else []
+    step = case.stride if case.pattern == "stride" else case.chunk
+    turns = max(1, (span - case.chunk) // step)
+    for index, read in enumerate(reads):
+        op = "read" if read else "write"
+        if case.pattern == "onebank":
+            yield op, _of_a_row(g, DramPlace(0, 0, index % ROWS, 0), case.chunk)
+        elif case.pattern == "rows":
+            channel, bank, row = (int(rng.integers(0, most)) for most in (g.channels, g.banks, ROWS))
+            column = int(rng.integers(0, g.row_bytes // case.chunk)) * (case.chunk // g.burst_bytes)
+            yield op, _of_a_row(g, DramPlace(channel, bank, row, column), case.chunk)
+        else:
+            base = slots[index] * case.chunk if slots else index % turns * step
+            yield op, (Region(base, case.chunk),)
+
+
+def chain(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Region, ...]]]:
+    """Yield dependent reads that go beside a case, without end: one burst each, anywhere."""
+    rng = np.random.default_rng(case.seed + 2)
+    while True:
+        slot = int(rng.integers(0, g.span_bytes // g.burst_bytes))
+        yield "read", (Region(slot * g.burst_bytes, g.burst_bytes),)
+
+
+def _of_a_row(g: DramGeometry, first: DramPlace, chunk: int) -> tuple[Region, ...]:
+    """Return `chunk` bytes that follow each other in a row, as the ranges of its bursts."""
+    burst, address = g.burst_bytes, g.address
+    assert address is not None
+    places = (DramPlace(first.channel, first.bank, first.row, first.column + n) for n in range(chunk // burst))
+    return tuple(Region(address(place), burst) for place in places)
+
+
+def read_trace(path: str, g: DramGeometry) -> list[Timed]:
+    """Return the requests of a file: a line each, `ns R|W address bytes`; empty lines and `#` comments are none.
+
+    Raises UsageError with every fault (the first twenty) as FILE:LINE.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"--trace must be a file that can be read, not {path!r}: {reason}.") from None
+    if len(lines) > _MOST_LINES:
+        raise UsageError(f"--trace must have at most {_MOST_LINES:,} lines, not {len(lines):,}; cut {path}.")
+    found: list[Timed] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, 1):
+        told = line.partition("#")[0].strip()
+        if not told:
+            continue
+        try:
+            found.append(_request(told, found[-1][0] if found else 0.0, g))
+        except ValueError as fault:
+            problems.append(f"{path}:{number}: {fault}")
+    if problems:
+        left = len(problems) - _MOST_FAULTS
+        more = [f"and {left} more lines with faults"] if left > 0 else []
+        raise UsageError("\n".join(problems[:_MOST_FAULTS] + more))
+    if not found:
+        raise UsageError(f"--trace must have at least one request, 'ns R|W address bytes' a line, but {path} has none.")
+    return found
+
+
+def _request(line: str, before: float, g: DramGeometry) -> Timed:
+    """Return one request; ValueError says what it must be."""
+    parts = _LINE.fullmatch(line)
+    if parts is None:
+        raise ValueError(f"a request must be four words, 'ns R|W address bytes', not {line!r}.")
+    when, kind, address, size = parts.groups()
+    time = _number(when, "ns", float)
+    if time < before:
+        raise ValueError(f"ns must not fall from request to request, not {when} after {before:g}; sort the lines.")
+    if kind not in ("R", "W"):
+        raise ValueError(f"the operation must be R or W, not {kind!r}.")
+    base, nbytes = int(_number(address, "the address", int)), int(_number(size, "bytes", int))
+    if not 1 <= nbytes <= g.span_bytes // 16:
+        raise ValueError(f"bytes must be from 1 to {g.span_bytes // 16}, not {size}.")
+    return grid_ceil(time), "read" if kind == "R" else "write", (Region(base, nbytes),)
+
+
+def _number(text: str, what: str, kind: type[int] | type[float]) -> float:
+    try:
+        value = int(text, 0) if kind is int else float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < LARGEST:
+        noun = "a whole number of at least 0, as 0x1f40" if kind is int else "a number of at least 0, as 12.5"
+        raise ValueError(f"{what} must be {noun}, not {text!r}.")
+    return value
