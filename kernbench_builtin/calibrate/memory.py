@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from attrs import frozen
 from kernbench_builtin.calibrate.launching import compiled
 from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
+from kernbench_builtin.probe.dram_workload import Timed
 from kernbench_core.calibration import (
     CsvForm,
     LogOptions,
@@ -21,13 +22,15 @@ from kernbench_core.calibration import (
 )
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
-from kernbench_core.units import format_bytes
+from kernbench_core.units import format_bytes, grid_ceil
 from kernbench_core.values import Region
 
 PATTERNS = ("row_hit", "row_closed", "row_conflict", "stream")
 _CSV = CsvForm({"pattern": CsvForm.one_of(*PATTERNS), "bytes": CsvForm.size})
-_BURSTS = 65
-"""Bursts one after another, of whose latencies the median is taken: refresh meets few of them."""
+_BURSTS = 64
+"""Bursts alone, of whose latencies those in the middle count: refresh meets few of them."""
+_APART = 211.37
+"""ns from one to the next: they come at any part of a clock, and each finds the memory idle."""
 _STREAM_CHUNK = 4096
 _STREAM_OUTSTANDING = 64
 
@@ -112,33 +115,26 @@ class MemoryLog:
 class _OneBank(DramProbe):
     """Drive one bank with bursts one after another, of one row or of two in turn."""
 
-    def workload(self, case: DramCase) -> Iterator[tuple[str, tuple[Region, ...]]]:
-        """Yield reads of one burst for patterns of rows, else what the probe has for the case."""
-        if case.pattern not in PATTERNS:
-            yield from super().workload(case)
-            return
+    def alone_ns(self, pattern: str) -> float:
+        """Return what a lone burst takes that finds its row as the pattern says, in ns: at any part of a clock."""
         geometry = self.geometry
-        assert geometry.address is not None, "checked before anything is driven"
-        columns = geometry.row_bytes // geometry.burst_bytes
-        for index in range(case.requests):
-            row = index % 2 if case.pattern == "row_conflict" else 0
-            place = DramPlace(0, 0, row, index % columns)
-            yield "read", (Region(geometry.address(place), geometry.burst_bytes),)
-
-    def check(self, case: DramCase) -> None:
-        """Raise UsageError when the controller has no rows, or cannot be asked this."""
-        if case.pattern not in PATTERNS:
-            super().check(case)
-        elif self.geometry.address is None:
+        if geometry.address is None:
             raise UsageError(
-                f"a fit of {case.pattern} must have a controller with rows, as builtin.hbm_ctrl_bank, which this "
+                f"a fit of {pattern} must have a controller with rows, as builtin.hbm_ctrl_bank, which this "
                 "machine's hbm_ctrl is not; set components.hbm_ctrl.impl, or leave such rows out."
             )
-
-    def alone_ns(self, pattern: str) -> float:
-        """Return what a lone burst takes that finds its row as the pattern says, in ns."""
-        requests = 1 if pattern == "row_closed" else _BURSTS
-        return self.closed_loop(DramCase(pattern, self.geometry.burst_bytes, requests), 1).p50_ns
+        columns = geometry.row_bytes // geometry.burst_bytes
+        requests: list[Timed] = []
+        for index in range(_BURSTS):
+            row = index % 2 if pattern == "row_conflict" else 0
+            region = Region(geometry.address(DramPlace(0, 0, row, index % columns)), geometry.burst_bytes)
+            requests.append((grid_ceil(index * _APART), "read", (region,)))
+        if pattern == "row_closed":
+            took = [self.latencies([request])[0] for request in requests]
+        else:
+            took = self.latencies(requests)
+        middle = sorted(took)[_BURSTS // 4 : -_BURSTS // 4]  # a refresh is in the way of few, and they do not count
+        return sum(middle) / len(middle)
 
 
 def _case(row: LogRow) -> MemoryAccess:

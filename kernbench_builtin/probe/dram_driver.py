@@ -83,19 +83,29 @@ class DramProbe:
 
     def trace(self, requests: list[Timed]) -> DramPoint:
         """Measure with the requests of a trace, each at its time."""
-        hardware, controller = self._machine()
-        driver: Any = hardware.components[_DRIVER]
-        sent = [self._transaction(driver, op, regions) for _, op, regions in requests]
-        driver.schedule(sent, [time for time, _, _ in requests])
+        hardware, controller, sent = self._scheduled(requests)
         total = sum(_size(regions) for _, _, regions in requests)
         span = requests[-1][0] - requests[0][0]
         return self._run(hardware, controller, sent, None, total / span if span else None, self.geometry.peak)
 
-    def _measure(self, case: DramCase, outstanding: int | None, offered: float | None) -> DramPoint:
-        check(case, self.geometry, self._node.impl)
+    def latencies(self, requests: list[Timed]) -> list[float]:
+        """Return what each request of a trace takes, in ns."""
+        hardware, controller, sent = self._scheduled(requests)
+        self._run(hardware, controller, sent, None, None, self.geometry.peak)
+        return [each.elapsed for each in sent]
+
+    def _scheduled(self, requests: list[Timed]) -> tuple[Hardware, ComponentBase, list[Transaction]]:
         hardware, controller = self._machine()
         driver: Any = hardware.components[_DRIVER]
-        sent = [self._transaction(driver, op, regions) for op, regions in workload(case, self.geometry)]
+        sent = [self._transaction(driver, op, regions) for _, op, regions in requests]
+        driver.schedule(sent, [time for time, _, _ in requests])
+        return hardware, controller, sent
+
+    def _measure(self, case: DramCase, outstanding: int | None, offered: float | None) -> DramPoint:
+        self.check(case)
+        hardware, controller = self._machine()
+        driver: Any = hardware.components[_DRIVER]
+        sent = [self._transaction(driver, op, regions) for op, regions in self.workload(case)]
         if offered is None:
             driver.keep(sent, outstanding)
         else:
@@ -133,6 +143,10 @@ class DramProbe:
     def check(self, case: DramCase) -> None:
         """Raise UsageError when the controller cannot be asked this."""
         check(case, self.geometry, self._node.impl)
+
+    def workload(self, case: DramCase) -> Iterator[tuple[str, tuple[Region, ...]]]:
+        """Yield (operation, physical ranges) of every request."""
+        return workload(case, self.geometry)
 
     def closed_form(self, case: DramCase) -> ClosedForm | None:
         """Return what a saturated controller should reach, or None where no form is known."""
