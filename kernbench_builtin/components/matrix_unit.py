@@ -108,12 +108,11 @@ class MatrixUnit(ComputeUnit):
     def receive(self, msg: Any) -> None:
         """Turn an array to a product, or let it wait for one; that which has its sum comes first."""
         opened = [array for array in self._arrays if array.open]
-        if not opened:
-            self.queue.append(msg)
-        elif len(opened) == 1:
-            self._turn_to(opened[0], msg)
+        if opened:
+            now = self.env._now
+            self._turn_to(next((array for array in opened if array.leaves_sum(msg, now)), opened[0]), msg)
         else:
-            self._turn_to(min(opened, key=lambda array: (not array.leaves_sum(msg, self.env._now), array.free)), msg)
+            self.queue.append(msg)
 
     def _turn_to(self, array: _Array, msg: Any) -> None:
         """Begin a product, and appoint when its operands have entered and when its last result is out."""
@@ -198,14 +197,12 @@ class MatrixUnit(ComputeUnit):
 
     def _made(self, passage: Passage, port: float) -> _Times:
         clock, out = self._clock, passage.entering + passage.around
-        streams = max(passage.folds * passage.stream / clock, port)
-        into = grid_ceil(max(passage.entering / clock, port))
         return _Times(
             one_fold=passage.folds == 1,
             load=grid_ceil(passage.load / clock),
             last_fold=grid_ceil((passage.folds - 1) * passage.period / clock),
-            streams=min(streams, into),
-            into=into,
+            streams=max(passage.folds * passage.stream / clock, port),
+            into=grid_ceil(max(passage.entering / clock, port)),
             through=grid_ceil(max((out - self.FIRST_CYCLE) / clock, port)),
             emptied=grid_ceil(max(out / clock, port)),
             alone=grid_ceil(self._overhead + max((passage.whole - self.FIRST_CYCLE) / clock, port)),

@@ -161,8 +161,14 @@ def test_without_overlap_products_queue_for_the_array(model: Any) -> None:
     params = {"rows": 8, "columns": 4, "overhead": "5 ns", **off}
     fold = 50 + (2 * 8 + 4 - 2 if model is PeGemm else 8 + 4 - 2)
     first = 0 if model is PeGemm else 1
-    found = ends(model, params, [Product((16, 50, 8))] * 1 + [Product((16, 50, 8)) for _ in range(2)])
-    assert found == [5 + 4 * fold * n - first for n in (1, 2, 3)]
+    rig = Rig(model, params)
+    for _ in range(3):
+        rig.ask(0, msg=Product((16, 50, 8)))
+    rig.run()
+    times = [1 + 5 + 4 * fold * n for n in range(4)]  # a wire, and the start-up
+    assert [(line.t_start, line.t_end) for line in rig.log] == [
+        (start if start > 6 else 1, end - first) for start, end in pairwise(times)
+    ]
 
 
 # Cut in every way -----------------------------------------------------------------------------------------
@@ -241,12 +247,20 @@ def test_without_overlap_a_sum_of_several_blocks_is_taken_up_block_by_block() ->
     assert ends(PeGemm, params, parts)[-1] == 2 + 2 * 2 * (32 + 22)
 
 
+@pytest.mark.parametrize("dataflow", ["weight_stationary", "input_stationary"])
+def test_without_overlap_cells_that_hold_an_operand_keep_no_sum(dataflow: str) -> None:
+    """Each piece along k has weights, or inputs, of its own: a fold that is loaded, filled and drained."""
+    params = {"rows": 8, "columns": 8, "dataflow": dataflow}
+    parts = [streamed((8, 8, 8), (128, 128), 256, i, i - 1 if i else None) for i in range(3)]
+    assert ends(PeGemmSystolic, params, parts) == [(8 + 2 * 8 + 8 - 2) * n - 1 for n in (1, 2, 3)]
+
+
 @pytest.mark.parametrize("late", [0, 1])
 def test_without_overlap_a_sum_waits_in_the_cells_for_nobody(late: int) -> None:
     """In time is before the operands ahead are in; then they are shifted out, and the next product fills anew."""
     params = {"rows": 8, "columns": 8, "overhead": "2 ns", "pipelined": False}
     parts = [streamed((8, 32, 8), (512, 512), 256, i, i - 1 if i else None) for i in range(2)]
-    found = ends(PeGemm, params, parts, [0.0, 32.0 - 2 * GRID_NS + late * 3 * GRID_NS])
+    found = ends(PeGemm, params, parts, [0.0, 32.0 + late * GRID_NS])
     assert found[1] == 2 + 32 + 32 + 22 + late * 22
 
 
@@ -256,12 +270,23 @@ def test_a_sum_on_its_way_is_not_read_again_and_is_waited_for_elsewhere() -> Non
     size, (a, b, c) = (8, 64, 8), (1024, 1024, 256)
     first, second = streamed(size, (a, b), c, 0), streamed(size, (a, b, c), c, 1, 0)
     port, around = (a + b) / 16, 22
+    for at, reads in ((64 + around - GRID_NS, 2 * a), (64 + around, 2 * a + c)):  # once it has ended, it is read
+        apart = [streamed(size, (16, 16), 16, 0), streamed((8, 1, 8), (a, a, c), c, 1, 0)]
+        assert ends(PeGemm, params, apart, [0.0, at])[1] == at + reads / 16
     assert ends(PeGemm, params, [first, second]) == [max(64 + around, port), port + max(64 + around, port)]
     between = [streamed(size, (a, b), c, 0), streamed((8, 1, 8), (16, 16), 0, 1), streamed(size, (a, b, c), c, 2, 0)]
     wide = {**params, "operand_bandwidth": "1 TB/s"}
     assert ends(PeGemm, wide, between) == [64 + around, 65 + around, (64 + around) + 64 + around]
     two = [streamed(size, (a, b), c, 0), streamed((8, 70, 8), (16, 16), 0, 1), streamed(size, (a, b, c), c, 2, 0)]
     assert ends(PeGemm, {**wide, "servers": 2}, two) == [64 + around, 70 + around, 64 + 64 + around]
+
+
+def test_of_several_arrays_that_which_has_the_sum_is_taken() -> None:
+    """Two drain; a product that is added to what the second one makes follows there, and does not wait for the end."""
+    params = {"rows": 8, "columns": 8, "overhead": "0 ns", "operand_bandwidth": "1 TB/s", "servers": 2}
+    products = [streamed((8, k, 8), (16, 16), 16, issue, adds_to) for issue, (k, adds_to) in
+                enumerate(((64, None), (70, None), (64, 1)))]  # fmt: skip
+    assert ends(PeGemm, params, products, [0.0, 0.0, 75.0]) == [64 + 22, 70 + 22, 75 + 64 + 22]
 
 
 @pytest.mark.parametrize(("dataflow", "operand"), [("weight_stationary", "b"), ("input_stationary", "a")])

@@ -59,6 +59,8 @@ SMALL = {"rows": 4, "columns": 8, "overhead": "10 ns"}
         ((9, 5, 16), "f32", {**SMALL, "rates": {"f32": 1}}, 10 + 3 * 2 * 5 + 10 + 4),
         ((9, 5, 16), "bf16", {**SMALL, "pipelined": False}, 10 + 3 * 2 * (5 + 10 + 4)),
         ((64, 64, 64), "f16", {"overhead": "3 ns", "clock": "0.7 GHz"}, grid_ceil(3 + (2 * 64 + 94 + 32) / 0.7)),
+        # rounded up once, not part by part
+        ((64, 64, 64), "f16", {"overhead": "1.1 ns", "clock": "0.6 GHz"}, grid_ceil(1.1 + (2 * 64 + 94 + 32) / 0.6)),
     ],
 )
 def test_a_product_takes_overhead_and_whole_cycles(
@@ -69,7 +71,8 @@ def test_a_product_takes_overhead_and_whole_cycles(
     assert_ready_at(rig, WIRE_NS + service_ns + WIRE_NS)
     rig.run()
     assert [(line.t_start, line.t_end) for line in rig.log] == [(WIRE_NS, WIRE_NS + service_ns)]
-    assert rig.under_test.min_service_ns(Product(*size, dtype)) == service_ns - rig.under_test.params["overhead"]
+    started = grid_ceil(rig.under_test.params["overhead"])
+    assert rig.under_test.min_service_ns(Product(*size, dtype)) == service_ns - started
 
 
 def unit(**params: object) -> PeGemm:

@@ -164,6 +164,12 @@ def test_a_product_takes_its_cycles_over_the_clock(params: dict[str, object], se
     assert_ready_at(Rig(PeGemmSystolic, params).ask(0, msg=Product(10, 5, 20)), WIRE_NS + service_ns + WIRE_NS)
 
 
+def test_the_peak_is_what_all_cells_do() -> None:
+    """Two operations a cell and cycle, of all arrays; nothing is faster than that."""
+    params = {"rows": 8, "columns": 4, "clock": "2 GHz", "servers": 3}
+    assert Rig(PeGemmSystolic, params).under_test.peak_flops(Product(1, 1, 1)) == 2 * 8 * 4 * 2 * 3
+
+
 def test_an_unknown_dataflow_is_refused(plugins) -> None:
     param = next(each for each in plugins.components.declared("builtin.pe_gemm_systolic") if each.name == "dataflow")
     with pytest.raises(ValueError) as raised:
