@@ -158,7 +158,7 @@ def all_reduce(
         reduce(tl, tree, source, target, target, start, end, end_step)
         broadcast(tl, tree, target, target, start, end, end_step)
         return
-    slack = max(1, call.window(call.tile) // 2)
+    slack = call.window(call.tile)
     lag = slack * tree.level
     outbox = Outbox(tl, (slack + 1) * (1 + len(tree.children)))
     rising = _reduced(tl, tree, source, pieces)

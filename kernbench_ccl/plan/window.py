@@ -31,8 +31,8 @@ PART_OF_TCM: Final = 4
 BESIDE_SLOTS: Final = 2
 """And one in so many of the bytes that slots leave of it: loads ahead and receipts need the rest."""
 
-FEW_LINKS: Final = 2
-"""Over so many links a PE sends whose algorithm has few peers: up and down, or both ways around."""
+FEW_WAYS: Final = 2
+"""So many ways a PE sends whose algorithm has few peers: up and down, or both ways around; a switch has one link."""
 
 AT_BOTH_ENDS: Final = 2
 """Messages on a link that are not on their way: one goes in as the last comes out."""
@@ -93,8 +93,9 @@ def window_for(
     given = {} if keeper is None else keeper.params
     queue = (channel.slots or given.get("slots", 0)) * (channel.slot_bytes or given.get("slot_bytes", 0))
     in_tcm = (channel.tier or given.get("tier")) == "tcm"
-    held = room_of(rt.design.tcm_bytes, max(peers, FEW_LINKS) * queue if in_tcm else 0)
-    rates = _links_out(rt.graph, site.sip)[: peers or FEW_LINKS]
+    held = room_of(rt.design.tcm_bytes, max(peers, FEW_WAYS) * queue if in_tcm else 0)
+    rates = _links_out(rt.graph, site.sip)
+    rates = rates[:peers] if peers else (rates * FEW_WAYS)[:FEW_WAYS]
     others = [pes[0] for pes in group.pes[1 : 1 + (peers or 1)]]
     latency = max((_latency(rt, group.pes[0][0], other) for other in others), default=0.0)
     own = math.ceil(whole / n_pe) if whole else math.inf

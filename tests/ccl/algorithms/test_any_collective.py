@@ -43,3 +43,10 @@ def test_links_of_any_kind_are_filled(world, tens_of_ns, bandwidth, tiles):
     measured, formula, _ = ideal("direct", "all_gather", nbytes, world, "fully_connected", *sets)
     assert formula == pytest.approx(10 * tens_of_ns + nbytes / world / bandwidth)
     assert measured.time_ns == pytest.approx(formula, rel=0.01)
+
+
+def test_trees_keep_long_links_full_in_both_directions():
+    """400 GB/s and 4 us: with less under way than goes up and comes down again it took 40 % more than its form."""
+    sets = ("system.network.bandwidth=400 GB/s", "system.network.latency=4 us")
+    measured, formula, bound = ideal("double_binary_tree", "all_reduce", 1 << 19, 5, "switch", *sets, pipeline=True)
+    assert bound <= measured.time_ns <= formula < 4.4 * 8000
