@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_ccl.contract import HELD_BYTES
-from kernbench_ccl.measure import time_collective
 from kernbench_ccl.plan import make_group
 from kernbench_ccl.plan.window import LEAST, MessageWindow, room_of, wanted_bytes, window_for, window_of
 from kernbench_core.cli import main
 from kernbench_core.peers import Channel
 from kernbench_core.plugins import load_plugins
+from tests.ccl.algorithms.test_closed_forms import ideal
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -130,10 +130,8 @@ def test_a_table_says_what_had_no_room(tmp_path: Any, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("ranks", [8, pytest.param(16, marks=pytest.mark.slow)])
 def test_direct_takes_its_form_with_as_few_pes_as_auto_takes(ranks: int) -> None:
     """All peers at once over links of their own: with 256 KiB under way 16 ranks took 1.9 times as long."""
-    own, nbytes = ["system.network.topology=fully_connected"], MIB // 2
-    [row] = time_collective(
-        "all_reduce", [nbytes], "tiny", ranks=ranks, algo="direct", set=own, idealised=True, check=False, pipeline=False
-    )
-    assert row.out_of_place.used is not None and row.out_of_place.used.pes == 1
-    assert row.formula_ns == pytest.approx(2 * (500 + nbytes / ranks / 100))
-    assert row.out_of_place.time_ns == pytest.approx(row.formula_ns, rel=0.01)
+    nbytes = MIB // 2
+    measured, formula, _ = ideal("direct", "all_reduce", nbytes, ranks, "fully_connected")
+    assert measured.used is not None and measured.used.pes == 1
+    assert formula == pytest.approx(2 * (500 + nbytes / ranks / 100))
+    assert measured.time_ns == pytest.approx(formula, rel=0.01)
