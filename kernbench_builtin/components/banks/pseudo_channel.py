@@ -125,6 +125,7 @@ class PseudoChannel(WaitingBursts):
     def _scan_rows(self, now: float, row_free: float, blocked: int) -> None:
         mode, found, acts, pres = self.queue.mode, None, 0, 0
         next_act = next_pre = math.inf
+        bank_act, group_act, groups = self._bank_act, self._group_act, self._group
         closed, any_act = self._closed[mode], self._any_act(row_free)
         if any_act > now:
             if closed:
@@ -133,9 +134,12 @@ class PseudoChannel(WaitingBursts):
         for bank in closed:
             if bank == blocked:
                 continue
-            time = max(self._bank_act[bank], self._group_act[self._group[bank]])
+            time = bank_act[bank]
+            if time < group_act[groups[bank]]:
+                time = group_act[groups[bank]]
             if time > now:
-                next_act = min(next_act, time)
+                if time < next_act:
+                    next_act = time
                 continue
             acts += 1
             burst = self._oldest(mode, bank)

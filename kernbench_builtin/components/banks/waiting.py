@@ -18,6 +18,7 @@ class WaitingBursts:
     def __init__(self, banks: int) -> None:
         self._open = [CLOSED] * banks
         self._rows: tuple[dict[int, dict[int, deque[Burst]]], ...] = ({}, {})
+        self._first: tuple[dict[int, Burst], dict[int, Burst]] = ({}, {})
         #: Banks that bursts of a kind wait for: their row is open, none is, another one is.
         self._hit: tuple[set[int], set[int]] = (set(), set())
         self._closed: tuple[set[int], set[int]] = (set(), set())
@@ -52,10 +53,11 @@ class WaitingBursts:
             (self._closed if row == CLOSED else self._hit if row in rows else self._barred)[kind].add(bank)
 
     def _oldest(self, kind: int, bank: int) -> Burst:
-        rows = self._rows[kind][bank]
-        if len(rows) == 1:
-            return next(iter(rows.values()))[0]
-        return min((waiting[0] for waiting in rows.values()), key=_sequence)
+        first = self._first[kind].get(bank)
+        if first is None or first.issued:  # what came later is younger
+            first = min((waiting[0] for waiting in self._rows[kind][bank].values()), key=_sequence)
+            self._first[kind][bank] = first
+        return first
 
     def _set_open(self, bank: int, row: int) -> None:
         self._open[bank] = row
