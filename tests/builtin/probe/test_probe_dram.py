@@ -164,7 +164,7 @@ def test_every_pattern_of_every_standard_is_within_its_bounds(
     probe: MakeProbe, standard: str, pattern: str, bursts: int, reads: float, most: float
 ) -> None:
     driven = probe(standard=standard, channels=2, refresh="none")
-    case = DramCase(pattern, 32 * bursts, {128: 700, 1: 14000}.get(bursts, 12000 // bursts), reads)
+    case = DramCase(pattern, 32 * bursts, {128: 700, 1: 14000, 16: 3000}.get(bursts, 12000 // bursts), reads)
     expected = promised(standard, pattern, bursts, reads)
     form = driven.closed_form(case)
     assert form is not None and form.share == pytest.approx(expected, rel=0.005)
