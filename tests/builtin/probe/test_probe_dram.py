@@ -50,7 +50,7 @@ def probe(plugins: Plugins) -> MakeProbe:
         (DramCase("onebank", 32, 2000), 8, {}, 1.25 / 45 * (1 - REFRESH)),
         (DramCase("random", 32, 2000), 256, {**ONE, "tREFI": "0 ns"}, 1.25 / (15 / 4)),
         (DramCase("random", 32, 2000), 256, ONE, 1.25 / (15 / 4) * (1 - REFRESH)),
-        (DramCase("random", 32, 1500), 256, {**ONE, "tREFI": "0 ns", "tRRD_S": "6 ns", "tRRD_L": "6 ns"}, 1.25 / 6),
+        (DramCase("random", 32, 1500), 256, {**ONE, "tREFI": "0 ns", "tRRD_S": "5 ns", "tRRD_L": "5 ns"}, 1.25 / 5),
         (DramCase("stride", 32, 1500, stride=1024), 256, {"tREFI": "0 ns"}, 1.25 / 2.5 / 4),
     ],
 )
