@@ -81,13 +81,14 @@ class NcclLog:
     def read(self, name: str, text: str) -> list[LogRow]:
         """Return the rows of all tables, two for each line that was measured in place too."""
         found: list[LogRow] = []
-        problems: list[str] = []
-        for table in read_nccl(name, text):
+        tables, problems = read_nccl(name, text, self._options.ranks)
+        for table in tables:
             kind, ranks, faults = self._of_table(name, table)
             problems += faults
             if kind is None or ranks is None:
                 continue
             for line in table.lines:
+                problems += _redop_faults(f"{name}:{line.line}", kind, line.redop)
                 redop = (line.redop or "sum") if kind.reduces else None
                 both = ((False, line.out_of_place), (True, line.in_place if kind.in_place else None))
                 for in_place, ns in both:
@@ -97,7 +98,7 @@ class NcclLog:
         if not found and not problems:
             problems.append(f"{name}:1: a log must have a time for at least one size; give one that was measured.")
         if problems:
-            raise ConfigError(*problems)
+            raise ConfigError(*sorted(problems, key=lambda one: int(one.removeprefix(f"{name}:").partition(":")[0])))
         return found
 
     def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
@@ -243,6 +244,17 @@ class _Forms:
 def _names(kinds: Mapping[str, CollectiveKind]) -> list[tuple[str, str]]:
     """Return what collectives are called, here and by nccl-tests."""
     return [(name, kinds[name].command) for name in kinds]
+
+
+def _redop_faults(at: str, kind: CollectiveKind, redop: str | None) -> list[str]:
+    """Say whether a line's reduction is none that its collective can have; None is what old tables do not tell."""
+    if redop is None or (redop != "none") == kind.reduces:
+        return []
+    must = "a reduction" if kind.reduces else "none"
+    return [
+        f"{at}: redop must be {must} for {kind.name}, not {redop!r}; name the collective that was measured with "
+        "--collective."
+    ]
 
 
 def _tables(rows: Sequence[LogRow]) -> dict[tuple[Hashable, ...], CollectiveCase]:

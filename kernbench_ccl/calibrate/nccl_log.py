@@ -1,17 +1,20 @@
 """nccl-tests' text output: the columns of its table as its header names them, ranks from its list of devices.
 
+A line must agree with itself: its bandwidth is size over time, its count that of its size, and no data came out wrong.
+
 Source: NVIDIA nccl-tests, whose binaries are called after the collective (all_reduce_perf) and print one line a rank.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attrs import define, frozen
+from attrs import Factory, define, frozen
 
-from kernbench_core.errors import ConfigError
 from kernbench_core.units import LARGEST
+from kernbench_core.values.dtypes import itemsize
 
 #: The words of a header's first line, in order, that a table of nccl-tests begins with.
 _HEADER = ("size", "count", "type")
@@ -22,6 +25,14 @@ _RANK = re.compile(r"Rank\s+(\d+)\s.*device")
 _BINARY = re.compile(r"\b([a-z][a-z_]*?)_perf(?:_mpi)?\b")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 NOT_MEASURED = ("N/A", "n/a", "-")
+TIME_UNITS = {"us": 1e3, "ns": 1.0, "ms": 1e6, "s": 1e9}
+#: Columns that have a unit below the header, and which ones are read.
+_UNITS = {
+    "size": ("(B)",), "count": ("(elements)",), "time": tuple(f"({unit})" for unit in TIME_UNITS),
+    "algbw": ("(GB/s)",), "busbw": ("(GB/s)",),
+}  # fmt: skip
+_EXACT = 1e-9
+"""What floating point may lose of a bandwidth."""
 #: What `kernbench ccl` prints above its own table, which is one of nccl-tests.
 _OWN = re.compile(r"([a-z_]+): (\d+) ranks, the SIPs of ")
 #: nccl-tests' names of dtypes, and ours; what has no counterpart is simulated by one of its size.
@@ -30,7 +41,7 @@ DTYPES = {
     "int32": "int32", "uint32": "int32", "int64": "int64", "uint64": "int64", "f8e4m3": "f8e4m3", "f8e5m2": "f8e5m2",
     "fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2",
 }  # fmt: skip
-REDOPS = {"sum": "sum", "prod": "product", "max": "max", "min": "min", "avg": "avg", "none": None}
+REDOPS = {"sum": "sum", "prod": "product", "max": "max", "min": "min", "avg": "avg", "none": "none"}
 _KNOWN_DTYPES = {**DTYPES, **{name: name for name in DTYPES.values()}}
 _KNOWN_REDOPS = {**REDOPS, "product": "product"}
 
@@ -39,7 +50,7 @@ _KNOWN_REDOPS = {**REDOPS, "product": "product"}
 class NcclLine:
     """One line of a table: the line of its file, its size in bytes, dtype, reduction and root, and both times in ns.
 
-    A time is None where it was not measured; `redop` None where nothing is reduced.
+    A time is None where it was not measured; `redop` "none" where nothing is reduced, None where nothing tells.
     """
 
     line: int
@@ -61,70 +72,185 @@ class NcclTable:
     at: int
 
 
-@define
-class _Reading:
-    """What is known at a line: collective, ranks, and the columns of the table that it is in."""
-
-    collective: str | None = None
-    ranks: set[int] | None = None
-    columns: tuple[str, ...] = ()
-    at: int = 0
-
-
 def is_nccl(text: str) -> bool:
     """Tell whether a text has the header of a table of nccl-tests."""
     return any(_columns(words) for _, words in _lines(text))
 
 
-def read_nccl(name: str, text: str) -> list[NcclTable]:
-    """Return the tables of a log, one for each header.
+def read_nccl(name: str, text: str, ranks: int | None = None) -> tuple[list[NcclTable], list[str]]:
+    """Return the tables of a log, one for each header, and a sentence for each fault, at its line.
 
-    Raises:
-        ConfigError: lines of a table are not what its header says, or there is none; `problems` has every fault.
+    `ranks` are those that the caller knows of. Lines that are not what their header says, or that contradict
+    themselves, are faults, and in no table; a log without a table is one.
     """
-    now = _Reading()
-    tables: list[NcclTable] = []
-    lines: list[NcclLine] = []
-    problems: list[str] = []
-
-    def end() -> None:
-        if lines:
-            ranks = None if not now.ranks else max(now.ranks) + 1
-            tables.append(NcclTable(now.collective, ranks, tuple(lines), now.at))
-            lines.clear()
-
+    reader = _Reader(name, set() if ranks is None else {ranks})
     for number, words in _lines(text):
-        whole = " ".join(words)
-        columns = _columns(words)
-        if columns:
-            end()
-            now.columns, now.at = columns, number
-        elif own := _OWN.match(whole):
-            end()
-            now = _Reading(own[1], {int(own[2]) - 1})
-        elif rank := _RANK.search(whole):
-            if now.columns:  # a new test has begun
-                end()
-                now = _Reading(now.collective)
-            now.ranks = (now.ranks or set()) | {int(rank[1])}
-        elif found := _BINARY.search(whole):
-            end()
-            now = _Reading(found[1])
-        elif now.columns and words[0].isdigit():
-            one = _line(number, words, now.columns)
-            if isinstance(one, NcclLine):
-                lines.append(one)
-            else:
-                problems += [f"{name}:{number}: {fault}" for fault in one]
-    end()
-    if not tables and not problems:
-        problems.append(
+        reader.see(number, words)
+    reader.end()
+    if not reader.tables and not reader.problems:
+        reader.problems.append(
             f"{name}:1: a log of nccl-tests must have a table, a line that begins {' '.join(_HEADER)} and lines of "
             "numbers below it, and this one has none; give the output as it was printed."
         )
-    if problems:
-        raise ConfigError(*problems)
-    return tables
+    return reader.tables, reader.problems
+
+
+@define
+class _Reader:
+    """What is known at a line: the collective, the ranks, and the columns and units of the table that it is in."""
+
+    name: str
+    given: set[int]
+    collective: str | None = None
+    ranks: set[int] = Factory(set)
+    columns: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    at: int = 0
+    empty: bool = True
+    lines: list[NcclLine] = Factory(list)
+    tables: list[NcclTable] = Factory(list)
+    problems: list[str] = Factory(list)
+
+    def see(self, number: int, words: Sequence[str]) -> None:
+        """Take one more line."""
+        whole = " ".join(words)
+        columns = _columns(words)
+        if columns:
+            if self.columns:
+                self.end()
+            self.columns, self.at = columns, number
+        elif own := _OWN.match(whole):
+            self.end(own[1])
+            self.ranks = {int(own[2]) - 1}
+        elif rank := _RANK.search(whole):
+            if self.columns:  # a new test has begun
+                self.end()
+            self.ranks.add(int(rank[1]))
+        elif found := _BINARY.search(whole):
+            self.end(None if "concluded" in whole else found[1])
+        elif self.columns and words[0].startswith("("):
+            self._see_units(number, words)
+        elif self.columns and words[0].isdigit():
+            one, self.empty = self._line(number, words), False
+            if isinstance(one, NcclLine):
+                self.lines.append(one)
+            else:
+                self._blame(number, one)
+
+    def end(self, collective: str | None = None) -> None:
+        """Keep the table, if there is one, and know nothing any more but the next one's collective."""
+        if not self.empty:
+            ranks = max(self.ranks) + 1 if self.ranks else None
+            self.tables.append(NcclTable(self.collective, ranks, tuple(self.lines), self.at))
+        self.collective, self.ranks, self.columns, self.units, self.lines = collective, set(), (), (), []
+        self.empty = True
+
+    def _blame(self, number: int, faults: Sequence[str]) -> None:
+        self.problems += [f"{self.name}:{number}: {fault}" for fault in faults]
+
+    def _see_units(self, number: int, words: Sequence[str]) -> None:
+        """Take the units of columns that have one; of times any will do, others are as nccl-tests has them."""
+        own = [column for column in self.columns if column in _UNITS]
+        if len(words) != len(own):
+            there = f"{len(words)} for {', '.join(own)}"
+            self._blame(number, [f"units must be one for each column that has one, not {there}; restore the line."])
+            return
+        for column, unit in zip(own, words, strict=True):
+            if unit not in _UNITS[column]:
+                may = " or ".join(_UNITS[column])
+                self._blame(number, [f"the unit of {column} must be {may}, not {unit!r}; convert the column."])
+        self.units = tuple(unit for column, unit in zip(own, words, strict=True) if column == "time")
+
+    def _line(self, number: int, words: Sequence[str]) -> NcclLine | list[str]:
+        """Read one line of a table, or say everything that is wrong with it."""
+        if len(words) != len(self.columns):
+            there = f"{len(words)} columns, and its header names {len(self.columns)}"
+            return [
+                f"a line of the table must have a word for each column of its header, not {there}; restore the line."
+            ]
+        cells = dict(zip(self.columns[:5], words[:5], strict=True))
+        problems: list[str] = []
+        size = cells["size"]
+        if not size.isdigit() or not int(size):
+            problems.append(f"size must be a positive number of bytes, not {size!r}.")
+        dtype = _KNOWN_DTYPES.get(cells["type"])
+        if dtype is None:
+            problems.append(f"type must be one of {', '.join(DTYPES)}, not {cells['type']!r}.")
+        redop = cells.get("redop")
+        if redop is not None and redop not in _KNOWN_REDOPS:
+            problems.append(f"redop must be one of {', '.join(REDOPS)}, not {redop!r}; leave such rows out.")
+        times = self._times(words, problems)
+        if problems:
+            return problems
+        ranks = {1, *self.given, *({max(self.ranks) + 1} if self.ranks else set())}
+        faults = _count_faults(int(size), dtype or "", cells["count"], ranks)
+        faults += _result_faults(int(size), dict(self._halves(words)), times)
+        if faults:
+            return faults
+        root = int(cells["root"]) if cells.get("root", "-1").isdigit() else 0
+        reduction = None if redop is None else _KNOWN_REDOPS[redop]
+        return NcclLine(number, int(size), dtype or "", reduction, root, *[*times, None][:2])
+
+    def _halves(self, words: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield what was measured out of place (0), and in place (1) if it was, by column."""
+        starts = [index for index, column in enumerate(self.columns) if column == "time"]
+        for half, (start, end) in enumerate(itertools.pairwise([*starts, len(words)])):
+            yield half, dict(zip(self.columns[start:end], words[start:end], strict=True))
+
+    def _times(self, words: Sequence[str], problems: list[str]) -> list[float | None]:
+        """Return the times in ns, None where nothing was measured."""
+        found: list[float | None] = []
+        for half, cells in self._halves(words):
+            unit = (self.units[half] if half < len(self.units) else "(us)").strip("()")
+            word, factor = cells["time"], TIME_UNITS.get(unit, 1e3)
+            known = _NUMBER.fullmatch(word) and 0 < float(word) * factor < LARGEST
+            if not known and word not in NOT_MEASURED:
+                problems.append(f"time must be a positive number of {unit} or N/A, not {word!r}.")
+            found.append(float(word) * factor if known else None)
+        return found
+
+
+def _count_faults(size: int, dtype: str, word: str, ranks: Collection[int]) -> list[str]:
+    """Say whether a count is neither that of all elements nor, as of a gather, that of one rank's."""
+    item = itemsize(dtype)
+    parts = {size // (item * n) for n in ranks if size % (item * n) == 0}
+    unknown = ranks == {1} and word.isdigit() and int(word) and size % (item * int(word)) == 0
+    if unknown or (word.isdigit() and int(word) in parts):
+        return []
+    return [f"count must be size / {item} B, or one rank's part of that, not {word!r}; restore the line."]
+
+
+def _result_faults(size: int, halves: Mapping[int, Mapping[str, str]], times: Sequence[float | None]) -> list[str]:
+    """Say where a time is not that of the bandwidth beside it, or data came out wrong."""
+    found: list[str] = []
+    for half, ns in enumerate(times):
+        cells = halves[half]
+        algbw, wrong = cells.get("algbw", "N/A"), cells.get("#wrong", "N/A")
+        if ns is not None and algbw not in NOT_MEASURED and not _agree(size, ns, cells["time"], algbw):
+            found.append(
+                f"algbw must be size / time, which is {size / ns:.4g} GB/s, not {algbw!r}; restore the line, or the "
+                "units above it."
+            )
+        if wrong not in NOT_MEASURED and not (_NUMBER.fullmatch(wrong) and float(wrong) == 0):
+            found.append(f"#wrong must be 0 or N/A, not {wrong!r}; leave out what was measured with wrong data.")
+    return found
+
+
+def _agree(size: int, ns: float, time: str, algbw: str) -> bool:
+    """Tell whether a size over a time is a bandwidth (GB/s), as far as the digits printed of both tell."""
+    if not _NUMBER.fullmatch(algbw) or not 0 <= float(algbw) < LARGEST:
+        return False
+    slack = ns / float(time) * _half_digit(time)
+    least, most = size / (ns + slack), size / (ns - slack)
+    return least - _half_digit(algbw) <= float(algbw) * (1 + _EXACT) and float(algbw) <= most * (1 + _EXACT) + (
+        _half_digit(algbw)
+    )
+
+
+def _half_digit(word: str) -> float:
+    """Return half of the last digit of a number."""
+    digits, _, exponent = word.lower().partition("e")
+    return float(f"0.5e{int(exponent or 0) - len(digits.partition('.')[2])}")
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -146,36 +272,3 @@ def _columns(words: Sequence[str]) -> tuple[str, ...]:
     if rest[: len(own)] != own or not halves or halves[0] != "time":
         return ()
     return tuple(words)
-
-
-def _line(number: int, words: Sequence[str], columns: tuple[str, ...]) -> NcclLine | list[str]:
-    """Read one line of a table, or say everything that is wrong with it."""
-    if len(words) != len(columns):
-        there = f"{len(words)} columns, and its header names {len(columns)}"
-        return [f"a line of the table must have a word for each column of its header, not {there}; restore the line."]
-    cells = dict(zip(columns[:5], words[:5], strict=True))
-    problems: list[str] = []
-    size = cells["size"]
-    if not size.isdigit() or not int(size):
-        problems.append(f"size must be a positive number of bytes, not {size!r}.")
-    dtype = _KNOWN_DTYPES.get(cells["type"])
-    if dtype is None:
-        problems.append(f"type must be one of {', '.join(DTYPES)}, not {cells['type']!r}.")
-    redop = cells.get("redop", "none")
-    if redop not in _KNOWN_REDOPS:
-        problems.append(f"redop must be one of {', '.join(REDOPS)}, not {redop!r}; leave such rows out.")
-    times = [_time(words[index], problems) for index, column in enumerate(columns) if column == "time"]
-    if problems:
-        return problems
-    root = int(cells["root"]) if cells.get("root", "-1").isdigit() else 0
-    return NcclLine(number, int(size), dtype or "", _KNOWN_REDOPS[redop], root, *[*times, None][:2])
-
-
-def _time(word: str, problems: list[str]) -> float | None:
-    """Return a time in ns; None where nothing was measured."""
-    if word in NOT_MEASURED:
-        return None
-    if not _NUMBER.fullmatch(word) or not 0 < float(word) * 1e3 < LARGEST:
-        problems.append(f"time must be a positive number of us or N/A, not {word!r}.")
-        return None
-    return float(word) * 1e3

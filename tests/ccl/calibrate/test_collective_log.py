@@ -96,7 +96,9 @@ def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_pat
     for line in printed(plugins, "all_reduce", 4, *options).splitlines():
         words = line.split()
         if words and words[0].isdigit():
-            words[5], words[9] = (f"{float(words[at]) * noise.pop():.2f}" for at in (5, 9))
+            for at in (5, 9):
+                words[at] = f"{float(words[at]) * noise.pop():.2f}"
+                words[at + 1] = f"{int(words[0]) / float(words[at]) / 1e3:.2f}"
         lines.append(" ".join(words))
     (log := tmp_path / "noisy.log").write_text("\n".join(lines))
     found = fitted(plugins, log, collective="all_reduce", ranks=4, algo="ring")
@@ -141,6 +143,25 @@ def test_a_table_without_its_collective_or_ranks_needs_them_told(plugins: Plugin
     assert set(kinds.split(", ")) <= set(found[0].partition(" one of ")[2].partition(", not ")[0].split(", "))
 
 
+def test_a_reduction_that_the_collective_cannot_have_is_refused(plugins: Plugins, tmp_path: Path) -> None:
+    """With whatever else is wrong, line by line."""
+    log = tmp_path / "a.log"
+    rows = "1024 256 float none -1 10 0 0 0\n1024 256 float sum -1 10 7 0 0\n"
+    assert problems(plugins, log, TABLE + rows, collective="all_reduce") == (
+        f"{log}:1: the number of ranks must be told, as nothing above the table does; give --ranks.",
+        f"{log}:3: algbw must be size / time, which is 0.1024 GB/s, not '7'; restore the line, or the units above it.",
+    )
+    told = "name the collective that was measured with --collective."
+    assert problems(plugins, log, TABLE + rows, collective="all_reduce", ranks=2) == (
+        f"{log}:2: redop must be a reduction for all_reduce, not 'none'; {told}",
+        f"{log}:3: algbw must be size / time, which is 0.1024 GB/s, not '7'; restore the line, or the units above it.",
+    )
+    sums = TABLE + "1024 256 float sum -1 10 0 0 0\n"
+    assert problems(plugins, log, sums, collective="all_gather", ranks=2) == (
+        f"{log}:2: redop must be none for all_gather, not 'sum'; {told}",
+    )
+
+
 def test_nccl_tests_own_spelling_is_known(plugins: Plugins, tmp_path: Path) -> None:
     (log := tmp_path / "a.log").write_text("alltoall_perf\n" + TABLE + "1024 256 float none -1 10 0 0 0\n")
     (row,) = open_logs([log], plugins, LogOptions(ranks=4)).rows
@@ -161,7 +182,7 @@ def test_a_csv_of_collectives_is_read_too(plugins: Plugins, tmp_path: Path) -> N
 
 def test_one_size_identifies_no_link(plugins: Plugins, tmp_path: Path) -> None:
     """In place or not: latency and bandwidth are one sum."""
-    row = "65536 16384 float sum -1 10 0 0 0 11 0 0 0\n"
+    row = "65536 16384 float sum -1 10 6.55 0 0 11 5.96 0 0\n"
     header = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
     (log := tmp_path / "a.log").write_text(header + row)
     with pytest.raises(UsageError) as caught:
