@@ -17,7 +17,7 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
-from kernbench_builtin.probe.traffic_sources import make_source
+from kernbench_builtin.probe.traffic_sources import dispersion, make_source
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, component_error
 from kernbench_core.environment import Environment
@@ -281,8 +281,9 @@ class _Run:
         delivered = meter.arrived_in_window / traffic.mesh.flit_bytes / slots
         growth = made - meter.arrived_in_window // self._nbytes
         inside = self._made_before - meter.arrived_before // self._nbytes
-        # what is inside varies by about its root at each end of the window, without growing
-        growing = growth > max(GROWTH * made, _SIGMAS * math.sqrt(2 * inside + abs(growth)))
+        # at random, what is inside varies by about its root at each end of the window without growing; bursts vary more
+        varies = max(1.0, dispersion(self.load, traffic.flits, traffic.burst))
+        growing = growth > max(GROWTH * made, _SIGMAS * math.sqrt(varies * (2 * inside + abs(growth))))
         state = state_of(self.load, ceiling, unfinished, growing)
         return LoadPoint(
             load=self.load,

@@ -73,7 +73,7 @@ def run(
 ) -> int:
     """Measure every load that was asked for, and print a table or one JSON object."""
     from kernbench_builtin.probe.traffic import TrafficSetup, Window
-    from kernbench_builtin.probe.traffic_saturation import find_saturation
+    from kernbench_builtin.probe.traffic_saturation import check_window, find_saturation
     from kernbench_builtin.probe.traffic_sources import check_bursts
     from kernbench_builtin.probe.traffic_view import Report
 
@@ -90,6 +90,8 @@ def run(
     wanted = default_loads(driven) if load is None else parse_loads(load)
     if mean is not None:
         check_bursts(max(wanted), flits, mean)
+    if saturation:
+        check_window(driven)
     driven.build(shell.plugins.components)  # so that models that do not go together are told first
     report = Report(topology, traffic if permutation is None else f"{traffic} ({permutation})", driven)
     if not as_json:
@@ -100,7 +102,7 @@ def run(
             click.echo(shown(report.row(report.points[-1])))
     if saturation:
         tell = (lambda _: None) if as_json else lambda point: click.echo(shown(report.row(point)))
-        report.saturation = find_saturation(driven, shell.plugins.components, tell)
+        report.saturation = find_saturation(driven, shell.plugins.components, report.points, tell)
     click.echo(report.json() if as_json else shown("\n".join(report.ending())))
     return 0
 

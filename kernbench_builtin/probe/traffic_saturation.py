@@ -2,49 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 from attrs import frozen
 
 from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
-from kernbench_builtin.probe.traffic_sources import most_load
+from kernbench_builtin.probe.traffic_sources import dispersion, most_load
 from kernbench_core.engine import ComponentClasses
+from kernbench_core.errors import UsageError
 
 HALVINGS = 6
+PACKETS = 1024
+"""Packets made at random that a window must hold: their number then has a standard deviation of 1/32."""
 
 
 @frozen
 class Saturation:
-    """What was found, in flits/node/cycle: queues stay as they are at `load`, and grow at `beyond`; `tried` says how.
+    """What was found, in flits/node/cycle: queues stay as they are up to `load`, and grow from `beyond` on.
 
-    `beyond` is the ceiling or a load that was tried, or None where sources cannot make more. A network that saturates
-    below all that was tried has load 0.
+    `beyond` is the ceiling or a load that was measured, or None where sources cannot make more. A network that
+    saturates below all that was measured has load 0. `tried` are the loads that were measured for it. It is `vague`
+    where the windows of given loads contradict each other: between `load` and `beyond` queues grew at one load and not
+    at a higher one.
     """
 
     load: float
     beyond: float | None
     tried: tuple[LoadPoint, ...]
+    vague: bool = False
+
+
+def check_window(traffic: TrafficSetup) -> None:
+    """Raise UsageError where a window holds too few packets, or bursts, to tell a load from the next."""
+    load = _most(traffic) / 2
+    varies = max(1.0, dispersion(load, traffic.flits, traffic.burst))
+    least = math.ceil(PACKETS * varies * traffic.flits / (load * traffic.mesh.places) / 100) * 100
+    if traffic.window.measured < least:
+        burst = "" if traffic.burst is None else f" in bursts of {traffic.burst:g}"
+        raise UsageError(
+            f"--measure must be at least {least} cycles with --saturation, so that what sources make{burst} in them is "
+            f"close to the load, not {traffic.window.measured}."
+        )
 
 
 def find_saturation(
-    traffic: TrafficSetup, components: ComponentClasses, tell: Callable[[LoadPoint], None] = lambda _: None
+    traffic: TrafficSetup,
+    components: ComponentClasses,
+    known: Iterable[LoadPoint] = (),
+    tell: Callable[[LoadPoint], None] = lambda _: None,
 ) -> Saturation:
     """Find the load at which queues begin to grow, to 1/64 of the ceiling, which it never exceeds.
 
     Each load that is tried is simulated for itself, from an empty mesh, with the windows of `traffic`, and given to
-    `tell` when that is done.
+    `tell` when that is done. `known` have been, with the same windows: what was found agrees with each of them.
     """
-    ceiling = traffic.ceiling()[0]
-    most = 1.0 if traffic.burst is None else most_load(traffic.flits, traffic.burst)
-    load, beyond = 0.0, min(most, ceiling)
+    points = list(known)
+    calm = max((point.load for point in points if point.state != "saturated"), default=0.0)
+    grown = min((point.load for point in points if point.state == "saturated"), default=math.inf)
+    if calm >= grown:
+        below = (point.load for point in points if point.load < grown)
+        above = (point.load for point in points if point.load > calm)
+        return Saturation(max(below, default=0.0), min([*above, _most(traffic)]), (), vague=True)
+    most, load = _most(traffic), 0.0
+    beyond = most
     tried = []
     for _ in range(HALVINGS):
         middle = (load + beyond) / 2
-        point = traffic.measure(middle, components)
-        tried.append(point)
-        tell(point)
-        if point.state == "saturated":
-            beyond = middle
+        if calm < middle < grown:
+            tried.append(traffic.measure(middle, components))
+            tell(tried[-1])
+            grows = tried[-1].state == "saturated"
         else:
-            load = middle
-    return Saturation(load, beyond if beyond < most or most >= ceiling else None, tuple(tried))
+            grows = middle >= grown
+        load, beyond = (load, middle) if grows else (middle, beyond)
+    load, beyond = max(load, calm), min(beyond, grown)
+    may_be_more = beyond >= most and most < traffic.ceiling()[0]
+    return Saturation(load, None if may_be_more else beyond, tuple(tried))
+
+
+def _most(traffic: TrafficSetup) -> float:
+    """Return the highest load that is worth trying: the ceiling, or what sources can make."""
+    ceiling = traffic.ceiling()[0]
+    return min(ceiling, 1.0 if traffic.burst is None else most_load(traffic.flits, traffic.burst))

@@ -92,6 +92,16 @@ def check_bursts(load: float, flits: int, burst: float) -> None:
         )
 
 
+def dispersion(load: float, flits: int, burst: float | None) -> float:
+    """Return how much packets made in a long time vary: the variance of their number over its mean, 1 if at random.
+
+    Of bursts it is that of a renewal process with rewards: each source makes a burst, then pauses.
+    """
+    if burst is None:
+        return 1.0 - load / flits
+    return max(0.0, (1.0 - load) ** 2 * (2.0 * burst - 1.0) - load * (1.0 - load) / flits)
+
+
 def make_source(random: Random, places: int, load: float, flits: int, burst: float | None) -> Source:
     """Return who makes packets: in bursts of a mean length where one is given, in packets."""
     return Bernoulli(random, places, load, flits) if burst is None else Bursts(random, places, load, flits, burst)

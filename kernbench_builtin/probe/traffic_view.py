@@ -92,6 +92,11 @@ class Report:
         share = f"{found.load:.4g} flits/node/cycle, {found.load / self.traffic.ceiling()[0]:.1%} of the ceiling"
         if found.beyond is None:
             return f"does not saturate up to {share}"
+        if found.vague:
+            return (
+                f"saturates somewhere from {found.load:.4g} to {found.beyond:.4g} flits/node/cycle: queues grow at "
+                "some loads\n  between and not at higher ones; a longer --measure tells"
+            )
         return f"saturates at {share}: queues grow at {found.beyond:.4g}"
 
     def _links(self, point: LoadPoint) -> list[str]:
@@ -139,7 +144,7 @@ class Report:
         if found is None:
             return None
         tried = [_point(point, cycle_ns) for point in found.tried]
-        return {"load": found.load, "beyond": found.beyond, "tried": tried}
+        return {"load": found.load, "beyond": found.beyond, "vague": found.vague, "tried": tried}
 
 
 def drawn_point(points: list[LoadPoint]) -> LoadPoint:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 
+from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
@@ -67,7 +69,7 @@ def test_json_has_every_wire_of_every_load(plugins: Plugins, capsys: pytest.Capt
 
 def test_saturation_and_bursts_are_told(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     """Over routers without buffers it is the ceiling; the JSON object has every load that was tried."""
-    args = ("transpose", "--load", "0.1", "--burst", "3", "--saturation", *SMALL)
+    args = ("transpose", "--load", "0.1", "--burst", "3", "--saturation", *SMALL, "--measure", "1300")
     assert probe(plugins, *args) == 0
     out = capsys.readouterr().out
     assert "transpose traffic, packets of 1 flit (32 B), bursts of 3 packets, seed 0" in out
@@ -87,6 +89,25 @@ def test_saturation_and_bursts_are_told(plugins: Plugins, capsys: pytest.Capture
     rows = [row[2:8].strip() for row in out.splitlines()[7:14]]
     assert rows == ["0.1", *(f"{load:.4g}" for load, _ in tried)]
     assert all(grows == (load >= saturation["beyond"]) for load, grows in tried)
+
+
+def test_windows_that_contradict_each_other_leave_a_range(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short window says of 0.2 that queues grow and of 0.3 that they do not: neither is denied."""
+    measure = TrafficSetup.measure
+
+    def told(self: TrafficSetup, load: float, components: object) -> LoadPoint:
+        return evolve(measure(self, load, plugins.components), state="saturated" if load == 0.2 else "stable")
+
+    monkeypatch.setattr(TrafficSetup, "measure", told)
+    assert probe(plugins, "uniform", "--load", "0.1,0.2,0.3", "--saturation", *SMALL) == 0
+    out = capsys.readouterr().out
+    assert (
+        "saturates somewhere from 0.1 to 1 flits/node/cycle: queues grow at some loads\n"
+        "  between and not at higher ones; a longer --measure tells\n"
+    ) in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_what_routers_with_credits_leave_out_is_told_of_them_alone(

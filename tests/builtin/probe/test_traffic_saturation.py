@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import statistics
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernbench_builtin.probe.traffic import TrafficSetup, Window
 from kernbench_builtin.probe.traffic_patterns import make_pattern
-from kernbench_builtin.probe.traffic_saturation import find_saturation
+from kernbench_builtin.probe.traffic_saturation import check_window, find_saturation
+from kernbench_core.errors import UsageError
 from kernbench_core.topology.mesh import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, draw, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
@@ -73,3 +78,70 @@ def test_a_network_that_is_held_up_everywhere_accepts_less_than_one_that_is_not(
         point = TrafficSetup(mesh, make_pattern("hotspot", mesh), 1, Window(500, 1500, 0)).measure(0.8, CATALOGUE)
         accepted[impl] = point.delivered
     assert accepted["builtin.router_vc"] < 0.7 * accepted["builtin.forwarding"]
+
+
+class Threshold:
+    """Be a mesh that saturates at `load`, far from any noise, below a ceiling of 0.8."""
+
+    burst = None
+
+    def __init__(self, load: float) -> None:
+        self.load = load
+        self.asked: list[float] = []
+
+    def ceiling(self) -> tuple[float, None]:
+        return 0.8, None
+
+    def measure(self, load: float, _: object) -> Any:
+        self.asked.append(load)
+        return SimpleNamespace(load=load, state="saturated" if load > self.load else "near")
+
+
+@given(
+    st.floats(0.01, 0.79),
+    st.lists(st.tuples(st.floats(0.01, 1.0), st.sampled_from(["stable", "near", "saturated"])), max_size=5),
+)
+def test_rows_that_are_saturated_lie_above_it_and_others_below(at: float, rows: list[tuple[float, str]]) -> None:
+    """Whatever the windows said, those of the rows that were asked for too; and it is never empty of a result."""
+    mesh: Any = Threshold(at)
+    known: Any = [SimpleNamespace(load=load, state="saturated" if load >= 0.8 else state) for load, state in rows]
+    found = find_saturation(mesh, CATALOGUE, known)
+    assert found.beyond is not None and 0 <= found.load <= found.beyond <= 0.8
+    calm = [point.load for point in (*known, *found.tried) if point.state != "saturated"]
+    grown = [point.load for point in (*known, *found.tried) if point.state == "saturated"]
+    assert all(load <= found.load or found.vague for load in calm)
+    assert all(load >= found.beyond or found.vague for load in grown)
+    assert all(load > found.load for load in grown) and all(load < found.beyond for load in calm)
+    assert found.vague == any(low <= high for low in grown for high in calm)
+    assert found.vague or found.beyond - found.load <= 0.8 / 64 + 1e-9
+
+
+def test_loads_that_rows_tell_of_are_not_simulated_again() -> None:
+    mesh: Any = Threshold(0.33)
+    known: Any = [SimpleNamespace(load=0.31, state="near"), SimpleNamespace(load=0.39, state="saturated")]
+    found = find_saturation(mesh, CATALOGUE, known)
+    assert mesh.asked == [point.load for point in found.tried] == pytest.approx([0.35, 0.325, 0.3375])
+    assert (found.load, found.beyond) == pytest.approx((0.325, 0.3375))
+
+
+def test_a_window_of_a_few_bursts_is_refused() -> None:
+    """300 cycles of 15 nodes hold 28 bursts: what is made may be a third more or less than the load."""
+    mesh = make_mesh(3, 5, overhead="4 ns", vcs=2, buffer_flits=4)
+    traffic = TrafficSetup(mesh, make_pattern("uniform", mesh), 12, Window(200, 300, 500), 1, 8.0)
+    with pytest.raises(UsageError) as caught:
+        check_window(traffic)
+    assert str(caught.value) == (
+        "--measure must be at least 10000 cycles with --saturation, so that what sources make in bursts of 8 in them "
+        "is close to the load, not 300."
+    )
+    check_window(TrafficSetup(mesh, make_pattern("uniform", mesh), 12, Window(200, 10000, 500), 1, 8.0))
+    check_window(TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(200, 300, 500)))
+
+
+def test_a_burst_that_ends_behind_the_window_is_no_growth_without_end() -> None:
+    """Without back-pressure a mesh carries all that is below its ceiling, here 1."""
+    mesh = make_mesh(4, 4, impl="builtin.forwarding", overhead="2 ns")
+    traffic = TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(300, 700, 3000), 1, 64.0)
+    point = traffic.measure(0.6, CATALOGUE)
+    assert point.growth > 0.02
+    assert point.state == "stable"

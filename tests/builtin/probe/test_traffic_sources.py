@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernbench_builtin.probe.traffic import TrafficSetup, Window
 from kernbench_builtin.probe.traffic_command import burst_length, default_loads
 from kernbench_builtin.probe.traffic_patterns import make_pattern
-from kernbench_builtin.probe.traffic_sources import Bursts, make_source, most_load
+from kernbench_builtin.probe.traffic_sources import Bursts, dispersion, make_source, most_load
 from kernbench_core.errors import UsageError
 from tests.core.mesh_rig import HOPS, make_mesh
 
@@ -64,6 +64,16 @@ def test_sources_begin_in_equilibrium() -> None:
     """In the first cycles as many are made as later: no transient that a warm-up must wait for."""
     first = sum(len(made(0.4, 1, 25.0, 10, seed=seed)) for seed in range(600)) / (600 * 80)
     assert first == pytest.approx(0.4, rel=0.06)
+
+
+@pytest.mark.parametrize(("load", "flits", "burst"), [(0.3, 1, None), (0.3, 1, 8.0), (0.6, 4, 5.0), (0.4, 1, 1.0)])
+def test_numbers_of_packets_vary_as_renewal_theory_says(load: float, flits: int, burst: float | None) -> None:
+    """Counted in stretches of 1500 cycles, of 8 sources: within the noise of 1600 stretches."""
+    stretch = 1500
+    packets = made(load, flits, burst, 200 * stretch)
+    counts = np.zeros((200, 8))
+    np.add.at(counts, (packets[:, 0] // stretch, packets[:, 1]), 1)
+    assert counts.var() / counts.mean() == pytest.approx(dispersion(load, flits, burst), rel=0.12)
 
 
 def test_a_load_that_leaves_no_pause_is_refused() -> None:
