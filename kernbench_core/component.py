@@ -62,6 +62,8 @@ class ComponentBase(Reported):
     ON_HEAD: ClassVar[bool] = False
     #: Whether a lone message takes just what `overhead` and `channels` say; False where it depends on what came before.
     bound_is_exact: ClassVar[bool] = True
+    #: Whether buffers have an end, so that what is full holds up what is behind it.
+    back_pressure: ClassVar[bool] = False
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
 

@@ -44,6 +44,7 @@ credit_delay after its flit left the buffer.
 
     ON_HEAD = True
     bound_is_exact = False
+    back_pressure = True
     PARAMS: ClassVar[tuple[Param, ...]] = (
         Param("overhead", "time", "4 ns", "Latency of a head flit from input to output port, if it meets nobody."),
         Param("routing_delay", "time", "1 ns", "Part of it that only a head flit takes, in front of its channel."),

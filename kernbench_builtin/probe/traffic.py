@@ -32,7 +32,7 @@ from kernbench_core.wire import Wire
 EdgeId: TypeAlias = tuple[str, str]
 
 NEAR = 0.6
-"""Share of the ceiling above which buffers and arbitration of a network show."""
+"""Share of the ceiling above which buffers and arbitration of a network show, and routers without them do not hold."""
 GROWTH = 0.01
 """Share of the packets of the window by which queues must have grown in it to be growing without end."""
 _SIGMAS = 4.0
@@ -284,7 +284,8 @@ class _Run:
         # at random, what is inside varies by about its root at each end of the window without growing; bursts vary more
         varies = max(1.0, dispersion(self.load, traffic.flits, traffic.burst))
         growing = growth > max(GROWTH * made, _SIGMAS * math.sqrt(varies * (2 * inside + abs(growth))))
-        state = state_of(self.load, ceiling, unfinished, growing)
+        buffered = all(each.back_pressure for each in self._modelling() if each.node.kind == "router")
+        state = state_of(self.load, ceiling, unfinished, growing, buffered)
         return LoadPoint(
             load=self.load,
             state=state,
@@ -309,11 +310,14 @@ class _Run:
         )
 
 
-def state_of(load: float, ceiling: float, unfinished: int, growing: bool = False) -> str:
-    """Say how far a load can be trusted: `stable`, `near` the ceiling, or `saturated` (queues grow without end)."""
+def state_of(load: float, ceiling: float, unfinished: int, growing: bool = False, buffered: bool = False) -> str:
+    """Say how far a load can be trusted: `stable`, `near` the ceiling, or `saturated` (queues grow without end).
+
+    None is too near the ceiling for routers whose buffers are modelled (`buffered`).
+    """
     if load >= ceiling * (1 - 1e-9) or unfinished or growing:
         return "saturated"
-    return "near" if load > NEAR * ceiling * (1 + 1e-9) else "stable"
+    return "near" if load > NEAR * ceiling * (1 + 1e-9) and not buffered else "stable"
 
 
 def rank(ordered: np.ndarray, share: float) -> float:

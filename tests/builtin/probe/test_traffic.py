@@ -224,6 +224,7 @@ def test_a_window_in_which_nothing_arrives_has_no_latencies() -> None:
 )
 def test_loads_are_marked_by_how_near_they_are_to_the_ceiling(load: float, unfinished: int, state: str) -> None:
     assert state_of(load, 0.5, unfinished) == state
+    assert state_of(load, 0.5, unfinished, buffered=True) == ("stable" if state == "near" else state)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=200), st.sampled_from([0.01, 0.5, 0.9, 0.99, 1.0]))
