@@ -10,6 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from kernbench_builtin.calibrate.fit import FittedValue, Vector, fit, terms_of, values_of
+from kernbench_builtin.calibrate.plausibility import refusal_of
 from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean
@@ -59,13 +60,22 @@ class Logs:
 
 @frozen
 class Calibrated:
-    """A fit: the machine it began with, the fitted parameters, every row, and how often all rows were simulated."""
+    """A fit: the machine it began with, the fitted parameters, every row, and how often all rows were simulated.
+
+    `factor` is a power of 1000 by which all times would fit far better, None where there is none.
+    """
 
     logs: Logs = field(repr=False)
     base: MachineChoice
     values: tuple[FittedValue, ...]
     rows: tuple[CalibratedRow, ...]
     rounds: int
+    factor: float | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the machine is no fit, a sentence; None where it explains its rows."""
+        return refusal_of(self.mean_error, [(one.unknown.name, one.limit) for one in self.values], self.factor)
 
     @property
     def machine(self) -> MachineChoice:
@@ -168,7 +178,7 @@ def calibrate(
     fitted = fit(unknowns, measured, len({row.case for row in rows}), slopes, tried.times)
     took = tried.tell(terms_of(unknowns, [one.value for one in fitted.values]))
     paired = tuple(CalibratedRow(row, one) for row, one in zip(rows, took, strict=True))
-    return Calibrated(logs, base, fitted.values, paired, tried.rounds)
+    return Calibrated(logs, base, fitted.values, paired, tried.rounds, fitted.factor)
 
 
 class _Tried:

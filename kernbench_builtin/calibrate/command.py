@@ -29,7 +29,7 @@ def _calibrate(shell: Shell, /, timeout_s: float | None, **options: Any) -> int:
 
 
 def _fit(shell: Shell, options: dict[str, Any]) -> int:
-    """Fit, print, and write the overlay."""
+    """Fit, print, and write the overlay; 1 for a fit that explains nothing, which is not written."""
     from kernbench_builtin.calibrate.calibration import calibrate, open_logs
     from kernbench_builtin.calibrate.overlay import overlay_text, require_free, write_overlay
     from kernbench_builtin.calibrate.report import parameters, residuals, summary, to_json
@@ -50,14 +50,18 @@ def _fit(shell: Shell, options: dict[str, Any]) -> int:
     tell = _Progress(shown=not options["quiet"] and sys.stderr.isatty())
     found = calibrate(logs, machine, options["fit"], on_round=tell.round)
     tell.done()
-    if output is not None:
+    code = 0 if found.refusal is None else 1
+    if output is not None and not code:
         write_overlay(overlay_text(found, output, shell.plugins.topologies), output)
+    written = None if output is None or code else str(output)
     if options["as_json"]:
-        click.echo(json_text(to_json(found, None if output is None else str(output))))
-        return 0
-    told = [*summary(found), *([] if output is None else [f"written to {output}"])]
-    _show(residuals(found.rows), parameters(found.values), *told)
-    return 0
+        click.echo(json_text(to_json(found, written)))
+    else:
+        told = [*summary(found), *([] if written is None else [f"written to {written}"])]
+        _show(residuals(found.rows), parameters(found.values), *told)
+    if code:
+        click.echo(f"error: {found.refusal}{'' if output is None else ' Nothing was written.'}", err=True)
+    return code
 
 
 def _check(shell: Shell, options: dict[str, Any]) -> int:

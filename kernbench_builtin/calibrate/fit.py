@@ -7,13 +7,14 @@ fit is that of the simulation, and closed forms only point the way.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from attrs import field, frozen
 
 from kernbench_builtin.calibrate.identification import Matrix, require_identified, require_simulated
+from kernbench_builtin.calibrate.least_squares import bounded_least_squares
+from kernbench_builtin.calibrate.plausibility import Linear, fitting_factor, require_within
 from kernbench_core.calibration import Unknown
 
 ROUNDS = 8
@@ -52,11 +53,15 @@ class FittedValue:
 
 @frozen
 class Fit:
-    """The fitted parameters, and the simulated time of each row in ns; `rounds` is how often all were simulated."""
+    """The fitted parameters, and the simulated time of each row in ns; `rounds` is how often all were simulated.
+
+    `factor` is a power of 1000 by which all times would fit far better, None where there is none.
+    """
 
     values: tuple[FittedValue, ...]
     simulated: Vector = field(eq=False)
     rounds: int
+    factor: float | None = None
 
 
 def terms_of(unknowns: Sequence[Unknown], values: Sequence[float]) -> Vector:
@@ -79,16 +84,19 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slope
     low, high = ends[:, 0], ends[:, 1]
     at = _start(measured, slopes, low, high)
     floor = np.where(low == 0, high / 100, 0)  # of what may be none a hundredth of its limit must be noticed
-    require_identified(unknowns, slopes(at) * np.maximum(at, floor) / measured[:, None], cases)
+    steep = slopes(at)
+    require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
+    require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None], cases)
     search = _Search(measured, low, high, simulate)
-    search.begin(at, slopes(at))
+    search.begin(at, steep)
     search.go_on()
     search.look_around()
     search.go_on()
     limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]
     elasticities = search.matrix * np.maximum(search.at, floor) / measured[:, None]
     require_simulated(unknowns, elasticities, [limit is None for limit in limits])
-    return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds)
+    near = Linear(search.matrix, measured, low, high, search.took - search.matrix @ search.at)
+    return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(near))
 
 
 class _Search:
@@ -163,30 +171,6 @@ def _learnt(matrix: Matrix, step: Vector, change: Vector, measured: Vector) -> M
 
 def _badness(took: Vector, measured: Vector) -> float:
     return float(np.sum((took / measured - 1) ** 2))
-
-
-def bounded_least_squares(matrix: Matrix, right: Vector, low: Vector, high: Vector) -> Vector:
-    """Return the x from `low` to `high` with the least |matrix x - right|.
-
-    Parameters are few: each may be free or on a limit, and all combinations are tried.
-    """
-    best: tuple[float, Vector] | None = None
-    for where in itertools.product((0, -1, 1), repeat=len(low)):
-        x = np.where(np.array(where) < 0, low, high)
-        free = np.flatnonzero(np.array(where) == 0)
-        if free.size:
-            held = np.setdiff1d(np.arange(len(low)), free)
-            scale = np.abs(matrix[:, free]).max(axis=0)
-            scale[scale == 0] = 1.0
-            rest = right - matrix[:, held] @ x[held]
-            x[free] = np.linalg.lstsq(matrix[:, free] / scale, rest, rcond=None)[0] / scale
-            if np.any(x[free] < low[free]) or np.any(x[free] > high[free]):
-                continue
-        badness = float(np.sum((matrix @ x - right) ** 2))
-        if best is None or badness < best[0]:
-            best = (badness, x)
-    assert best is not None, "all on their limits is always a candidate"
-    return best[1]
 
 
 def _values(

@@ -84,6 +84,7 @@ def to_json(found: Calibrated, output: str | None) -> dict[str, Any]:
         "output": output,
         "rounds": found.rounds,
         "mean_error": found.mean_error,
+        "refusal": found.refusal,
         "parameters": [
             {
                 "name": one.unknown.name,

@@ -80,11 +80,46 @@ def test_a_value_on_its_limit_is_told(
     plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """In the table, in a sentence and in the file."""
-    (log := tmp_path / "slow.csv").write_text("kind,bytes,time_us\nh2d,64,90\nh2d,65536,95\nh2d,1048576,200\n")
+    (log := tmp_path / "slow.csv").write_text("kind,bytes,time_us\nh2d,64,16\nh2d,65536,18\nh2d,1048576,45\n")
     fitted = tmp_path / "fitted.yaml"
     out, _ = told(plugins, capsys, 0, log, "--topology", "tiny", "-o", fitted)
     assert "dma-overhead lies on its high limit: the rows would have it beyond." in out
     assert "# dma-overhead, on the high limit of 0 ns to 13000 ns: the rows would have it beyond" in fitted.read_text()
+
+
+def test_a_fit_that_explains_nothing_is_refused_and_not_written(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Times in ms in a column of us; the rows are still shown, and what is there stays."""
+    rows = "h2d,64,0.0024\nh2d,65536,0.0041\nh2d,1048576,0.0315\nd2h,1048576,0.0309\n"
+    (log := tmp_path / "wrong.csv").write_text("kind,bytes,time_us\n" + rows)
+    (fitted := tmp_path / "fitted.yaml").write_text("mine")
+    out, err = told(plugins, capsys, 1, log, "--topology", "tiny", "-o", fitted, "--force")
+    sentence = (
+        "a fit must be within 5% of its rows on average where every parameter lies on a limit, not 33,948% off "
+        "(dma-overhead on its low limit, pcie-bandwidth on its high limit); times 1,000 times as long would fit: check "
+        "their unit."
+    )
+    assert err == f"error: {sentence} Nothing was written.\n"
+    assert out.startswith("row ") and "written to" not in out and fitted.read_text() == "mine"
+    out, err = told(plugins, capsys, 1, log, "--topology", "tiny", "--json")
+    assert json.loads(out)["refusal"] == sentence and err == f"error: {sentence}\n"
+    log.write_text("kind,bytes,time_ms\n" + rows)
+    out, err = told(plugins, capsys, 0, log, "--topology", "tiny", "--json")
+    assert json.loads(out)["refusal"] is None and err == ""
+
+
+def test_times_far_beyond_the_limits_are_told_as_such(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Not as rows that would not tell: ms in a column of us, before anything is simulated."""
+    (log := tmp_path / "ms.csv").write_text("kind,bytes,time_us\nh2d,64,2400\nh2d,65536,4100\nh2d,1048576,31500\n")
+    _, err = told(plugins, capsys, 2, log, "--topology", "tiny")
+    assert err == (
+        "error: parameters must lie within their limits, and these rows would have dma-overhead at 2.373e+06 ns, "
+        "beyond 0 ns to 13000 ns and pcie-bandwidth at 0.03976 GB/s, beyond 0.25 GB/s to 118.2 GB/s; times 1,000 times as "
+        "short would fit: check their unit.\n"
+    )
 
 
 def test_nothing_is_written_where_a_file_is_or_anything_fails(
@@ -160,7 +195,7 @@ def test_what_the_fitted_machine_warns_of_is_told_once(
 ) -> None:
     """Not what those did that were tried on the way."""
     (log := tmp_path / "a.csv").write_text(
-        "collective,ranks,bytes,time\nall_reduce,2,1024,2 us\nall_reduce,2,65536,3.5 us\nall_reduce,2,1 MiB,25 us\n"
+        "collective,ranks,bytes,time\nall_reduce,2,1024,1.7 us\nall_reduce,2,65536,5.1 us\nall_reduce,2,1 MiB,57 us\n"
     )
     narrow = ("--set", "sip.noc.bandwidth=20 GB/s", "--set", "cube.pes=1", "--fit", "link-latency")
     _, err = told(plugins, capsys, 0, log, "--topology", "tiny", "--algo", "ring", *narrow)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.calibrate.fit import Matrix, bounded_least_squares, fit, terms_of, values_of
+from kernbench_builtin.calibrate.fit import Matrix, fit, terms_of, values_of
+from kernbench_builtin.calibrate.least_squares import bounded_least_squares
 from kernbench_core.calibration import Unknown
 from kernbench_core.errors import UsageError
 
