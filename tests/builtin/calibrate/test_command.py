@@ -117,8 +117,8 @@ def test_times_far_beyond_the_limits_are_told_as_such(
     _, err = told(plugins, capsys, 2, log, "--topology", "tiny")
     assert err == (
         "error: parameters must lie within their limits, and these rows would have dma-overhead at 2.373e+06 ns, "
-        "beyond 0 ns to 13000 ns and pcie-bandwidth at 0.03976 GB/s, beyond 0.25 GB/s to 118.2 GB/s; times 1,000 times as "
-        "short would fit: check their unit.\n"
+        "beyond 0 ns to 13000 ns and pcie-bandwidth at 0.03976 GB/s, beyond 0.25 GB/s to 118.2 GB/s; times 1,000 "
+        "times as short would fit: check their unit.\n"
     )
 
 
