@@ -423,8 +423,9 @@ def test_a_model_without_geometry_is_refused() -> None:
 
 
 def test_figures_that_nobody_has_verified_are_named_and_a_trace_has_a_row(
-    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # a long path would have the line wrapped
     swap = ("--set", f"components.hbm_ctrl.impl={BANK}", "--set", "components.hbm_ctrl.params.standard=hbm2_2000")
     code, out, _ = run(plugins, capsys, *swap, "--requests", "64", "--outstanding", "4", "--chain")
     assert code == 0
@@ -432,10 +433,10 @@ def test_figures_that_nobody_has_verified_are_named_and_a_trace_has_a_row(
     assert lines[0].endswith(": 64 sequential reads of 4 KiB, beside a chain of reads; peak 64 GB/s")
     assert "unverified figures of hbm2_2000: tFAW" in lines
     assert lines[-1].startswith("latencies are of the chain; closed form: 95.1% of peak")
-    file = tmp_path / "one.trace"
+    file = Path("one.trace")
     file.write_text("0 R 0 64\n")
     code, out, _ = run(plugins, capsys, *swap, "--trace", str(file))
-    assert (code, out.splitlines()[0].split(": ", 1)[1]) == (0, f"1 requests of {file}; peak 64 GB/s")
+    assert (code, out.splitlines()[0].split(": ", 1)[1]) == (0, f"1 request of {file}; peak 64 GB/s")
     code, out, _ = run(plugins, capsys, *swap, "--trace", str(file), "--json")
     found = json.loads(out)
     assert (found["trace"], found["requests"], len(found["points"])) == (str(file), 1, 1)
