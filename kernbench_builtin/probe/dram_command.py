@@ -139,7 +139,8 @@ def _trace(topology: str, node: Node, probe: DramProbe, path: str, as_json: bool
         }  # fmt: skip
         click.echo(json_text(found))
     else:
-        _print(topology, node, probe, f"{len(requests):,} request{'s' * (len(requests) > 1)} of {path}", probe.geometry.peak, [point], "")
+        what = f"{len(requests):,} request{'s' * (len(requests) > 1)} of {path}"
+        _print(topology, node, probe, what, probe.geometry.peak, [point], "")
     return 0
 
 
