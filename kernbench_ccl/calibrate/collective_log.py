@@ -217,20 +217,14 @@ class _Forms:
 
     def slopes(self, nbytes: int, values: Mapping[str, float]) -> dict[str, float]:
         """Return d ns / d latency and d ns / d (1 / bandwidth) at these values of a link."""
-        choice = self._named or self._chooser.best(nbytes)
         bandwidth, latency = self._machine.link()
         bandwidth, latency = values.get(LINK_BANDWIDTH.name, bandwidth), values.get(LINK_LATENCY.name, latency)
+        choice = self._pointing(nbytes, bandwidth, latency)
 
         def form(inverse: float, latency: float) -> float:
-            settings = choice.settings
-            cost = Cost(self._machine.world, nbytes, 1 / inverse, latency, self._machine.network, settings.pipeline,
-                        settings.tile(self._item) * self._item)  # fmt: skip
-            found = choice.algorithm.closed_form(cost)
+            found = self._form(choice, nbytes, 1 / inverse, latency)
             if isinstance(found, str):
-                raise UsageError(
-                    f"{choice.algorithm.name} must have a closed form, for a fit to know which way to go, and has "
-                    f"none: {found}; choose another with --algo."
-                )
+                raise _no_form(choice.algorithm.name, found)
             return found
 
         inverse, more = 1 / bandwidth, 1 + _STEP
@@ -239,6 +233,37 @@ class _Forms:
             LINK_BANDWIDTH.name: (form(inverse * more, latency) - here) / (inverse * _STEP),
             LINK_LATENCY.name: (form(inverse, latency * more) - here) / (latency * _STEP),
         }
+
+    def _form(self, choice: Choice, nbytes: int, bandwidth: float, latency: float) -> float | str:
+        settings = choice.settings
+        cost = Cost(self._machine.world, nbytes, bandwidth, latency, self._machine.network, settings.pipeline,
+                    settings.tile(self._item) * self._item)  # fmt: skip
+        return choice.algorithm.closed_form(cost)
+
+    def _pointing(self, nbytes: int, bandwidth: float, latency: float) -> Choice:
+        """Return the algorithm whose form points the way: the one that runs, or the fastest form for an auto without.
+
+        What is simulated is not changed by it. UsageError where there is no form.
+        """
+        choice = self._named or self._chooser.best(nbytes)
+        found = self._form(choice, nbytes, bandwidth, latency)
+        if not isinstance(found, str):
+            return choice
+        name = choice.algorithm.name
+        if self._named is None:
+            forms = [(self._form(one, nbytes, bandwidth, latency), one) for one in self._chooser.able().values()]
+            known = [(ns, one) for ns, one in forms if not isinstance(ns, str)]
+            if known:
+                return min(known, key=lambda pair: pair[0])[1]
+            name = f"{name}, which auto chose,"
+        raise _no_form(name, found)
+
+
+def _no_form(name: str, why: str) -> UsageError:
+    return UsageError(
+        f"{name} must have a closed form, for a fit to know which way to go, and has none: {why}; choose another with "
+        "--algo."
+    )
 
 
 def _names(kinds: Mapping[str, CollectiveKind]) -> list[tuple[str, str]]:

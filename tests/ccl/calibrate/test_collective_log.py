@@ -12,6 +12,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from kernbench_builtin.calibrate import Calibrated, calibrate, open_logs
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_core.calibration import LogOptions, MachineChoice
 from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, UsageError
@@ -212,4 +213,48 @@ def test_an_algorithm_without_a_closed_form_is_refused(plugins: Plugins, tmp_pat
     assert str(caught.value).endswith(
         "must have a closed form, for a fit to know which way to go, and has none: its module has none for this on "
         "ring; choose another with --algo."
+    )
+
+
+def test_the_form_of_another_points_the_way_where_autos_choice_has_none(plugins: Plugins, tmp_path: Path) -> None:
+    """The fastest of those with a form, here one of fewer steps than the six of a ring."""
+    (log := tmp_path / "a.csv").write_text("collective,ranks,bytes,time\nall_reduce,4,4096,9 us\n")
+
+    def slopes(algo: str | None) -> list[dict[str, float]]:
+        ((calibrator, rows),) = open_logs([log], plugins, LogOptions(algo=algo)).groups
+        values = {"link-bandwidth": 100.0, "link-latency": 5000.0}
+        return [dict(one) for one in calibrator.slopes(rows, MachineChoice("tiny", SMALL), values)]
+
+    with pytest.raises(UsageError, match=r"^ccl\.direct_all_reduce must have a closed form"):
+        slopes("direct")
+    (ring,) = slopes("ring")
+    (auto,) = slopes(None)
+    assert ring["link-latency"] == pytest.approx(6)
+    assert 0 < auto["link-latency"] < ring["link-latency"]
+
+
+@pytest.mark.slow
+def test_what_auto_chooses_is_fitted_without_a_form_of_its_own(plugins: Plugins, tmp_path: Path) -> None:
+    """direct on a ring has none; another one points the way, and what is simulated is still what auto runs."""
+    links = ("--link-bw", "30 GB/s", "--link-latency", "800 ns")
+    text = printed(plugins, "all_reduce", 4, "-d", "f32", "-b", "4K", "-e", "256K", "-f", "64", *links)
+    assert "all sizes: ccl.direct_all_reduce" in text
+    (log := tmp_path / "a.log").write_text(text)
+    found = fitted(plugins, log)
+    assert [one.value for one in found.values] == [pytest.approx(30, rel=0.02), pytest.approx(800, rel=0.02)]
+    assert found.mean_error < 5e-3
+
+
+def test_where_no_algorithm_has_a_form_auto_is_named(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (log := tmp_path / "a.csv").write_text(
+        "collective,ranks,bytes,time\nall_reduce,4,64,9 us\nall_reduce,4,1e6,90 us\n"
+    )
+    monkeypatch.setattr(Algorithm, "closed_form", lambda self, cost: "nobody knows")
+    with pytest.raises(UsageError) as caught:
+        fitted(plugins, log)
+    assert str(caught.value) == (
+        "ccl.direct_all_reduce, which auto chose, must have a closed form, for a fit to know which way to go, and has "
+        "none: nobody knows; choose another with --algo."
     )
