@@ -164,7 +164,7 @@ def _closest_unit(unit: str | None, kind: Dimension) -> str:
     if name.endswith("bps"):
         return next((rate for rate in kind.units if rate.endswith("b/s") and rate[0].lower() == name[0]), "GB/s")
     folded = {known.lower(): known for known in reversed(list(kind.units))}
-    return folded.get(name, kind.example_unit)
+    return folded.get(name) or folded.get(f"{name}ib", kind.example_unit)  # 64K is meant as nccl-tests takes it
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

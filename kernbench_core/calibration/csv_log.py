@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +18,7 @@ from kernbench_core.units import LARGEST, parse_quantity
 
 TIME_COLUMNS: Mapping[str, float] = MappingProxyType({"time_ns": 1.0, "time_us": 1e3, "time_ms": 1e6, "time_s": 1e9})
 """Columns of plain numbers that are times, with the ns of one; a column `time` has the unit in each cell."""
+_POWER_OF_1024 = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])")
 _TIMES = ("time", *TIME_COLUMNS)
 
 ReadCell = Callable[[str], Any]
@@ -83,8 +86,19 @@ class CsvForm:
 
     @staticmethod
     def size(text: str) -> int:
-        """Read a positive number of bytes, plain or with a unit; ValueError with what it must be."""
-        return CsvForm.whole(text) if _number(text) is not None else int(parse_quantity(text, "size", positive=True))
+        """Read a positive number of bytes: plain, with a unit, or as '64K'; ValueError with what it must be.
+
+        K, M, G and T alone are powers of 1024, as nccl-tests and `kernbench ccl -b` take them.
+        """
+        if _number(text) is not None:
+            return CsvForm.whole(text)
+        match = _POWER_OF_1024.fullmatch(text)
+        if match is None:
+            return int(parse_quantity(text, "size", positive=True))
+        number = Fraction(match[1]) * 1024 ** " KMGT".index(match[2])
+        if number.denominator != 1 or not 1 <= number < 2**62:
+            raise ValueError(f"must be a positive integer of bytes, not {text!r}.")
+        return int(number)
 
     @staticmethod
     def one_of(*choices: str) -> ReadCell:
@@ -127,6 +141,10 @@ def _time_reader(column: str) -> ReadCell:
     factor = TIME_COLUMNS.get(column)
 
     def read(text: str) -> float:
+        if factor is None and _number(text) is not None:
+            columns = ", ".join(TIME_COLUMNS)
+            told = f"must be a time with its unit, not {text!r}; add it, or call the column one of {columns}."
+            raise ValueError(told)
         if factor is None:
             return float(parse_quantity(text, "time", positive=True))
         number = _number(text)

@@ -27,6 +27,19 @@ def test_a_column_of_plain_times_has_its_unit_in_its_name(number: float, unit: t
     assert row.ns == pytest.approx(number * unit[1], rel=1e-15)
 
 
+@given(st.integers(1, 2**20), st.sampled_from([(" KiB", 10), ("K", 10), (" M", 20), ("G", 30), ("T", 40)]))
+def test_sizes_are_written_as_nccl_tests_takes_them_too(number: int, unit: tuple[str, int]) -> None:
+    """A letter alone is a power of 1024; half of one is a size as well, half a byte is none."""
+    (row,) = FORM.read("a.csv", f"kind,bytes,n,time_ns\nup,{number}{unit[0]},1,1\n")
+    assert row.values["bytes"] == number << unit[1]
+    (row,) = FORM.read("a.csv", f"kind,bytes,n,time_ns\nup,{number}.5{unit[0]},1,1\n")
+    assert row.values["bytes"] == (2 * number + 1) << (unit[1] - 1)
+    assert faults("kind,bytes,n,time_ns\nup,0.0001K,1,1\nup,0M,1,1\nup,9999999T,1,1\n") == tuple(
+        f"a.csv:{line}: bytes must be a positive integer of bytes, not '{size}'."
+        for line, size in ((2, "0.0001K"), (3, "0M"), (4, "9999999T"))
+    )
+
+
 def faults(text: str) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
         FORM.read("a.csv", text)
@@ -40,7 +53,8 @@ def test_all_cells_that_are_wrong_are_told_at_once() -> None:
         "a.csv:2: kind must be one of up, down, not 'sideways'.",
         "a.csv:2: bytes must be a positive integer, not '-1'.",
         "a.csv:2: n must be a positive integer, not '0'.",
-        "a.csv:2: time must be a positive time, not '3'. Did you mean '3 ns'?",
+        "a.csv:2: time must be a time with its unit, not '3'; add it, or call the column one of time_ns, time_us, "
+        "time_ms, time_s.",
         "a.csv:4: a row must have 4 cells, as the first line, not 2; restore it.",
         "a.csv:5: n must be a positive integer, not '1.5'.",
         "a.csv:5: time must be a positive time, not '0 ns'.",
