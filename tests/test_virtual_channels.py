@@ -12,6 +12,8 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.runs.result import RunResult
 from tests.builtin.machine.test_explain import tiles, why
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*raise buffer_flits to")  # small buffers are what is tested
+
 
 def channels(*kinds: str, flits: int = 16, **params: object) -> tuple[str, ...]:
     """Return the settings that give nodes of these kinds virtual channels."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from kernbench_builtin.components.flits.buffers import tell_slow_wires
 from kernbench_builtin.components.flits.channels import Crossing, Flit, InputPort, OutputPort, VirtualChannel, flits_of
 from kernbench_builtin.components.flits.subpaths import Subpaths
 from kernbench_core.component import ComponentBase
@@ -50,7 +51,9 @@ credit_delay after its flit left the buffer.
         Param("routing_delay", "time", "1 ns", "Part of it that only a head flit takes, in front of its channel."),
         Param("credit_delay", "time", "2 ns", "Until room in a buffer counts where it is filled.", positive=True),
         Param("vcs", "int", 4, "Virtual channels of each input port.", minimum=1, maximum=64),
-        Param("buffer_flits", "int", 8, "Flits that the buffer of a virtual channel takes.", minimum=1, maximum=65536),
+        Param("buffer_flits", "int", 8, "Flits that the buffer of a virtual channel takes: a long wire needs its "
+              "bandwidth x (latency + overhead + credit_delay) / flit for a message, scale-up links hundreds.",
+              minimum=1, maximum=65536),
         Param("flit", "size", "32 B", "Size of a flit.", positive=True),
         Param("in_order", "bool", True, "Whether messages on one path wait for each other to come out in order."),
     )  # fmt: skip
@@ -95,6 +98,12 @@ credit_delay after its flit left the buffer.
         for router in peers.values():
             router.subpaths = subpaths
             router._check(peers)
+        tell_slow_wires(
+            (router.id, name, out, router._round_ns(name, peers[name]))
+            for router in peers.values()
+            for name, out in router.outputs.items()
+            if name in peers
+        )
 
     def _make_ports(self) -> None:
         took = {name: grid_ceil(self._size / wire.bandwidth) for name, wire in self.out_ports.items()}
@@ -112,6 +121,10 @@ credit_delay after its flit left the buffer.
             if name in peers:
                 peer = peers[name]
                 output.join(peer._edges.pop(self.id), peer.params["buffer_flits"], peer._take)
+
+    def _round_ns(self, name: str, peer: RouterVc) -> float:
+        """Return after how many ns a place in the buffer of a neighbour is there again: the round of a credit."""
+        return self._after + self.out_ports[name].latency + peer._credit_delay
 
     def _check(self, peers: dict[str, RouterVc]) -> None:
         """Raise ConfigError for what cannot work."""

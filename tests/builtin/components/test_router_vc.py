@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.components.forwarding import Forwarding
 from kernbench_builtin.components.router_vc import RouterVc
-from kernbench_core.errors import ConfigError
+from kernbench_core.errors import ConfigError, KernbenchWarning
 from kernbench_core.graph import Edge
 from kernbench_core.messages import MsgBase
 from kernbench_core.testing import Harness, Model, Probe, Rig, assert_ready_at, edge, line, place
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*raise buffer_flits to")  # small buffers are what is tested
 
 FLIT = 32
 RATE = 32.0
@@ -317,3 +320,33 @@ def test_a_circle_of_waits_is_refused_where_no_order_of_dimensions_prevents_it()
         "routers with virtual channels must not wait for each other in a circle, but messages may hold a buffer and "
         "wait for the next one along p -> q -> r -> s -> p; choose builtin.forwarding for one of these nodes."
     )
+
+
+@pytest.mark.parametrize(("vcs", "buffer", "told"), [(1, 4, "17.4%"), (1, 22, "95.7%"), (1, 23, None), (2, 12, None),
+                                                     (2, 8, "69.6%")])  # fmt: skip
+def test_buffers_too_small_for_a_wire_are_told(vcs: int, buffer: int, told: str | None) -> None:
+    """A flit takes 1 ns; a credit is back after 4 - 1 - 1 of the router, 9 of the wire, and 12: after 23 ns."""
+
+    def arrives(flits: int, buffer: int) -> float:
+        router = place(RouterVc, overhead="4 ns", credit_delay="12 ns", vcs=vcs, buffer_flits=buffer)
+        machine = Harness({"a": Probe, "m": router, "n": router, "b": Probe}, line("a", "m", "n", "b", bandwidth=RATE,
+                                                                                   latency=9))  # fmt: skip
+        machine.send(("a", "m", "n", "b"), nbytes=FLIT * flits)
+        return machine.run().arrivals[0].tail
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        arrives(1, buffer)
+    channels = "1 channel" if vcs == 1 else "2 channels"
+    assert [(str(each.message), each.category) for each in caught] == [
+        (
+            f"{end}: {channels} of {buffer} flits carry at most {told} of what the wire from {start} could, as a "
+            f"credit is back after 23 ns; raise buffer_flits to {-(-23 // vcs)}, or to 23 for a single message.",
+            KernbenchWarning,
+        )
+        for start, end in [("m", "n")]
+        if told
+    ]
+    lone = arrives(1, 23)
+    assert arrives(500, 23) == lone + 499
+    assert arrives(500, 22) > lone + 510

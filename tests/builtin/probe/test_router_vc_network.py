@@ -18,6 +18,8 @@ from kernbench_core.topology.mesh import Mesh
 from tests.builtin.probe.credit_rig import CATALOGUE, draw, latencies, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*raise buffer_flits to")  # small buffers are what is tested
+
 PATTERNS = ("uniform", "transpose", "bitcomp", "hotspot", "tornado")
 
 
