@@ -5,6 +5,7 @@ tests/ccl/algorithms/test_forms_by_links.py has the forms of all numbers of rank
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from types import ModuleType
@@ -63,7 +64,7 @@ def test_the_tool_tells_the_worst_and_where_there_is_none(tool: ModuleType, caps
     assert tool.main(only) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    assert [line.split()[:5] for line in lines[2:4]] == [
+    assert [line.split()[:5] for line in lines[:2]] == [
         ["ccl.ring_all_gather", "ring", "steps", "2", "cases"],
         ["ccl.ring_all_gather", "ring", "pipelined", "2", "cases"],
     ]
@@ -76,6 +77,49 @@ def test_the_tool_tells_the_worst_and_where_there_is_none(tool: ModuleType, caps
     assert tool.main([*only[:-2], "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == 4 and all(row["out"] is None and abs(row["error"]) < 0.01 for row in rows)
+
+
+def test_rows_are_printed_as_they_come_and_a_terminal_is_told_of_each(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line of an algorithm stands before a case of the next is run, and the largest begins."""
+    told: list[str] = []
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            told.extend(part for part in text.replace("\r\x1b[K", "").splitlines() if part)
+            return len(text)
+
+    def check(case: Any) -> Any:
+        told.append(f"run {case.world}")
+        return tool.Row(case, 1000.0, 1000.0, 900.0)
+
+    def case(method: str, world: int) -> Any:
+        return tool.Case(f"ccl.{method}_all_gather", "ring", world, 4096, False)
+
+    asked = [case("direct", 2), case("ring", 3), case("direct", 3), case("ring", 4)]
+    monkeypatch.setattr(tool, "check", check)
+    monkeypatch.setattr(tool, "cases", lambda *_: (asked, {}))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert tool.main(["-j", "1"]) == 0
+    assert [each.split(" ring  ")[0].rstrip() for each in told] == [
+        "0 of 4 cases",
+        "run 4",
+        "1 of 4 cases, ccl.ring_all_gather on ring",
+        "run 3",
+        "2 of 4 cases, ccl.ring_all_gather on ring",
+        "ccl.ring_all_gather",
+        "run 3",
+        "3 of 4 cases, ccl.direct_all_gather on ring",
+        "run 2",
+        "4 of 4 cases, ccl.direct_all_gather on ring",
+        "ccl.direct_all_gather",
+        "4 cases, 0 out of 1%",
+    ]
 
 
 @pytest.mark.parametrize(

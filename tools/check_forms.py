@@ -5,8 +5,8 @@
     python tools/check_forms.py --ranks 64 --size 64K --only direct:all_reduce -j 2 --json
 
 Step by step a time must be within 1 % of the form, pipelined never above the form of that by more. PEs of a rank are
-those that "auto" takes. Printed are the worst cases of each algorithm and network, and where there is no form. The exit
-code is 1 when a time is out.
+those that "auto" takes. Printed are the worst cases of each algorithm and network as soon as all of these are done, and
+at the end where there is no form; a terminal is told how far it has come. The exit code is 1 when a time is out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import groupby
+from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -140,7 +140,22 @@ Without = dict[tuple[str, str, str], list[int]]
 """Numbers of ranks by algorithm, network, and why there is no closed form."""
 
 
-def cases(ranks: Sequence[int], sizes: Sequence[int], wanted: Sequence[str]) -> tuple[list[Case], Without]:
+class Terminal:
+    """Tell a terminal behind stderr, in one line that is written over, how far the work has come; nobody else."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, text: str = "") -> None:
+        """Write over the line; without a text, take it away."""
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+
+def cases(
+    ranks: Sequence[int], sizes: Sequence[int], wanted: Sequence[str], terminal: Terminal | None = None
+) -> tuple[list[Case], Without]:
     """Return every case that has a closed form, and what has none.
 
     `wanted` are METHOD[:COLLECTIVE[:NETWORK]]; what an algorithm refuses is in neither.
@@ -151,6 +166,8 @@ def cases(ranks: Sequence[int], sizes: Sequence[int], wanted: Sequence[str]) -> 
         for network in NETWORKS:
             if wanted and not any(_fits(name, network, one) for one in wanted):
                 continue
+            if terminal is not None:
+                terminal.show(f"looking for cases: {name} on {network}")
             for world in ranks:
                 one = Case(name, network, world, sizes[0], False)
                 if _refused(one):
@@ -186,9 +203,24 @@ def _refused(case: Case) -> bool:
     return algorithm.refusal(on.network, contributors=algorithm.contributors[0]) is not None
 
 
-def checked(asked: Sequence[Case], workers: int) -> Iterator[Row]:
-    """Run cases, the largest first, and yield them as they are done."""
-    order = sorted(asked, key=lambda case: -case.world * case.world * case.size)
+def _kind(case: Case) -> tuple[str, str, bool]:
+    return case.algorithm, case.network, case.pipeline
+
+
+def ordered(asked: Sequence[Case]) -> list[Case]:
+    """Return cases in groups of an algorithm, a network and a way of running; groups and cases, the largest first."""
+
+    def work(case: Case) -> int:
+        return case.world * case.world * case.size
+
+    most: dict[tuple[str, str, bool], int] = {}
+    for case in asked:
+        most[_kind(case)] = max(most.get(_kind(case), 0), work(case))
+    return sorted(asked, key=lambda case: (-most[_kind(case)], _kind(case), -work(case)))
+
+
+def checked(order: Sequence[Case], workers: int) -> Iterator[Row]:
+    """Run cases, and yield them in their order as they are done."""
     if workers == 1:
         yield from map(check, order)
         return
@@ -196,22 +228,38 @@ def checked(asked: Sequence[Case], workers: int) -> Iterator[Row]:
         yield from pool.map(check, order)
 
 
-def worst(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each algorithm, network and way of running: of all its cases the one farthest from the form."""
+def worst(rows: Sequence[Row]) -> str:
+    """Return the line for an algorithm, a network and a way of running: of all cases the one farthest from the form."""
+    name, network, pipeline = _kind(rows[0].case)
+    bad = [row for row in rows if row.out]
+    far = max(bad or rows, key=lambda row: row.error if pipeline else abs(row.error))
+    return (
+        f"{name:36} {network:15} {'pipelined' if pipeline else 'steps':9} {len(rows):4} cases "
+        f"{far.error:+8.2%}  {far.case.world:2} ranks {format_bytes(far.case.size):>8} "
+        f"{format_time(far.time_ns):>10}, form {format_time(far.formula_ns):>10}"
+        + (f"  {len(bad)} OUT: {far.out}" if bad else "")
+    )
 
-    def key(row: Row) -> tuple[str, str, bool]:
-        return row.case.algorithm, row.case.network, row.case.pipeline
 
-    for (name, network, pipeline), group in groupby(sorted(rows, key=key), key):
-        every = list(group)
-        bad = [row for row in every if row.out]
-        far = max(bad or every, key=lambda row: row.error if pipeline else abs(row.error))
-        yield (
-            f"{name:36} {network:15} {'pipelined' if pipeline else 'steps':9} {len(every):4} cases "
-            f"{far.error:+8.2%}  {far.case.world:2} ranks {format_bytes(far.case.size):>8} "
-            f"{format_time(far.time_ns):>10}, form {format_time(far.formula_ns):>10}"
-            + (f"  {len(bad)} OUT: {far.out}" if bad else "")
-        )
+def printed(asked: Sequence[Case], workers: int, terminal: Terminal, *, as_json: bool) -> list[Row]:
+    """Run cases, and print them as they come: each as JSON, or a line for each group of them."""
+    rows: list[Row] = []
+    order = ordered(asked)
+    running = checked(order, workers)
+    terminal.show(f"0 of {len(order)} cases")
+    for _, group in groupby(order, _kind):
+        several = []
+        for row in islice(running, len(list(group))):
+            several.append(row)
+            rows.append(row)
+            terminal.show()
+            if as_json:
+                print(json.dumps(row.to_json()), flush=True)
+            terminal.show(f"{len(rows)} of {len(order)} cases, {row.case.algorithm} on {row.case.network}")
+        terminal.show()
+        if not as_json:
+            print(worst(several), flush=True)
+    return rows
 
 
 def numbers(text: str) -> list[int]:
@@ -243,17 +291,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("-j", type=int, default=2, help="processes (2)")
     parser.add_argument("--json", action="store_true", help="print a JSON object for each case, as it is done")
     given = parser.parse_args(argv)
-    asked, without = cases(given.ranks, given.size or SIZES, given.only)
+    terminal = Terminal()
+    asked, without = cases(given.ranks, given.size or SIZES, given.only, terminal)
+    terminal.show()
     if not asked and not without:
         parser.error(f"--only must name an algorithm of these ranks, as direct:all_reduce:ring, not {given.only}")
-    rows = []
-    for row in checked(asked, given.j):
-        rows.append(row)
-        if given.json:
-            print(json.dumps(row.to_json()), flush=True)
+    rows = printed(asked, given.j, terminal, as_json=given.json)
     if not given.json:
-        for line in worst(rows):
-            print(line)
         for (name, network, why), ranks in without.items():
             print(f"no form: {name} on {network} of {', '.join(map(str, ranks))} ranks: {why}")
     bad = sum(row.out is not None for row in rows)
