@@ -42,15 +42,20 @@ def test_the_slice_of_a_torus_is_close_to_every_published_row(plugins: Plugins) 
 
 @pytest.mark.slow
 def test_the_switched_node_is_close_where_one_protocol_is_used(plugins: Plugins) -> None:
-    """Within 10 % up to 64 KiB and from 256 MiB; too fast by 12 to 65 % between, the most at 2 and 4 MiB."""
+    """As the page has it: within 8 % at 64 KiB, 2 % below, 4 % from 256 MiB; too fast by 12 to 65 % between."""
     found = compare_system(BY_NAME["a100_node"], plugins)
     assert found.kept and len(found.rows) == 56
     sizes = [64 << at // 2 for at in range(56)]
     for size, row in zip(sizes, found.rows, strict=True):
-        if size <= 64 << 10 or size >= 256 << 20:
-            assert abs(row.error) < 0.1, row
+        if size < 64 << 10:
+            assert abs(row.error) < 0.02, row
+        elif size == 64 << 10:
+            assert abs(row.error) < 0.085, row
+        elif size >= 256 << 20:
+            assert abs(row.error) < 0.04, row
         else:
-            assert -0.67 < row.error < -0.1, row
+            assert -0.655 < row.error < -0.12, row
+        assert (row.error < -0.6) == (2 << 20 <= size <= 8 << 20), row
     worst = min(zip(sizes, found.rows, strict=True), key=lambda pair: pair[1].error)
     assert worst[0] in (2 << 20, 4 << 20)
 
