@@ -149,17 +149,20 @@ class _Reader:
         self.problems += [f"{self.name}:{number}: {fault}" for fault in faults]
 
     def _see_units(self, number: int, words: Sequence[str]) -> None:
-        """Take the units of columns that have one; of times any will do, others are as nccl-tests has them."""
+        """Take the units of columns that have one; of times any will do, others are as nccl-tests has them.
+
+        Units of columns that the header has not, as of those in place, are passed over.
+        """
         own = [column for column in self.columns if column in _UNITS]
-        if len(words) != len(own):
+        if len(words) < len(own):
             there = f"{len(words)} for {', '.join(own)}"
             self._blame(number, [f"units must be one for each column that has one, not {there}; restore the line."])
             return
-        for column, unit in zip(own, words, strict=True):
+        for column, unit in zip(own, words, strict=False):
             if unit not in _UNITS[column]:
                 may = " or ".join(_UNITS[column])
                 self._blame(number, [f"the unit of {column} must be {may}, not {unit!r}; convert the column."])
-        self.units = tuple(unit for column, unit in zip(own, words, strict=True) if column == "time")
+        self.units = tuple(unit for column, unit in zip(own, words, strict=False) if column == "time")
 
     def _line(self, number: int, words: Sequence[str]) -> NcclLine | list[str]:
         """Read one line of a table, or say everything that is wrong with it."""

@@ -172,6 +172,13 @@ def test_units_that_are_not_read_are_refused_at_their_line() -> None:
     )
 
 
+def test_units_of_columns_that_were_cut_off_are_passed_over() -> None:
+    """Those in place, of a table of which only the first half was kept."""
+    text = "size count type redop root time algbw busbw #wrong\n#" + HEADER.splitlines()[2].replace("(us)", "(ms)", 1)
+    (table,) = read_nccl("a.log", f"{text}\n65536 16384 float sum -1 0.0108 6.07 9.10 0\n")
+    assert table.lines == (NcclLine(3, 65536, "f32", "sum", 0, pytest.approx(10800.0), None),)
+
+
 @pytest.mark.parametrize("between", [
     "", devices(4), "# Collective test concluded: all_reduce_perf\n" + devices(4),
 ])  # fmt: skip
