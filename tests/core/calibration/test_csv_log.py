@@ -21,7 +21,7 @@ def test_columns_stand_in_any_order_and_case_and_others_are_ignored() -> None:
     assert (second.line, dict(second.values), second.ns) == (7, {"kind": "down", "bytes": 1000, "n": 4}, 20.0)
 
 
-@given(st.floats(1e-3, 1e9), st.sampled_from([("time_ns", 1.0), ("time_us", 1e3), ("time_ms", 1e6), ("time_s", 1e9)]))
+@given(st.floats(1e-3, 9e8), st.sampled_from([("time_ns", 1.0), ("time_us", 1e3), ("time_ms", 1e6), ("time_s", 1e9)]))
 def test_a_column_of_plain_times_has_its_unit_in_its_name(number: float, unit: tuple[str, float]) -> None:
     (row,) = FORM.read("a.csv", f"kind,bytes,n,{unit[0]}\nup,1,1,{number!r}\n")
     assert row.ns == pytest.approx(number * unit[1], rel=1e-15)
