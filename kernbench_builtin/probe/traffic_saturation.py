@@ -16,6 +16,9 @@ HALVINGS = 6
 PACKETS = 1024
 """Packets made at random that a window must hold: their number then has a standard deviation of 1/32."""
 
+_FILLING = 20
+"""Part of the least window, one in so many, in which a mesh fills."""
+
 
 @frozen
 class Saturation:
@@ -34,7 +37,7 @@ class Saturation:
 
 
 def check_window(traffic: TrafficSetup) -> None:
-    """Raise UsageError where a window holds too few packets, or bursts, to tell a load from the next."""
+    """Raise UsageError where a window holds too few packets, or bursts, to tell loads apart, or begins too early."""
     load = _most(traffic) / 2
     varies = max(1.0, dispersion(load, traffic.flits, traffic.burst))
     least = math.ceil(PACKETS * varies * traffic.flits / (load * traffic.mesh.places) / 100) * 100
@@ -43,6 +46,12 @@ def check_window(traffic: TrafficSetup) -> None:
         raise UsageError(
             f"--measure must be at least {least} cycles with --saturation, so that what sources make{burst} in them is "
             f"close to the load, not {traffic.window.measured}."
+        )
+    filling = least // _FILLING
+    if traffic.window.warm_up < filling:
+        raise UsageError(
+            f"--warmup must be at least {filling} cycles with --saturation, so that a mesh that fills is not taken for "
+            f"queues that grow, not {traffic.window.warm_up}."
         )
 
 
