@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from kernbench_builtin.calibrate.csv_rows import CsvRows
 from kernbench_builtin.calibrate.launching import LAUNCH_OVERHEAD, LAUNCH_STEPS, compiled, launched_ns
 from kernbench_core.calibration import (
     CsvForm,
-    LogOptions,
     LogRow,
     MachineChoice,
     SimulatedRow,
@@ -21,7 +21,6 @@ from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host import GraphEngine, Runtime
 from kernbench_core.messages import MemoryReadMsg, MemoryWriteMsg
-from kernbench_core.plugins import Plugins
 from kernbench_core.topology import design_of
 from kernbench_core.units import format_bytes
 from kernbench_core.values import Region
@@ -72,30 +71,16 @@ class Copy:
     nbytes: int
 
 
-class CopyLog:
+class CopyLog(CsvRows):
     """Read copies; fit what the host takes to start one, PCIe's bandwidth, launches and the efficiency of HBM."""
 
+    COLUMNS = _CSV
     FORM: ClassVar[str] = "a CSV of copies with the columns bytes, time and kind (h2d, d2h, d2d)"
 
-    def __init__(self, plugins: Plugins, options: LogOptions) -> None:
-        self._plugins, self._options = plugins, options
-
-    @staticmethod
-    def recognises(text: str) -> bool:
-        """Tell whether the first line names bytes, kind and a time."""
-        return _CSV.recognises(text)
-
-    def read(self, name: str, text: str) -> list[LogRow]:
-        """Return the copies of a CSV."""
-        return [
-            LogRow(f"{name}:{row.line}", f"{row.values['kind']} {format_bytes(row.values['bytes'])}", row.ns,
-                   Copy(row.values["kind"], row.values["bytes"]))
-            for row in _CSV.read(name, text)
-        ]  # fmt: skip
-
-    def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
-        """Return nothing: copies do not say how many packages there are."""
-        return ()
+    def case_of(self, values: Mapping[str, Any]) -> tuple[str, Copy]:
+        """Return a copy, its kind and its bytes."""
+        copy = Copy(values["kind"], values["bytes"])
+        return f"{copy.kind} {format_bytes(copy.nbytes)}", copy
 
     def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[Unknown]:
         """Return those of the host's link for copies over it, and those of launches and HBM for others."""

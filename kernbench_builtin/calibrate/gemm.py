@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attrs import frozen
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
 from kernbench_builtin.benches.gemm import gemm_kernel
+from kernbench_builtin.calibrate.csv_rows import CsvRows
 from kernbench_builtin.calibrate.launching import LAUNCH_OVERHEAD, LAUNCH_STEPS, compiled, launched_ns
-from kernbench_core.calibration import CsvForm, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
+from kernbench_core.calibration import CsvForm, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.host import Runtime
-from kernbench_core.plugins import Plugins
 
 DTYPES = ("f16", "bf16", "f32", "int8")
 _CSV = CsvForm({"m": CsvForm.whole, "n": CsvForm.whole, "k": CsvForm.whole, "dtype": CsvForm.one_of(*DTYPES)})
@@ -39,31 +39,16 @@ class Product:
         return 2.0 * self.m * self.n * self.k
 
 
-class GemmLog:
+class GemmLog(CsvRows):
     """Read products; fit what a launch takes, and the efficiency of the arrays for each dtype."""
 
+    COLUMNS = _CSV
     FORM: ClassVar[str] = "a CSV of matrix products with the columns M, N, K, dtype and time"
 
-    def __init__(self, plugins: Plugins, options: LogOptions) -> None:
-        self._plugins, self._options = plugins, options
-
-    @staticmethod
-    def recognises(text: str) -> bool:
-        """Tell whether the first line names M, N, K, dtype and a time."""
-        return _CSV.recognises(text)
-
-    def read(self, name: str, text: str) -> list[LogRow]:
-        """Return the products of a CSV."""
-        found = []
-        for row in _CSV.read(name, text):
-            product = Product(**row.values)
-            label = f"{product.dtype} {product.m} x {product.n} x {product.k}"
-            found.append(LogRow(f"{name}:{row.line}", label, row.ns, product))
-        return found
-
-    def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
-        """Return nothing: products are those of one package, however many there are."""
-        return ()
+    def case_of(self, values: Mapping[str, Any]) -> tuple[str, Product]:
+        """Return a product and its sizes."""
+        product = Product(**values)
+        return f"{product.dtype} {product.m} x {product.n} x {product.k}", product
 
     def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[Unknown]:
         """Return the overhead of a launch, and the efficiency for each dtype: a part of the rate that the base has."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from attrs import frozen
 
+from kernbench_builtin.calibrate.csv_rows import CsvRows
 from kernbench_builtin.calibrate.launching import compiled
 from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
 from kernbench_builtin.probe.dram_workload import Timed
 from kernbench_core.calibration import (
     CsvForm,
-    LogOptions,
     LogRow,
     MachineChoice,
     SimulatedRow,
     Unknown,
 )
 from kernbench_core.errors import UsageError
-from kernbench_core.plugins import Plugins
 from kernbench_core.units import format_bytes, grid_ceil
 from kernbench_core.values import Region
 
@@ -53,31 +52,16 @@ class MemoryAccess:
     nbytes: int
 
 
-class MemoryLog:
+class MemoryLog(CsvRows):
     """Read what one memory does with accesses; fit the overhead of its controller."""
 
+    COLUMNS = _CSV
     FORM: ClassVar[str] = f"a CSV of memory accesses with the columns pattern ({', '.join(PATTERNS)}), bytes and time"
 
-    def __init__(self, plugins: Plugins, options: LogOptions) -> None:
-        self._plugins, self._options = plugins, options
-
-    @staticmethod
-    def recognises(text: str) -> bool:
-        """Tell whether the first line names pattern, bytes and a time."""
-        return _CSV.recognises(text)
-
-    def read(self, name: str, text: str) -> list[LogRow]:
-        """Return the accesses of a CSV."""
-        found = []
-        for row in _CSV.read(name, text):
-            access = MemoryAccess(row.values["pattern"], row.values["bytes"])
-            label = f"{access.pattern} {format_bytes(access.nbytes)}"
-            found.append(LogRow(f"{name}:{row.line}", label, row.ns, access))
-        return found
-
-    def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
-        """Return nothing: it is one controller that is driven."""
-        return ()
+    def case_of(self, values: Mapping[str, Any]) -> tuple[str, MemoryAccess]:
+        """Return an access, its pattern and its bytes."""
+        access = MemoryAccess(values["pattern"], values["bytes"])
+        return f"{access.pattern} {format_bytes(access.nbytes)}", access
 
     def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[Unknown]:
         """Return the controller's overhead; what the array takes is its standard's."""
