@@ -66,6 +66,7 @@ class ComponentBase(Reported):
     back_pressure: ClassVar[bool] = False
     #: How many messages a `run` model serves at once, where no parameter of that name says otherwise.
     servers: int = 1
+    _begun: dict[MsgBase, float]
 
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__()
@@ -85,6 +86,8 @@ class ComponentBase(Reported):
         self.processes: list[Process] = []
         cls = type(self)
         reactive = cls.receive is not ComponentBase.receive
+        if reactive:
+            self._begun = {}
         served = cls.run is not ComponentBase.run
         #: Whether its service may wait for anything, so that it takes up capacity and has no bound known on arrival.
         self.run_style = served or (reactive and cls.overhead is ComponentBase.overhead)

@@ -126,24 +126,26 @@ class Reported(Waits):
 
     run_style: bool
     _paced: bool
+    # What few components have is theirs alone: with more than 30 attributes of its own, an object of CPython has a dict
+    # of its own as well, and every node of a fabric is slower (tools/compare_trees.py: all_reduce -3 %).
+    #: Of `busy_ns`, how long a unit that computes only started up, filled and drained.
+    filling_ns: float = 0.0
+    #: What a model that defines `receive` serves now, each with the time in ns at which that began.
+    _begun: Mapping[MsgBase, float] = MappingProxyType({})
+    _observers: tuple[Observer, ...] = ()
 
     def __init__(self) -> None:
         super().__init__()
         self.served = 0
         self.busy_ns = 0.0
-        #: Of `busy_ns`, how long a unit that computes only started up, filled and drained.
-        self.filling_ns = 0.0
         self._previous_out = -math.inf
         #: What waits for a worker or, where a model keeps the order itself, for what it puts in.
         self.queue: deque[MsgBase] = deque()
         self._serving: list[tuple[MsgBase, float] | None] = []
-        #: What a model that defines `receive` serves now, each with the time in ns at which that began.
-        self._begun: dict[MsgBase, float] = {}
-        self._observers: list[Observer] = []
 
     def observe(self, observer: Observer) -> None:
         """Tell an observer of each answer that ends here, and of each logged message served, before anything else."""
-        self._observers.append(observer)
+        self._observers = (*self._observers, observer)
 
     @property
     def keeps_busy(self) -> bool:
