@@ -79,9 +79,7 @@ def run(
         raise UsageError(f"--pattern must be one of {', '.join(PATTERNS)}, not {pattern!r}.")
     if outstanding is not None and load is not None:
         raise UsageError("--outstanding must not go with --load: a loop is closed or open; give one of them.")
-    ratio = _number("--read-ratio", read_ratio, "float")
-    if not 0.0 <= ratio <= 1.0:
-        raise UsageError(f"--read-ratio must be a number from 0 to 1, not {read_ratio!r}.")
+    ratio = _ratio(read_ratio)
     levels = [_whole("--outstanding", part, 1, 65536) for part in outstanding.split(",")] if outstanding else []
     loads = [_share(part) for part in load.split(",")] if load is not None else []
     node = _controller(shell, topology, components, sets)
@@ -89,11 +87,10 @@ def run(
     if trace is not None:
         return _trace(topology, node, probe, trace, as_json, _given())
     nbytes = probe.default_chunk(pattern) if chunk is None else _number("--chunk", chunk, "size", positive=True)
-    usual = _MANY if nbytes <= _SMALL else _FEW
     case = DramCase(
         pattern,
         nbytes,
-        usual if requests is None else _whole("--requests", requests, 1, _MOST_REQUESTS),
+        _requests(requests, nbytes),
         ratio,
         _number("--stride", stride, "size", positive=True),
         _whole("--seed", seed, 0, 2**32 - 1),
@@ -111,6 +108,21 @@ def run(
     else:
         _print(topology, node, probe, _in_words(case), probe.peak(case), points, _verdict(case, points, form))
     return 0
+
+
+def _ratio(read_ratio: str) -> float:
+    """Return the share of reads."""
+    ratio: float = _number("--read-ratio", read_ratio, "float")
+    if not 0.0 <= ratio <= 1.0:
+        raise UsageError(f"--read-ratio must be a number from 0 to 1, not {read_ratio!r}.")
+    return ratio
+
+
+def _requests(requests: str | None, nbytes: int) -> int:
+    """Return how many requests of `nbytes` a point has: more of small ones, where no number is given."""
+    if requests is None:
+        return _MANY if nbytes <= _SMALL else _FEW
+    return _whole("--requests", requests, 1, _MOST_REQUESTS)
 
 
 def _given() -> set[str]:

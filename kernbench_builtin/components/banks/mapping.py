@@ -51,22 +51,11 @@ class BankMapping:
         """How many bursts a row holds."""
         return self.row_bytes // self.burst_bytes
 
-    def bursts(self, regions: tuple[Region, ...]) -> Iterator[int]:
-        """Yield the address of each burst that holds bytes of `regions`; upwards, a burst shared by rows comes once."""
-        burst = self.burst_bytes
-        for region in regions:
-            moved_to = 0
-            for row in range(region.rows):
-                first = region.base + row * region.pitch
-                at = first // burst * burst
-                end = -(-(first + region.row_bytes) // burst) * burst
-                if region.pitch > 0 and at < moved_to:
-                    at = moved_to
-                moved_to = max(moved_to, end)
-                yield from range(at, end, burst)
-
     def runs(self, regions: tuple[Region, ...]) -> Iterator[BlockRun]:
-        """Yield what `split` says of `bursts`, several at a time: the channel, and (flat bank, row) of each burst."""
+        """Yield what `split` says of the bursts that hold bytes of `regions`: a channel, and several (flat bank, row).
+
+        Upwards, a burst that rows share comes once.
+        """
         block, burst, known = self.interleave_bytes, self.burst_bytes, self._blocks
         for region in regions:
             moved_to = 0

@@ -26,6 +26,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
 from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
+from tests.builtin.touched_bursts import bursts_of
 from tests.conftest import examples
 
 #: (ns, operation, bank, row, column): one burst.
@@ -404,7 +405,7 @@ def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
         sent.append(transaction(op, region))
         rig.ask(at, msg=sent[-1])
         copy = Transaction(op, (region,), region.nbytes, ("in0", "under_test"), lambda _: None)
-        moved = len(list(ctrl.mapping.bursts((region,))))
+        moved = len(bursts_of((region,)))
         bounds.append((formula_latency(rig.hardware.graph, rig.hardware.components, copy), moved))
     rig.run()
     assert len(rig.arrivals) == len(sent)

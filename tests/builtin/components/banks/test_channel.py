@@ -18,6 +18,7 @@ from kernbench_core.testing import Rig
 from kernbench_core.values import Region
 from tests.builtin.bank_oracle import Burst, Oracle, Request
 from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
+from tests.builtin.touched_bursts import bursts_of
 from tests.conftest import examples
 
 GRID = 2.0**16
@@ -59,7 +60,7 @@ def by_the_oracle(ctrl: Any) -> tuple[Oracle, list[Request]]:
     )  # fmt: skip
     requests = []
     for msg, now, head, tail in ctrl.heard:
-        places = [ctrl.mapping.split(address) for address in ctrl.mapping.bursts(msg.regions)]
+        places = [ctrl.mapping.split(address) for address in bursts_of(msg.regions)]
         step = (tail - head) / len(places)
         comes = [math.ceil((head + (n + 1) * step) * GRID) / GRID for n in range(len(places))]
         bursts = [

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernbench_builtin.components.banks.mapping import BankMapping
 from kernbench_builtin.components.channelled_memory import Interleaving
 from kernbench_core.values.region import Region
+from tests.builtin.touched_bursts import bursts_of
 
 mappings = st.builds(
     BankMapping,
@@ -72,7 +73,7 @@ def test_both_models_of_a_controller_agree_on_the_channels(
     region = Region(base + 20000, nbytes, rows, pitch if rows > 1 else 0)
     deal = Interleaving(mapping.channels, mapping.interleave_bytes, 32, hash_channels=mapping.channel_hash)
     counted: dict[int, int] = {}
-    for address in mapping.bursts((region,)):
+    for address in bursts_of((region,)):
         channel = mapping.split(address)[0]
         counted[channel] = counted.get(channel, 0) + 32
     assert deal.shares((region,)) == tuple(sorted(counted.items()))
