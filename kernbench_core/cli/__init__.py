@@ -5,6 +5,7 @@ Everything else of it, in `command`, is imported when it is carried out, so that
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from kernbench_core.process.quiet_exit import QuietExit
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernbench_core.plugins import Plugins
+
+_ALLOCATIONS = 50_000
+"""After how many new objects this process looks for cyclic garbage: what its start makes is kept, not garbage."""
 
 
 def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> int:
@@ -24,6 +28,7 @@ def main(args: Sequence[str] | None = None, plugins: Plugins | None = None) -> i
     """
     if args is None:
         QuietExit.install()
+        gc.set_threshold(_ALLOCATIONS)
     from kernbench_core.cli import command
 
     return command.run_here(list(args), plugins) if args is not None else command.run_process(plugins)

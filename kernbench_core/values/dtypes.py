@@ -189,9 +189,11 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(found.numpy_name)
 
 
-def is_known(dtype: np.dtype[Any]) -> bool:
-    """Whether a numpy dtype is that of one of ours."""
-    return dtype.name in _BY_NUMPY
+def is_known(given: np.dtype[Any] | type) -> bool:
+    """Whether a numpy dtype, or a numpy type of scalars, is that of one of ours."""
+    if isinstance(given, type):
+        return issubclass(given, np.generic) and given.__name__ in _BY_NUMPY
+    return given.name in _BY_NUMPY
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

@@ -45,6 +45,16 @@ def test_no_more_is_loaded_than_is_needed(module: str, rooms: set[str], librarie
     assert loaded_with(f"import kernbench_core.{module}") == (rooms, libraries)
 
 
+def test_the_narrow_floats_are_loaded_when_one_is_used() -> None:
+    """Not with the language, which takes their names and numpy's own types; a type of theirs brings them along."""
+    takes = (
+        "from kernbench_core.kernel.tl.keywords import checked_keywords\nimport numpy as np\n"
+        "kept = checked_keywords('tl.f', {'a': np.float16, 'b': np.dtype('>i4')}, None)\n"
+        "assert kept == {'a': 'f16', 'b': 'i32'}, kept"
+    )
+    assert "ml_dtypes" not in loaded_with(f"import kernbench_core.kernel.tl.language\n{takes}")[1]
+
+
 def test_help_loads_the_command_line_and_the_options_of_a_run() -> None:
     """Of the room of runs nothing else, and no library that simulates or computes."""
     program = (

@@ -16,10 +16,9 @@ from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.params import did_you_mean
-from kernbench_core.values.dtypes import NAMES, dtype_of, numpy_dtype
+from kernbench_core.values.dtypes import dtype_of, is_known
 
 _PLAIN: Final = (type(None), bool, int, float, str)
-_OF_NUMPY: Final = frozenset(numpy_dtype(name).type for name in NAMES)
 _MAY: Final = "a number, a text, a bool, None, a dtype, or a tuple or list of such"
 
 
@@ -55,7 +54,7 @@ def _kept(call: str, name: str, value: Any) -> object:
         return kind(_kept(call, name, each) for each in value)
     if isinstance(value, np.generic) and type(value.item()) in _PLAIN:
         return value.item()
-    if (isinstance(value, type) and value in _OF_NUMPY) or (isinstance(value, np.dtype) and value.type in _OF_NUMPY):
+    if isinstance(value, np.dtype | type) and is_known(value):
         return dtype_of(value)
     raise KernelError(f"{call} must be given {_MAY} as {name!r}, not {_described(value)}.")
 
