@@ -3,41 +3,71 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+from kernbench_core.cli.bench_view import describe_bench, print_benches
+from kernbench_core.cli.columns import paragraph, table, width, wrapped
+from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError
 from kernbench_core.process.terminal import shown
+from kernbench_core.registry import UnknownName
 
 if TYPE_CHECKING:
-    from kernbench_core.host.bench import Bench, BenchParam
+    from kernbench_core.host.bench import Bench
     from kernbench_core.plugins import Plugins
 
 
 @click.command("list")
+@click.argument("name", metavar="[NAME|FILE.py]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.pass_obj
-def list_benches(shell: Shell, as_json: bool) -> None:
-    """List the benches, with their parameters and one sentence each."""
+def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
+    """List the benches, or describe the one called NAME, or in FILE.py: what it does, and its parameters.
+
+    NAME may be a part of a name; where several have it, these are listed.
+    """
+    benches = shell.plugins.benches
+    found = tuple(benches)
+    if name is not None:
+        found = (name,) if name in benches or name.endswith(".py") else matching(name, benches)
+        if not found:
+            raise nothing_found("bench", name, benches, "or the path of a .py file")
+    if name is not None and len(found) == 1:
+        _one_bench(shell, found[0], as_json)
+        return
+    opened = list(_opened(shell, found))
+    if as_json:
+        _echo_json("kernbench.benches/1", "benches", [_bench_json(bench, provider) for bench, provider in opened])
+        return
+    print_benches([bench for bench, _ in opened])
+
+
+def _opened(shell: Shell, names: Iterable[str]) -> Iterable[tuple[Bench, str]]:
+    """Yield the benches of these names, each with who brings it; warn of one that cannot be had."""
     from kernbench_core.host.bench import open_bench
 
-    found: list[tuple[Bench, str]] = []
-    for name in shell.plugins.benches:
+    for name in names:
         try:
-            found.append((open_bench(name, shell.plugins.benches), str(shell.plugins.benches.provider(name))))
+            yield open_bench(name, shell.plugins.benches), str(shell.plugins.benches.provider(name))
         except KernbenchError as error:
             shell.warn(str(error))
+
+
+def _one_bench(shell: Shell, name: str, as_json: bool) -> None:
+    from kernbench_core.host.bench import open_bench
+
+    with redirect_stdout(sys.stderr):  # what a file prints is no description
+        bench = open_bench(name, shell.plugins.benches)
+    provider = str(shell.plugins.benches.provider(name)) if bench.registered else name
     if as_json:
-        _echo_json("kernbench.benches/1", "benches", [_bench_json(bench, provider) for bench, provider in found])
-        return
-    for bench, _ in found:
-        click.secho(bench.name, bold=True, nl=False)
-        click.echo(shown(f"  {bench.sentence}"))
-        for param in bench.params:
-            click.echo(shown(f"    {_signature(param)}"))
+        _echo_json("kernbench.bench/1", "bench", _bench_json(bench, provider))
+    else:
+        describe_bench(bench, provider)
 
 
 @click.command()
@@ -45,25 +75,41 @@ def list_benches(shell: Shell, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.pass_obj
 def components(shell: Shell, name: str | None, as_json: bool) -> None:
-    """List the hardware models, or describe the one called NAME: its parameters, and what it models and ignores."""
+    """List the hardware models, or describe the one called NAME: its parameters, and what it models and ignores.
+
+    NAME may be a part of a name, as gemm of builtin.pe_gemm; where several have it, these are listed.
+    """
     plugins = shell.plugins
+    found = tuple(plugins.components)
     if name is not None:
-        described = _component_json(plugins, name)
+        found = (name,) if name in plugins.components else matching(name, plugins.components)
+        if not found:
+            found = (_known_component(plugins, name),)
+    if name is not None and len(found) == 1:
+        described = _component_json(plugins, found[0])
         if as_json:
             _echo_json("kernbench.component/1", "component", described)
         else:
             _describe(described)
         return
     if as_json:
-        _echo_json(
-            "kernbench.components/1", "components", [_component_json(plugins, each) for each in plugins.components]
-        )
+        _echo_json("kernbench.components/1", "components", [_component_json(plugins, each) for each in found])
         return
     rows = [
-        (each, _kinds(entry.kinds), entry.sentence, str(plugins.components.provider(each)))
-        for each, entry in plugins.components.items()
-    ]
+        (each, _kinds(plugins.components[each].kinds), plugins.components[each].sentence,
+         str(plugins.components.provider(each)))
+        for each in found
+    ]  # fmt: skip
     table(("component", "kind", "what it is", "provider"), rows)
+
+
+def _known_component(plugins: Plugins, name: str) -> str:
+    """Return a name that the registry knows after all; raise for one of a plug-in that was left out, or of nobody."""
+    try:
+        plugins.components.provider(name)
+    except UnknownName:
+        raise nothing_found("component", name, plugins.components) from None
+    return name
 
 
 def _kinds(kinds: tuple[str, ...]) -> str:
@@ -74,13 +120,6 @@ def _kinds(kinds: tuple[str, ...]) -> str:
 def _bench_json(bench: Bench, provider: str) -> dict[str, Any]:
     params = [param.to_json() for param in bench.params]
     return {"name": bench.name, "sentence": bench.sentence, "provider": provider, "params": params}
-
-
-def _signature(param: BenchParam) -> str:
-    kind = "|".join(param.choices) if param.kind == "choice" else {"npy": ".npy file"}.get(param.kind, param.kind)
-    if param.required:
-        return f"{param.name}: {kind} (required)"
-    return f"{param.name}: {kind}" + ("" if param.default is None else f" = {param.default}")
 
 
 def _component_json(plugins: Plugins, name: str) -> dict[str, Any]:
@@ -124,18 +163,16 @@ def _shown(default: object) -> str:
 
 def _describe(described: dict[str, Any]) -> None:
     """Print what a component says of itself, then its parameters."""
-    from kernbench_core.runs.text_report import make_console
-
-    width = min(make_console(sys.stdout).width, 100)
-    click.secho(described["name"], bold=True, nl=False)
-    click.echo(shown(f"  {described['sentence']}"))
-    click.echo(shown(f"  kind {described['kind']}, from {described['provider']} {described['version']}".rstrip()))
+    wide = min(width(), 100)
+    click.secho(described["name"], bold=True)
+    paragraph(described["sentence"], most=wide)
+    paragraph(f"kind {described['kind']}, from {described['provider']} {described['version']}".rstrip(), most=wide)
     for section in ("models", "ignores", "timing", "source"):
         if described[section]:
             click.echo()
-            click.secho(f"  {section.capitalize()}: ", bold=True, nl=False)
-            indent = " " * (len(section) + 4)
-            click.echo(shown(click.wrap_text(described[section], width, indent, "    ").lstrip()))
+            lead = f"  {section.capitalize()}: "
+            click.secho(lead, bold=True, nl=False)
+            click.echo("\n".join(wrapped(shown(described[section]), wide, "    ", lead))[len(lead) :])
     click.echo()
     if not described["params"]:
         click.echo("  It has no parameters.")
@@ -150,18 +187,6 @@ def _describe(described: dict[str, Any]) -> None:
         for param in described["params"]
     ]
     table(("parameter", "type (unit)", "default", "meaning"), rows)
-
-
-def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print columns that line up, nothing drawn; the header is bold in a terminal."""
-    from kernbench_core.runs.text_report import bare_table, make_console, show
-
-    drawn = bare_table()
-    for index, title in enumerate(header):
-        drawn.add_column(title, no_wrap=index == 0)
-    for row in rows:
-        drawn.add_row(*row)
-    show(drawn, make_console(sys.stdout))
 
 
 def _echo_json(schema: str, key: str, value: object) -> None:

@@ -12,6 +12,7 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import Time, Whole
+from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
@@ -70,7 +71,7 @@ def _as_option(name: str, option: Option, default: object) -> Callable[[Callable
     )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=RunCommand)
 @click.argument("bench", metavar="BENCH")
 @click.option("-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.")
 @_run_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from kernbench_core.cli.catalogue import table
+from kernbench_core.cli.columns import table
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.terminal import shown
 
@@ -64,6 +64,17 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
         shell.warn(warning)
     counts = counts_of(graph)
     click.echo(shown(f"{source}: valid; {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['pes']:,} PEs."))
+
+
+@topology.command("list")
+@click.argument("name", required=False)
+@_JSON
+@click.pass_obj
+def presets(shell: Shell, name: str | None, as_json: bool) -> None:
+    """List the presets, or those with NAME in their names: what each is, who brings it, its SIPs, cubes and PEs."""
+    from kernbench_core.cli.topology_list import list_presets
+
+    list_presets(shell, name, as_json)
 
 
 @topology.command()

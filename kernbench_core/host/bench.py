@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
 
 _KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool"}
 _WORDS = {"int": "an integer", "float": "a finite number", "str": "text", "bool": "true or false", "npy": "a .npy file"}
+#: The head of a docstring's section on parameters, in Google's style, and what it says of one.
+_HEAD = re.compile(r"(?:Args|Arguments|Parameters):\s*")
+_ARGUMENT = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 
 
 @attrs.frozen
 class BenchParam:
-    """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy"."""
+    """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy".
+
+    `sentence` is what the bench's docstring says of it.
+    """
 
     name: str
     kind: str
@@ -40,6 +47,7 @@ class BenchParam:
     required: bool
     default: Any
     choices: tuple[str, ...] = ()
+    sentence: str = ""
 
     @property
     def must_be(self) -> str:
@@ -50,11 +58,13 @@ class BenchParam:
 
     def to_json(self) -> dict[str, object]:
         """Return the plain form that `kernbench list --json` prints."""
-        shown = {"name": self.name, "type": self.kind, "required": self.required}
+        shown: dict[str, object] = {"name": self.name, "type": self.kind, "required": self.required}
         if not self.required:
             shown["default"] = self._shown_default()
         if self.choices:
             shown["choices"] = list(self.choices)
+        if self.sentence:
+            shown["sentence"] = self.sentence
         return shown
 
     def _shown_default(self) -> object:
@@ -157,8 +167,36 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
             f"bench {name!r} must take the runtime as its first parameter: def {function.__name__}(rt, …)."
         )
     params = tuple(_declared(name, parameter, _hint(function, parameter)) for parameter in parameters[1:])
-    doc = (inspect.getdoc(function) or "").strip().splitlines()
-    return Bench(name, function, doc[0] if doc else "", params, sources)
+    doc = (inspect.getdoc(function) or "").strip()
+    told = argument_sentences(doc)
+    params = tuple(attrs.evolve(param, sentence=told.get(param.name, "")) for param in params)
+    return Bench(name, function, doc.partition("\n")[0], params, sources)
+
+
+def argument_sentences(doc: str) -> dict[str, str]:
+    """Return what stands behind each name of the section `Args:` of a docstring, its lines joined.
+
+    The section ends with the first line that is indented no more than its head; lines that are indented more than the
+    first name go on with what is said of the name above them.
+    """
+    found: dict[str, list[str]] = {}
+    within: list[str] | None = None
+    head = names = None
+    for line in doc.splitlines():
+        indent, text = len(line) - len(line.lstrip()), line.strip()
+        if head is None:
+            head = indent if _HEAD.fullmatch(text) else None
+        elif text and indent <= head:
+            break
+        elif text:
+            names = indent if names is None else names
+            argument = _ARGUMENT.fullmatch(text) if indent <= names else None
+            if argument is not None:
+                within = found.setdefault(argument[1], [])
+                within.append(argument[2])
+            elif within is not None:
+                within.append(text)
+    return {name: " ".join(filter(None, lines)) for name, lines in found.items()}
 
 
 def _from_sources(sources: Sources) -> Callable[..., object]:

@@ -66,8 +66,12 @@ ARGUMENTS = {
     ("run", "gemm", "--out", "none/o"): "--out must be in a folder that exists; make 'none' first.",
     ("run", "gemm", "--out", "file"): "--out must name a folder, not the file 'file'.",
     ("run", "gemm", "--bogus"): "No such option '--bogus'. See 'kernbench run --help'.",
-    ("components", "builtin.pe_gem"): "component must be a registered name, not 'builtin.pe_gem'. Did you mean "
-    "'builtin.pe_gemm'?",
+    ("components", "builtin.pe_gmm"): "component must be a registered name or a part of one, not 'builtin.pe_gmm'. "
+    "Did you mean 'builtin.pe_gemm'?",
+    ("list", "gemn"): "bench must be a registered name, a part of one, or the path of a .py file, not 'gemn'. Did you "
+    "mean 'gemm'?",
+    ("topology", "list", "ful1"): "topology preset must be a registered name or a part of one, not 'ful1'. Did you "
+    "mean 'full'?",
     ("rerun", "none.json"): "manifest 'none.json' must be a readable file: No such file or directory.",
     ("rerun", "file"): "manifest 'file' must be JSON; give the manifest.json of a run's --out.",
 }

@@ -267,7 +267,10 @@ def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.Captu
             ["run", "toy", "--timeout", "60"],
             "option --timeout must be a positive time with its unit, as '60 s', not '60'.",
         ),
-        (["components", "x.y"], "component must be a registered name, not 'x.y'."),
+        (
+            ["components", "x.y"],
+            "component must be a registered name or a part of one, not 'x.y'. No plug-in registers any.",
+        ),
         (["rerun", "none.json"], "manifest 'none.json' must be a readable file: No such file or directory."),
     ],
 )
@@ -352,10 +355,10 @@ def test_an_interrupted_rerun_prints_what_there_is(
 
 
 def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence and one line a parameter; a bench that cannot be imported is a warning."""
+    """One sentence, and the parameters as -p takes them; a bench that cannot be imported is a warning."""
     assert call(toy, "list") == 0
     out, err = capsys.readouterr()
-    assert out == "toy  Do nothing, n times.\n    n: int = 3\n    fail: str = \n    a: .npy file\n"
+    assert out == "toy  Do nothing, n times.\n     n=3 fail a\n"
     assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from")
     assert call(toy, "list", "--json") == 0
     assert json.loads(capsys.readouterr().out)["benches"][0]["params"][0] == {

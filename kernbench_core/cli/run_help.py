@@ -1,0 +1,60 @@
+"""The help of `kernbench run`: with the name of a bench before `--help` or behind it, also that bench's parameters."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from kernbench_core.errors import KernbenchError
+from kernbench_core.process.terminal import shown
+
+if TYPE_CHECKING:
+    from kernbench_core.cli.shell import Shell
+
+_GIVEN = "kernbench.bench"
+
+
+class RunCommand(click.RichCommand):
+    """A command with an argument `bench`, whose help shows the parameters of the one that is given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments apart, and keep in mind which bench is asked about."""
+        if any(name in args for name in ctx.help_option_names):  # click prints help before it looks at arguments
+            ctx.meta[_GIVEN] = self._asked_about(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _asked_about(self, ctx: click.Context, args: list[str]) -> str | None:
+        before, ctx.resilient_parsing = ctx.resilient_parsing, True
+        try:
+            found, _, _ = self.make_parser(ctx).parse_args(list(args))
+        except click.UsageError:
+            return None
+        finally:
+            ctx.resilient_parsing = before
+        bench = found.get("bench")
+        return bench if isinstance(bench, str) else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, then the parameters of the bench; warn where it cannot be had."""
+        super().format_help(ctx, formatter)
+        name, shell = ctx.meta.get(_GIVEN), ctx.obj
+        if name is not None:
+            formatter.write("\n".join(_parameters(shell, name, formatter.width)))
+
+
+def _parameters(shell: Shell, name: str, wide: int) -> list[str]:
+    """Return the lines on a bench; none, and a warning, where there is no such bench or it fails to import."""
+    from kernbench_core.cli.bench_view import parameter_lines
+    from kernbench_core.host.bench import open_bench
+
+    try:
+        with redirect_stdout(sys.stderr):  # what a file prints is no help
+            bench = open_bench(name, shell.plugins.benches)
+    except KernbenchError as error:
+        shell.warn(f"the parameters of {name!r} are not shown: {error}")
+        return []
+    heading = shown(f"Parameters of {bench.name}, each given as -p NAME=VALUE:")
+    return [heading, *(f"  {line}".rstrip() for line in parameter_lines(bench.params, wide - 2)), ""]

@@ -1,0 +1,53 @@
+"""Find registered names by what a user remembers of them: the name, its end, or a part of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from kernbench_core.errors import UsageError
+
+
+def matching(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that `wanted` may mean, sorted: those of the first of these sorts that has any.
+
+    The name itself; the name without its vendor (`pe_gemm` is `builtin.pe_gemm`); the last words of it (`gemm`); a
+    part of it (`sys`). Case, `-` and `_` make no difference.
+    """
+    known = {name: _folded(name) for name in sorted(names)}
+    text = _folded(wanted)
+    if wanted in known:
+        return (wanted,)
+    if not text:
+        return ()
+    sorts = (
+        [name for name, folded in known.items() if folded == text],
+        [name for name, folded in known.items() if bare(folded) == text],
+        [name for name, folded in known.items() if folded.endswith(f"_{text}")],
+        [name for name, folded in known.items() if text in folded],
+    )
+    return tuple(next((found for found in sorts if found), []))
+
+
+def bare(name: str) -> str:
+    """Return a name without its vendor."""
+    return name.rpartition(".")[2]
+
+
+def nothing_found(noun: str, wanted: str, names: Iterable[str], or_else: str = "") -> UsageError:
+    """Return the error for a name that nothing matches, with the nearest one there is."""
+    known: dict[str, str] = {}
+    for name in sorted(names, reverse=True):  # of two that end alike, the first is meant
+        words = bare(name).split("_")
+        known.update({"_".join(words[at:]): name for at in range(len(words))})
+        known[name] = name
+    close = difflib.get_close_matches(_folded(wanted), known, n=1)
+    hint = f" Did you mean {known[close[0]]!r}?" if close else f" Known: {', '.join(sorted(set(known.values())))}."
+    if not known:
+        hint = " No plug-in registers any."
+    must_be = f"a registered name, a part of one, {or_else}" if or_else else "a registered name or a part of one"
+    return UsageError(f"{noun} must be {must_be}, not {wanted!r}.{hint}")
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
