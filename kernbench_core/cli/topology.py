@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from kernbench_core.cli.columns import table
 from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 
 if TYPE_CHECKING:
@@ -33,16 +35,25 @@ def topology() -> None:
     show_default=True,
     help="How near to look.",
 )
+@click.option("--svg", metavar="FILE", help="Draw it into an SVG file instead.")
+@click.option("--node", metavar="PART", help="The part that --svg draws, such as sip0.cube0, instead of a view.")
 @_COMPONENTS
 @_SETS
 @_JSON
 @click.pass_obj
-def show(shell: Shell, source: str, view: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+def show(
+    shell: Shell, source: str, view: str, svg: str | None, node: str | None, components: str | None,
+    sets: tuple[str, ...], as_json: bool,
+) -> None:  # fmt: skip
     """Print counts and a picture of a machine."""
     from kernbench_core.cli.topology_view import show as draw
 
+    if node is not None and svg is None:
+        raise UsageError(f"--node must stand with --svg FILE, whose part it names, not alone, as with {node!r}.")
     graph = _compiled(shell, source, components, sets)
-    if as_json:
+    if svg is not None:
+        _draw(graph, source, Path(svg), view, node)
+    elif as_json:
         _echo(graph, source)
     else:
         click.echo(shown(draw(graph, view)))
@@ -91,6 +102,21 @@ def networks(shell: Shell, as_json: bool) -> None:
 def machines(shell: Shell, as_json: bool) -> None:
     """List the sections of a configuration that say which kind of machine it describes."""
     _list(shell.plugins.machines, "machines", as_json)
+
+
+def _draw(graph: Graph, source: str, path: Path, view: str, node: str | None) -> None:
+    """Write a picture of a part of a machine; of a view without one, the first of its level."""
+    from kernbench_core.drawing import draw_machine
+    from kernbench_core.process.whole_files import check_file, write_text
+
+    target = check_file("SVG file", path)
+    drawing = draw_machine(graph, title=Path(source).name)
+    if node is None:
+        levels = {name: drawing.views[number].level for name, number in drawing.parts.items()}
+        node = next((name for name, level in levels.items() if level == view), None)
+        if node is None:
+            raise UsageError(f"view must be one of {', '.join(dict.fromkeys(levels.values()))} here, not {view!r}.")
+    write_text(target, drawing.svg(node))
 
 
 def _list(registry: NetworkRegistry | MachineRegistry, plural: str, as_json: bool) -> None:
