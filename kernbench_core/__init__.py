@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernbench_core.errors import UsageError as UsageError
     from kernbench_core.fabric import Fabric as Fabric
     from kernbench_core.graph import Node as Node
+    from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.session import GraphEngine as GraphEngine
     from kernbench_core.memory.placement import Interleave as Interleave
     from kernbench_core.memory.placement import Replicate as Replicate
@@ -77,6 +78,7 @@ _EXPORTS = {
     "load_plugins": "plugins",
     "rerun": "runs.reruns",
     "run": "runs.bench_run",
+    "sizes_from": "host.bench",
 }
 
 __all__ = sorted(_EXPORTS)

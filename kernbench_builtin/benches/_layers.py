@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
 
@@ -41,9 +41,11 @@ def by_columns(rt: Runtime, columns: int) -> Placement | None:
     return Shard(1) if columns % rt.n_pes == 0 else None
 
 
-def activations(rt: Runtime, rows: int, columns: int, dtype: str, name: str) -> DeviceTensor:
-    """Place random activations of mean 0 and variance 1: a copy in each cube, its rows dealt to the cube's PEs."""
-    return rt.tensor((rows, columns), dtype, name=name, placement=_in_each_cube(columns, dtype))
+def activations(
+    rt: Runtime, rows: int, columns: int, dtype: str, name: str, given: ArrayOrTensor | None = None
+) -> DeviceTensor:
+    """Place `given`, or random activations of variance 1: a copy in each cube, its rows dealt to the cube's PEs."""
+    return rt.operand(given, (rows, columns), dtype, name=name, placement=_in_each_cube(columns, dtype))
 
 
 def gather(rt: Runtime, x: DeviceTensor, name: str) -> DeviceTensor:
@@ -62,14 +64,13 @@ def _in_each_cube(columns: int, dtype: str) -> dict[str, Placement]:
     return {"pe": Interleave(columns * itemsize(dtype))}
 
 
-def weights(rt: Runtime, k: int, n: int, dtype: str, name: str) -> DeviceTensor:
-    """Place random weights of variance 1 / k, so that products of activations have variance 1, cut by columns."""
-    placement = by_columns(rt, n)
-    if not rt.data:
-        return rt.tensor((k, n), dtype, name=name, placement=placement)
-    drawn = rt.rng.standard_normal((k, n), np.float32)
-    drawn *= np.float32(k**-0.5)
-    return rt.tensor(drawn.astype(numpy_dtype(dtype)), dtype, name=name, placement=placement)
+def weights(rt: Runtime, k: int, n: int, dtype: str, name: str, given: ArrayOrTensor | None = None) -> DeviceTensor:
+    """Place `given`, or random weights of variance 1 / k, with which products keep their variance, cut by columns."""
+    if given is None and rt.data:
+        drawn = rt.rng.standard_normal((k, n), np.float32)
+        drawn *= np.float32(k**-0.5)
+        given = drawn.astype(numpy_dtype(dtype))
+    return rt.operand(given, (k, n), dtype, name=name, placement=by_columns(rt, n))
 
 
 def launch_columns(

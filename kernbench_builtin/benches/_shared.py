@@ -6,9 +6,8 @@ import numpy as np
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host import DeviceTensor, Runtime
-from kernbench_core.memory import Placements
 from kernbench_core.values import Array
-from kernbench_core.values.dtypes import info, is_int, itemsize, numpy_dtype, tolerance
+from kernbench_core.values.dtypes import is_int, numpy_dtype, tolerance
 
 
 def require_positive(**params: int) -> None:
@@ -24,45 +23,20 @@ def require_divisor(name: str, value: int, of: str, whole: int) -> None:
         raise UsageError(f"parameter {name!r} must divide {of!r}, which is {whole}, not {value!r}; give a divisor.")
 
 
-def operand(
-    rt: Runtime, name: str, given: Array | None, dtype: str, placement: Placements | None = None, /, **shape: int
-) -> DeviceTensor:
-    """Place `given` as tensor `name`, or random numbers when it is None; refuse a wrong shape or dtype.
-
-    `shape` holds the extents under the names of the bench's parameters, first dimension first. A file of bf16 holds
-    plain pairs of bytes, as numpy has no name for the type.
-    """
-    extents = tuple(shape.values())
-    if given is None:
-        return rt.tensor(extents, dtype, name=name, placement=placement)
-    if info(dtype).library == "ml_dtypes" and given.dtype == np.dtype(f"V{itemsize(dtype)}"):
-        given = given.view(numpy_dtype(dtype))
-    if given.ndim != len(shape):
-        raise UsageError(
-            f"parameter {name!r} must be an array of {len(shape)} dimensions, not of shape {given.shape}; "
-            "give another file."
-        )
-    if given.shape != extents:
-        fits = " ".join(f"-p {param}={extent}" for param, extent in zip(shape, given.shape, strict=True))
-        raise UsageError(
-            f"parameter {name!r} must be an array of shape {extents}, not {given.shape}; give {fits}, or another file."
-        )
-    if given.dtype != numpy_dtype(dtype):
-        raise UsageError(
-            f"parameter {name!r} must be an array of dtype {numpy_dtype(dtype)}, not {given.dtype}; "
-            "cast the file, or choose its dtype with -p dtype=NAME."
-        )
-    return rt.tensor(given, dtype, name=name, placement=placement)
+def read_back(rt: Runtime, result: DeviceTensor, *operands: object) -> None:
+    """Take the time of copying a result to the host, unless another bench called, with a tensor of the device."""
+    if not any(isinstance(operand, DeviceTensor) for operand in operands):
+        rt.copy_to_host(result)
 
 
 def check_product(rt: Runtime, c: DeviceTensor, a: DeviceTensor, b: DeviceTensor) -> None:
-    """Ask that `c`, as it is now, be compared with numpy's product of `a` and `b`."""
-    if not rt.data:
-        rt.check(c, lambda: product(a.numpy(), b.numpy(), c.dtype))
-        return
-    left, right = a.numpy(), b.numpy()
-    atol = None if is_int(c.dtype) else max(tolerance(c.dtype), _rounding(left, right))
-    rt.check(c, lambda: product(left, right, c.dtype), atol=atol)
+    """Ask that `c`, as it is now, be compared with numpy's product of `a` and `b`, as they are now."""
+    left, right = a.snapshot(), b.snapshot()
+
+    def atol() -> float:
+        return max(tolerance(c.dtype), _rounding(left(), right()))
+
+    rt.check(c, lambda: product(left(), right(), c.dtype), atol=None if is_int(c.dtype) else atol)
 
 
 def product(a: Array, b: Array, dtype: str) -> Array:

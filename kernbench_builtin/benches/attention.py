@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from kernbench_builtin.benches._models import MODELS, ModelName
-from kernbench_builtin.benches._shared import require_divisor, require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values import Array
 
 
@@ -84,6 +84,11 @@ def attention(q: Array, k: Array, v: Array, scale: float, causal: bool) -> Array
     return out
 
 
+@sizes_from(
+    q=[("heads", "tokens", "head_dim"), ("heads*tokens", "head_dim")],
+    k=[("kv_heads", "tokens", "head_dim"), ("kv_heads*tokens", "head_dim")],
+    v=[("kv_heads", "tokens", "head_dim"), ("kv_heads*tokens", "head_dim")],
+)
 def bench(
     rt: Runtime,
     model: ModelName = "llama3-8b",
@@ -95,7 +100,10 @@ def bench(
     tile_q: int = 128,
     tile_k: int = 128,
     dtype: Literal["f16", "bf16"] = "f16",
-) -> None:
+    q: ArrayOrTensor | None = None,
+    k: ArrayOrTensor | None = None,
+    v: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Compute grouped-query attention with the model's heads, the rows of all heads dealt over the PEs."""
     shape = MODELS[model]
     heads = shape.heads if heads is None else heads
@@ -103,9 +111,8 @@ def bench(
     d = shape.head_dim if head_dim is None else head_dim
     require_positive(tokens=tokens, heads=heads, kv_heads=kv_heads, head_dim=d, tile_q=tile_q, tile_k=tile_k)
     require_divisor("kv_heads", kv_heads, "heads", heads)
-    q = rt.tensor((heads * tokens, d), dtype, name="q")
-    k = rt.tensor((kv_heads * tokens, d), dtype, name="k")
-    v = rt.tensor((kv_heads * tokens, d), dtype, name="v")
+    operands = [_rows(rt, name, given, (n, tokens, d), dtype) for name, given, n in
+                (("q", q, heads), ("k", k, kv_heads), ("v", v, kv_heads))]  # fmt: skip
     o = rt.empty((heads * tokens, d), dtype, name="o")
     share, scale = -(-heads * tokens // rt.n_pes), d**-0.5
     paired = causal and share >= 2 * tile_q
@@ -114,11 +121,23 @@ def bench(
         tile_q = -(-share // (2 * -(-share // (2 * tile_q))))
     group = heads // kv_heads
     sizes = (tokens, heads * tokens, share, group, d)
-    rt.launch(attention_kernel, q, k, v, o, *sizes, scale, causal, paired, tile_q, tile_k)
-    rt.copy_to_host(o)
+    rt.launch(attention_kernel, *operands, o, *sizes, scale, causal, paired, tile_q, tile_k)
+    read_back(rt, o, q, k, v)
+    held = [operand.snapshot() for operand in operands]
 
     def expected() -> Array:
-        queries, keys, values = (x.numpy().reshape(-1, tokens, d) for x in (q, k, v))
+        queries, keys, values = (rows().reshape(-1, tokens, d) for rows in held)
         return attention(queries, keys, values, scale, causal).reshape(-1, d)
 
     rt.check(o, expected)
+    return o
+
+
+def _rows(rt: Runtime, name: str, given: ArrayOrTensor | None, shape: tuple[int, int, int], dtype: str) -> DeviceTensor:
+    """Place the rows of all heads one below the other; a tensor of the device holds them so already."""
+    heads, tokens, d = shape
+    if given is not None and len(given.shape) == 3:
+        if isinstance(given, DeviceTensor):
+            return rt.operand(given, shape, dtype, name=name)
+        given = given.reshape(-1, d)
+    return rt.operand(given, (heads * tokens, d), dtype, name=name)

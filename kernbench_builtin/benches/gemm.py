@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
-from kernbench_builtin.benches._shared import check_product, operand, require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import check_product, read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
 def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):
@@ -29,6 +27,7 @@ def gemm_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, tl):
             tl.store(c_ptr + m * N + n, tl.dot(a, b, acc), strides=(N, 1))
 
 
+@sizes_from(a=("M", "K"), b=("K", "N"))
 def bench(
     rt: Runtime,
     M: int = 512,
@@ -38,14 +37,15 @@ def bench(
     tile_n: int = 128,
     tile_k: int = 128,
     dtype: Literal["f16", "bf16", "f32", "int8"] = "f16",
-    a: np.ndarray | None = None,
-    b: np.ndarray | None = None,
-) -> None:
+    a: ArrayOrTensor | None = None,
+    b: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Multiply an M x K by a K x N matrix with double-buffered loads, a block of the result for each PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    left = operand(rt, "a", a, dtype, rows_by_cube(rt, M, K, dtype), M=M, K=K)
-    right = operand(rt, "b", b, dtype, columns_by_cube(rt, K, N, dtype), K=K, N=N)
+    left = rt.operand(a, (M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
+    right = rt.operand(b, (K, N), dtype, name="b", placement=columns_by_cube(rt, K, N, dtype))
     out = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
     rt.launch(gemm_kernel, left, right, out, N, K, Blocks.over(rt, M, N), tile_m, tile_n, tile_k)
-    rt.copy_to_host(out)
+    read_back(rt, out, a, b)
     check_product(rt, out, left, right)
+    return out

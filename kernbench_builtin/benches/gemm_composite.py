@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from kernbench_builtin.benches._blocks import Blocks, columns_by_cube, rows_by_cube
-from kernbench_builtin.benches._shared import check_product, require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import check_product, read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
 def composite_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, pin, tl):
@@ -22,6 +22,7 @@ def composite_kernel(a_ptr, b_ptr, c_ptr, N, K, blocks, BM, BN, BK, pin, tl):
     tl.composite(op="gemm", a=a, b=b, out=c, tile_m=BM, tile_n=BN, tile_k=BK)
 
 
+@sizes_from(a=("M", "K"), b=("K", "N"))
 def bench(
     rt: Runtime,
     M: int = 512,
@@ -32,12 +33,16 @@ def bench(
     tile_k: int = 128,
     pin_a: bool = False,
     dtype: Literal["f16", "bf16", "f32", "int8"] = "f16",
-) -> None:
+    a: ArrayOrTensor | None = None,
+    b: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Multiply an M x K by a K x N matrix as one tiled composite command per PE."""
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    a = rt.tensor((M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
-    b = rt.tensor((K, N), dtype, name="b", placement=columns_by_cube(rt, K, N, dtype))
+    left = rt.operand(a, (M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
+    right = rt.operand(b, (K, N), dtype, name="b", placement=columns_by_cube(rt, K, N, dtype))
     c = rt.empty((M, N), "int32" if dtype == "int8" else dtype, name="c")
-    rt.launch(composite_kernel, a, b, c, N, K, Blocks.over(rt, M, N), tile_m, tile_n, tile_k, "a" if pin_a else "none")
-    rt.copy_to_host(c)
-    check_product(rt, c, a, b)
+    blocks, pin = Blocks.over(rt, M, N), "a" if pin_a else "none"
+    rt.launch(composite_kernel, left, right, c, N, K, blocks, tile_m, tile_n, tile_k, pin)
+    read_back(rt, c, a, b)
+    check_product(rt, c, left, right)
+    return c

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
-from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
 def layernorm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, rows, cols, share, eps, BLOCK, tl):
@@ -40,6 +40,7 @@ def layernorm(
     return out
 
 
+@sizes_from(x=("tokens", "cols"), w=("cols",), b=("cols",))
 def bench(
     rt: Runtime,
     model: ModelName = "gpt2",
@@ -48,15 +49,20 @@ def bench(
     block: int = 4,
     eps: float = 1e-5,
     dtype: Literal["f32", "f16", "bf16"] = "f16",
-) -> None:
+    x: ArrayOrTensor | None = None,
+    w: ArrayOrTensor | None = None,
+    b: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Normalise the rows of (tokens, the model's hidden size or `cols`) by their mean and variance."""
     cols = MODELS[model].hidden if cols is None else cols
     require_positive(tokens=tokens, cols=cols, block=block)
-    x = rt.tensor((tokens, cols), dtype, name="x")
-    w = rt.tensor((cols,), dtype, name="w", placement=IN_EACH_CUBE)
-    b = rt.tensor((cols,), dtype, name="b", placement=IN_EACH_CUBE)
+    given = rt.operand(x, (tokens, cols), dtype, name="x")
+    weight = rt.operand(w, (cols,), dtype, name="w", placement=IN_EACH_CUBE)
+    bias = rt.operand(b, (cols,), dtype, name="b", placement=IN_EACH_CUBE)
     y = rt.empty((tokens, cols), dtype, name="y")
     share = -(-tokens // rt.n_pes)
-    rt.launch(layernorm_kernel, x, w, b, y, tokens, cols, share, eps, block)
-    rt.copy_to_host(y)
-    rt.check(y, lambda: layernorm(x.numpy(), w.numpy(), b.numpy(), eps))
+    rt.launch(layernorm_kernel, given, weight, bias, y, tokens, cols, share, eps, block)
+    read_back(rt, y, x, w, b)
+    rows, scale, shift = given.snapshot(), weight.snapshot(), bias.snapshot()
+    rt.check(y, lambda: layernorm(rows(), scale(), shift(), eps))
+    return y

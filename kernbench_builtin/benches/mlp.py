@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from kernbench_builtin.benches._layers import activations, by_columns, gather, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
-from kernbench_builtin.benches._shared import product, require_positive
-from kernbench_core.host import DeviceTensor, Runtime
+from kernbench_builtin.benches._shared import product, read_back, require_positive
+from kernbench_core.errors import UsageError
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 from kernbench_core.values import Array
 from kernbench_core.values.dtypes import numpy_dtype
 
@@ -58,6 +60,7 @@ def gelu(x: Array) -> Array:
     return out
 
 
+@sizes_from(x=("tokens", "hidden"), gate=("hidden", "ffn"), up=("hidden", "ffn"), down=("ffn", "hidden"))
 def bench(
     rt: Runtime,
     model: ModelName = "llama3-8b",
@@ -68,30 +71,45 @@ def bench(
     tile_n: int = 128,
     tile_k: int = 128,
     dtype: Literal["f16", "bf16"] = "f16",
-) -> None:
+    x: ArrayOrTensor | None = None,
+    gate: ArrayOrTensor | None = None,
+    up: ArrayOrTensor | None = None,
+    down: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Run a model's feed-forward layers on (tokens, hidden) activations; of a mixture, one expert's."""
     shape = MODELS[model]
     hidden = shape.hidden if hidden is None else hidden
     ffn = shape.ffn if ffn is None else ffn
     require_positive(tokens=tokens, hidden=hidden, ffn=ffn, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
+    if gate is not None and not shape.gated:
+        raise UsageError(f"parameter 'gate' must be left out, as model {model!r} has no gate; choose another model.")
     tiles = (tile_m, tile_n, tile_k)
-    x = activations(rt, tokens, hidden, dtype, "x")
-    up = weights(rt, hidden, ffn, dtype, "up")
+    given = activations(rt, tokens, hidden, dtype, "x", x)
+    first = weights(rt, hidden, ffn, dtype, "up", up)
     h = rt.empty((tokens, ffn), dtype, name="h", placement=by_columns(rt, ffn))
-    gate = weights(rt, hidden, ffn, dtype, "gate") if shape.gated else None
-    if gate is not None:
-        rt.launch(swiglu_kernel, x, gate, up, h, tokens, ffn, hidden, -(-ffn // rt.n_pes), *tiles)
+    gates = weights(rt, hidden, ffn, dtype, "gate", gate) if shape.gated else None
+    if gates is not None:
+        rt.launch(swiglu_kernel, given, gates, first, h, tokens, ffn, hidden, -(-ffn // rt.n_pes), *tiles)
     else:
-        launch_columns(rt, x, up, h, tiles, "gelu")
-    down = weights(rt, ffn, hidden, dtype, "down")
+        launch_columns(rt, given, first, h, tiles, "gelu")
+    last = weights(rt, ffn, hidden, dtype, "down", down)
     y = rt.empty((tokens, hidden), dtype, name="y", placement=by_columns(rt, hidden))
-    launch_columns(rt, gather(rt, h, "h in each cube"), down, y, tiles)
-    rt.copy_to_host(y)
-    rt.check(y, lambda: product(_middle(x, gate, up, dtype), down.numpy(), dtype))
+    launch_columns(rt, gather(rt, h, "h in each cube"), last, y, tiles)
+    read_back(rt, y, x, gate, up, down)
+    rt.check(y, _expected(given, gates, first, last))
+    return y
 
 
-def _middle(x: DeviceTensor, gate: DeviceTensor | None, up: DeviceTensor, dtype: str) -> Array:
-    if gate is not None:
-        return swiglu(x.numpy(), gate.numpy(), up.numpy(), dtype)
-    wide: Array = x.numpy().astype(np.float32) @ up.numpy().astype(np.float32)
-    return gelu(wide).astype(numpy_dtype(dtype))
+def _expected(x: DeviceTensor, gate: DeviceTensor | None, up: DeviceTensor, down: DeviceTensor) -> Callable[[], Array]:
+    """Return what computes the layers with numpy, from what the tensors hold now."""
+    rows, first, last, dtype = x.snapshot(), up.snapshot(), down.snapshot(), x.dtype
+    gates = None if gate is None else gate.snapshot()
+
+    def layers() -> Array:
+        if gates is not None:
+            middle = swiglu(rows(), gates(), first(), dtype)
+        else:
+            middle = gelu(rows().astype(np.float32) @ first().astype(np.float32)).astype(numpy_dtype(dtype))
+        return product(middle, last(), dtype)
+
+    return layers

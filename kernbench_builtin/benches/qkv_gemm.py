@@ -6,10 +6,11 @@ from typing import Literal
 
 from kernbench_builtin.benches._layers import activations, by_columns, launch_columns, weights
 from kernbench_builtin.benches._models import MODELS, ModelName
-from kernbench_builtin.benches._shared import check_product, require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import check_product, read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
+@sizes_from(x=("tokens", "K"), w=("K", "N"))
 def bench(
     rt: Runtime,
     model: ModelName = "llama3-8b",
@@ -19,13 +20,16 @@ def bench(
     tile_n: int = 128,
     tile_k: int = 128,
     dtype: Literal["f16", "bf16"] = "f16",
-) -> None:
+    x: ArrayOrTensor | None = None,
+    w: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Multiply (tokens, K) activations by a layer's (K, N) weights, each PE its own columns."""
     require_positive(tokens=tokens, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
-    k, n = MODELS[model].product(layer)
-    x = activations(rt, tokens, k, dtype, "x")
-    w = weights(rt, k, n, dtype, "w")
+    k, n = MODELS[model].product(layer) if w is None else w.shape
+    left = activations(rt, tokens, k, dtype, "x", x)
+    right = weights(rt, k, n, dtype, "w", w)
     y = rt.empty((tokens, n), dtype, name="y", placement=by_columns(rt, n))
-    launch_columns(rt, x, w, y, (tile_m, tile_n, tile_k))
-    rt.copy_to_host(y)
-    check_product(rt, y, x, w)
+    launch_columns(rt, left, right, y, (tile_m, tile_n, tile_k))
+    read_back(rt, y, x, w)
+    check_product(rt, y, left, right)
+    return y

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
-from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
 def rmsnorm_kernel(x_ptr, w_ptr, y_ptr, rows, cols, share, eps, BLOCK, tl):
@@ -35,6 +35,7 @@ def rmsnorm(x: npt.NDArray[np.floating], w: npt.NDArray[np.floating], eps: float
     return out
 
 
+@sizes_from(x=("tokens", "cols"), w=("cols",))
 def bench(
     rt: Runtime,
     model: ModelName = "llama3-8b",
@@ -43,14 +44,18 @@ def bench(
     block: int = 4,
     eps: float = 1e-5,
     dtype: Literal["f32", "f16", "bf16"] = "f16",
-) -> None:
+    x: ArrayOrTensor | None = None,
+    w: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Normalise the rows of (tokens, the model's hidden size or `cols`) by their root mean square."""
     cols = MODELS[model].hidden if cols is None else cols
     require_positive(tokens=tokens, cols=cols, block=block)
-    x = rt.tensor((tokens, cols), dtype, name="x")
-    w = rt.tensor((cols,), dtype, name="w", placement=IN_EACH_CUBE)
+    given = rt.operand(x, (tokens, cols), dtype, name="x")
+    weight = rt.operand(w, (cols,), dtype, name="w", placement=IN_EACH_CUBE)
     y = rt.empty((tokens, cols), dtype, name="y")
     share = -(-tokens // rt.n_pes)
-    rt.launch(rmsnorm_kernel, x, w, y, tokens, cols, share, eps, block)
-    rt.copy_to_host(y)
-    rt.check(y, lambda: rmsnorm(x.numpy(), w.numpy(), eps))
+    rt.launch(rmsnorm_kernel, given, weight, y, tokens, cols, share, eps, block)
+    read_back(rt, y, x, w)
+    rows, scale = given.snapshot(), weight.snapshot()
+    rt.check(y, lambda: rmsnorm(rows(), scale(), eps))
+    return y

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
 def softmax_kernel(x_ptr, y_ptr, rows, cols, share, BLOCK, tl):
@@ -31,14 +31,22 @@ def softmax(x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     return out
 
 
+@sizes_from(x=("rows", "cols"))
 def bench(
-    rt: Runtime, rows: int = 512, cols: int = 1024, block: int = 8, dtype: Literal["f32", "f16", "bf16"] = "f16"
-) -> None:
+    rt: Runtime,
+    rows: int = 512,
+    cols: int = 1024,
+    block: int = 8,
+    dtype: Literal["f32", "f16", "bf16"] = "f16",
+    x: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Compute the softmax of each row of a matrix, rows dealt over the PEs."""
     require_positive(rows=rows, cols=cols, block=block)
-    x = rt.tensor((rows, cols), dtype, name="x")
+    given = rt.operand(x, (rows, cols), dtype, name="x")
     y = rt.empty((rows, cols), dtype, name="y")
     share = -(-rows // rt.n_pes)
-    rt.launch(softmax_kernel, x, y, rows, cols, share, block)
-    rt.copy_to_host(y)
-    rt.check(y, lambda: softmax(x.numpy()))
+    rt.launch(softmax_kernel, given, y, rows, cols, share, block)
+    read_back(rt, y, x)
+    before = given.snapshot()
+    rt.check(y, lambda: softmax(before()))
+    return y

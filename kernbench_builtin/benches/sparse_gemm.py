@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.benches._shared import check_product, require_positive
+from kernbench_builtin.benches._shared import check_product, read_back, require_positive
 from kernbench_core.errors import UsageError
-from kernbench_core.host import Runtime
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
+from kernbench_core.values import Array
 
 
 def sparse_gemm_kernel(a_ptr, b_ptr, c_ptr, mask_ptr, M, N, K, rows, BN, BK, tl):
@@ -43,6 +44,15 @@ def block_mask(rng: np.random.Generator, pes: int, blocks: int, density: float) 
     return mask
 
 
+def nonzero_blocks(a: Array, rows: int, columns: int) -> npt.NDArray[np.int8]:
+    """Return a one for each block of `rows` x `columns` that has an element other than zero."""
+    (m, k), used = a.shape, np.asarray(a != 0)
+    padded = np.pad(used, ((0, -m % rows), (0, -k % columns)))
+    blocks = np.any(padded.reshape(-1, rows, padded.shape[1] // columns, columns), axis=(1, 3))
+    return np.asarray(blocks, np.int8)
+
+
+@sizes_from(a=("M", "K"), b=("K", "N"))
 def bench(
     rt: Runtime,
     M: int = 1024,
@@ -52,17 +62,24 @@ def bench(
     tile_n: int = 256,
     tile_k: int = 64,
     dtype: Literal["f16", "bf16", "f32"] = "f16",
-) -> None:
+    a: ArrayOrTensor | None = None,
+    b: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Multiply a block-sparse A by a dense B; each PE skips the zero blocks of its rows."""
     require_positive(M=M, N=N, K=K, tile_n=tile_n, tile_k=tile_k)
     if not 0 <= density <= 1:
         raise UsageError(f"parameter 'density' must be from 0 to 1, not {density!r}; it is a share of blocks.")
     rows = -(-M // rt.n_pes)
-    mask = block_mask(rt.rng, -(-M // rows), -(-K // tile_k), density)
-    kept = mask.repeat(rows, axis=0)[:M].repeat(tile_k, axis=1)[:, :K]
-    a = rt.tensor(rt.rng.standard_normal((M, K), np.float32) * kept, dtype, name="a")
-    b = rt.tensor((K, N), dtype, name="b")
+    if a is None:
+        mask = block_mask(rt.rng, -(-M // rows), -(-K // tile_k), density)
+        kept = mask.repeat(rows, axis=0)[:M].repeat(tile_k, axis=1)[:, :K]
+        left = rt.tensor(rt.rng.standard_normal((M, K), np.float32) * kept, dtype, name="a")
+    else:
+        left = rt.operand(a, (M, K), dtype, name="a")
+        mask = nonzero_blocks(left.numpy(), rows, tile_k)
+    right = rt.operand(b, (K, N), dtype, name="b")
     c = rt.empty((M, N), dtype, name="c")
-    rt.launch(sparse_gemm_kernel, a, b, c, rt.tensor(mask, name="mask"), M, N, K, rows, tile_n, tile_k)
-    rt.copy_to_host(c)
-    check_product(rt, c, a, b)
+    rt.launch(sparse_gemm_kernel, left, right, c, rt.tensor(mask, name="mask"), M, N, K, rows, tile_n, tile_k)
+    read_back(rt, c, a, b)
+    check_product(rt, c, left, right)
+    return c

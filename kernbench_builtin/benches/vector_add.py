@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernbench_builtin.benches._shared import require_positive
-from kernbench_core.host import Runtime
+from kernbench_builtin.benches._shared import read_back, require_positive
+from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime, sizes_from
 
 
 def add_kernel(x_ptr, y_ptr, z_ptr, n, share, BLOCK, tl):
@@ -20,13 +20,23 @@ def add_kernel(x_ptr, y_ptr, z_ptr, n, share, BLOCK, tl):
         tl.store(z_ptr + offsets, x + y, mask=mask)
 
 
-def bench(rt: Runtime, n: int = 262144, block: int = 4096, dtype: Literal["f32", "f16", "bf16"] = "f32") -> None:
+@sizes_from(x=("n",), y=("n",))
+def bench(
+    rt: Runtime,
+    n: int = 262144,
+    block: int = 4096,
+    dtype: Literal["f32", "f16", "bf16"] = "f32",
+    x: ArrayOrTensor | None = None,
+    y: ArrayOrTensor | None = None,
+) -> DeviceTensor:
     """Add two vectors of n elements, each PE its own share, from its own memory."""
     require_positive(n=n, block=block)
-    x = rt.tensor((n,), dtype, name="x")
-    y = rt.tensor((n,), dtype, name="y")
+    left = rt.operand(x, (n,), dtype, name="x")
+    right = rt.operand(y, (n,), dtype, name="y")
     z = rt.empty((n,), dtype, name="z")
     share = -(-n // rt.n_pes)
-    rt.launch(add_kernel, x, y, z, n, share, block)
-    rt.copy_to_host(z)
-    rt.check(z, lambda: x.numpy() + y.numpy())
+    rt.launch(add_kernel, left, right, z, n, share, block)
+    read_back(rt, z, x, y)
+    first, second = left.snapshot(), right.snapshot()
+    rt.check(z, lambda: first() + second())
+    return z

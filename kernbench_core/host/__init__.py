@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.host.bench import sizes_from as sizes_from
+    from kernbench_core.host.device_tensor import ArrayOrTensor as ArrayOrTensor
     from kernbench_core.host.device_tensor import DeviceTensor as DeviceTensor
     from kernbench_core.host.device_tensor import TensorPart as TensorPart
     from kernbench_core.host.host_program import LaunchHandle as LaunchHandle
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __getattr__ = door(
     __name__,
     {
+        "ArrayOrTensor": "device_tensor",
         "DeviceTensor": "device_tensor",
         "GraphEngine": "session",
         "LaunchHandle": "host_program",
@@ -39,5 +42,6 @@ __getattr__ = door(
         "read_sources": "sources",
         "resource_uses": "timing",
         "shortest_cycle": "wait_graph",
+        "sizes_from": "bench",
     },
 )

@@ -2,81 +2,49 @@
 
 The first line of its docstring is its sentence. Each parameter after `rt` is annotated `int`, `float`,
 `str`, `bool`, `Literal[…]` of strings, or `np.ndarray` (given as the path of a `.npy` file), or one of these
-`| None`. Values typed on a command line and values given in Python go through the same checks.
+`| None`. Values typed on a command line and values given in Python go through the same checks, and so do those that
+one bench gives another, which it calls (`sizes_from`).
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
-import math
-import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
 
 from kernbench_core.errors import UsageError
+from kernbench_core.host.parameters.array_sizes import ArraySizes, Extents
+from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
+from kernbench_core.host.parameters.bench_param import converted
+from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.host.sources import Sources, read_sources
-from kernbench_core.units import finite
 
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry
 
 _KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool"}
-_WORDS = {"int": "an integer", "float": "a finite number", "str": "text", "bool": "true or false", "npy": "a .npy file"}
-#: The head of a docstring's section on parameters, in Google's style, and what it says of one.
-_HEAD = re.compile(r"(?:Args|Arguments|Parameters):\s*")
-_ARGUMENT = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
+#: The attribute of a function that `sizes_from` has decorated.
+_SIZES = "kernbench_sizes"
+_ARRAY = "an array, or a tensor of this run"
 
 
-@attrs.frozen
-class BenchParam:
-    """One parameter of a bench. `kind` is "int", "float", "str", "bool", "choice" or "npy".
-
-    `sentence` is what the bench's docstring says of it.
-    """
-
-    name: str
-    kind: str
-    optional: bool
-    required: bool
-    default: Any
-    choices: tuple[str, ...] = ()
-    sentence: str = ""
-
-    @property
-    def must_be(self) -> str:
-        """What a value must be, in words."""
-        if self.kind == "choice":
-            return "one of " + ", ".join(repr(choice) for choice in self.choices)
-        return _WORDS[self.kind]
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plain form that `kernbench list --json` prints."""
-        shown: dict[str, object] = {"name": self.name, "type": self.kind, "required": self.required}
-        if not self.required:
-            shown["default"] = self._shown_default()
-        if self.choices:
-            shown["choices"] = list(self.choices)
-        if self.sentence:
-            shown["sentence"] = self.sentence
-        return shown
-
-    def _shown_default(self) -> object:
-        """Give the default as JSON has it: an array, and what fits no kind, in words."""
-        if isinstance(self.default, float):
-            return finite(self.default)
-        return self.default if isinstance(self.default, int | str | None) else repr(self.default)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @attrs.frozen
 class Bench:
-    """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function."""
+    """A bench that is ready to be called: `registered` under its name, or from a file's `sources`, or a function.
+
+    `sizes` say which of its parameters its arrays tell.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -84,32 +52,45 @@ class Bench:
     params: tuple[BenchParam, ...]
     sources: Sources | None = None
     registered: bool = False
+    sizes: ArraySizes | None = None
 
     def importable(self) -> AbstractContextManager[None]:
         """Let the modules beside a bench file be imported while a block runs."""
         return nullcontext() if self.sources is None else self.sources.importable()
 
-    def values(self, given: Mapping[str, object], folder: Path | None = None) -> dict[str, object]:
+    def values(
+        self, given: Mapping[str, object], folder: Path | None = None, *, tensors: bool = False
+    ) -> dict[str, object]:
         """Check `given` (texts, or Python values) and return the value of every parameter, defaults included.
 
         A `.npy` parameter becomes a read-only numpy array; its path starts from `folder`, or from the current one.
-        Raise UsageError for an unknown or missing parameter and for a value of the wrong type.
+        With `tensors` it may be one of the device, too. What arrays say of others is not taken from defaults.
+        Raise UsageError for an unknown or missing parameter, for a value of the wrong type, and for sizes and arrays
+        that contradict each other.
         """
         known = {param.name: param for param in self.params}
         for name in given:
             if name not in known:
                 raise UsageError(self._unknown(name))
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {
+            param.name: self._value(param, given[param.name], folder or Path(), tensors)
+            for param in self.params
+            if param.name in given
+        }
+        if self.sizes is not None:
+            choices = {param.name: param.choices for param in self.params}
+            files = {name: str(file) for name, file in given.items() if isinstance(file, str | Path)}
+            said = self.sizes.derive(self.name, values, files, choices)
+            values |= {name: value for name, value in said.items() if name in known}
         for param in self.params:
-            if param.name in given:
-                values[param.name] = self._value(param, given[param.name], folder or Path())
-            elif param.required:
+            if param.name in values:
+                continue
+            if param.required:
                 raise UsageError(
                     f"bench {self.name!r} needs a value for {param.name!r}; give it with -p {param.name}=VALUE."
                 )
-            else:
-                values[param.name] = self._default(param, folder or Path())
-        return values
+            values[param.name] = self._default(param, folder or Path())
+        return {param.name: values[param.name] for param in self.params}
 
     def _unknown(self, name: str) -> str:
         names = [param.name for param in self.params]
@@ -118,19 +99,22 @@ class Bench:
         has = ", ".join(names) if names else "none"
         return f"bench {self.name!r} has no parameter {name!r}; its parameters are: {has}.{hint}"
 
-    def _value(self, param: BenchParam, given: object, folder: Path) -> object:
+    def _value(self, param: BenchParam, given: object, folder: Path, tensors: bool) -> object:
+        if tensors and param.kind == "npy" and type(given).__name__ == "DeviceTensor":
+            return given
         try:
-            return _converted(param, given, folder)
+            return converted(param, given, folder)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
+            must_be = _ARRAY if tensors and param.kind == "npy" else param.must_be
             raise UsageError(
-                f"parameter {param.name!r} of bench {self.name!r} must be {param.must_be}, not {given!r}{reason}."
+                f"parameter {param.name!r} of bench {self.name!r} must be {must_be}, not {given!r}{reason}."
             ) from None
 
     def _default(self, param: BenchParam, folder: Path) -> object:
         """Convert a default as if it were given, so that it is the same when a manifest gives it."""
         try:
-            return _converted(param, param.default, folder)
+            return converted(param, param.default, folder)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
             raise UsageError(
@@ -159,7 +143,8 @@ def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Re
 
 def describe_bench(name: str, function: Callable[..., object], sources: Sources | None = None) -> Bench:
     """Read a bench's sentence and parameters off its docstring and signature; raise UsageError if it cannot be one."""
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+    plain = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(plain) or inspect.iscoroutinefunction(plain):
         raise UsageError(f"bench {name!r} must be a plain function, with neither yield nor async: it would never run.")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
@@ -170,33 +155,72 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
     doc = (inspect.getdoc(function) or "").strip()
     told = argument_sentences(doc)
     params = tuple(attrs.evolve(param, sentence=told.get(param.name, "")) for param in params)
-    return Bench(name, function, doc.partition("\n")[0], params, sources)
+    sizes: ArraySizes | None = getattr(function, _SIZES, None)
+    if sizes is not None:
+        _check_sizes(name, sizes, {param.name: param.kind for param in params})
+    return Bench(name, function, doc.partition("\n")[0], params, sources, sizes=sizes)
 
 
-def argument_sentences(doc: str) -> dict[str, str]:
-    """Return what stands behind each name of the section `Args:` of a docstring, its lines joined.
+def sizes_from(
+    *, dtypes: Mapping[str, str] | None = None, **shapes: Extents | list[Extents]
+) -> Callable[[_Function], _Function]:
+    """Take sizes and dtypes of a bench from its array parameters, and let other benches call it.
 
-    The section ends with the first line that is indented no more than its head; lines that are indented more than the
-    first name go on with what is said of the name above them.
+    Each array is given with the names of its extents: of parameters, which then need not be given, or of extents that
+    arrays have in common. "heads*tokens" is a product; a list holds one form for each number of dimensions. `dtypes`
+    names, for arrays, the parameter that is their dtype; by default that is `dtype` for all, where there is one. A size
+    that is given all the same, and contradicts, is a UsageError.
+
+    The bench may be called with its `rt` by another one: parameters are checked as those of a run are, and arrays may
+    be tensors of the device. `rt.operand` makes either, and None, a tensor.
+
+    >>> @kb.sizes_from(x=("rows", "cols"))
+    ... def bench(rt, rows: int = 8, cols: int = 4, dtype: str = "f16", x: "np.ndarray | None" = None):
+    ...     return rt.operand(x, (rows, cols), dtype, name="x")
+    >>> import numpy as np
+    >>> kb.run(bench, "tiny", {"x": np.ones((6, 2), np.float32)}).params["rows"]
+    6
     """
-    found: dict[str, list[str]] = {}
-    within: list[str] | None = None
-    head = names = None
-    for line in doc.splitlines():
-        indent, text = len(line) - len(line.lstrip()), line.strip()
-        if head is None:
-            head = indent if _HEAD.fullmatch(text) else None
-        elif text and indent <= head:
-            break
-        elif text:
-            names = indent if names is None else names
-            argument = _ARGUMENT.fullmatch(text) if indent <= names else None
-            if argument is not None:
-                within = found.setdefault(argument[1], [])
-                within.append(argument[2])
-            elif within is not None:
-                within.append(text)
-    return {name: " ".join(filter(None, lines)) for name, lines in found.items()}
+
+    def decorate(function: _Function) -> _Function:
+        forms = {name: tuple(form) if isinstance(form, list) else (form,) for name, form in shapes.items()}
+        has_dtype = "dtype" in inspect.signature(function).parameters
+        named = {name: "dtype" for name in shapes if has_dtype} if dtypes is None else dict(dtypes)
+
+        @functools.wraps(function)
+        def call(rt: Any, *args: object, **kwargs: object) -> Any:
+            name = function.__name__
+            bench = describe_bench(function.__module__.rpartition(".")[2] if name == "bench" else name, call)
+            given = {**dict(zip((param.name for param in bench.params), args, strict=False)), **kwargs}
+            if len(given) < len(args) + len(kwargs):
+                inspect.signature(function).bind(rt, *args, **kwargs)  # which says what is wrong
+            for param in bench.params:
+                if param.kind == "npy" and isinstance(given.get(param.name), str | Path):
+                    given[param.name] = rt.input_file(given[param.name])
+            return function(rt, **bench.values(given, tensors=True))
+
+        setattr(call, _SIZES, ArraySizes(forms, named))
+        return call  # type: ignore[return-value]  # it takes what the function takes
+
+    return decorate
+
+
+def _check_sizes(bench: str, sizes: ArraySizes, kinds: Mapping[str, str]) -> None:
+    """Raise UsageError where `sizes_from` speaks of parameters that the bench does not have, or not as such."""
+    named = {*sizes.shapes, *sizes.dtypes}
+    factors = {one for forms in sizes.shapes.values() for form in forms for extent in form for one in extent.split("*")}
+    wanted = (
+        (named, ("npy",), "an array"),
+        (factors & kinds.keys(), ("int",), "an integer"),
+        (set(sizes.dtypes.values()), ("choice", "str"), "a text"),
+    )
+    for names, right, words in wanted:
+        for name in sorted(names):
+            if kinds.get(name) not in right:
+                raise UsageError(
+                    f"sizes_from of bench {bench!r} must name {name!r} as {words} only if the bench has such a "
+                    f"parameter; its parameters are: {', '.join(kinds)}."
+                )
 
 
 def _from_sources(sources: Sources) -> Callable[..., object]:
@@ -213,7 +237,7 @@ def _hint(function: Callable[..., object], parameter: inspect.Parameter) -> obje
     if not isinstance(parameter.annotation, str):
         return None if parameter.annotation is inspect.Parameter.empty else parameter.annotation
     try:
-        return eval(parameter.annotation, function.__globals__)
+        return eval(parameter.annotation, inspect.unwrap(function).__globals__)
     except NameError:
         return parameter.annotation
 
@@ -242,92 +266,13 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: object) -> BenchPa
 
 
 def _without_none(hint: object) -> tuple[object, bool]:
+    """Return what is left of a union without None, and without the tensors that another bench may give for arrays."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        rest = [part for part in typing.get_args(hint) if part is not type(None)]
+        parts = [part for part in typing.get_args(hint) if getattr(part, "__name__", "") != "DeviceTensor"]
+        rest = [part for part in parts if part is not type(None)]
         if len(rest) == 1 and len(rest) < len(typing.get_args(hint)):
-            return rest[0], True
+            return rest[0], len(rest) < len(parts)
     return hint, False
-
-
-def _converted(param: BenchParam, given: object, folder: Path) -> object:
-    """Return what the bench gets for a text or value; ValueError, with the reason if there is more to say, for none."""
-    if given is None and (param.optional or param.default is None):
-        return None
-    if param.kind == "npy":
-        return _array(given, folder)
-    return _parsed(param, given) if isinstance(given, str) else _checked(param, given)
-
-
-def _parsed(param: BenchParam, text: str) -> object:
-    if param.kind in ("int", "float"):
-        try:
-            return _checked(param, int(text) if param.kind == "int" else float(text))
-        except ValueError:
-            raise ValueError from None
-    if param.kind == "bool":
-        if text not in ("true", "false"):
-            raise ValueError
-        return text == "true"
-    return _checked(param, text)
-
-
-def _checked(param: BenchParam, value: Any) -> Any:
-    """Return a value of just Python's own type (numpy scalars and enumerations become it); ValueError for any other.
-
-    A number that is not finite is right where it is the default.
-    """
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        value = value.item()
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if param.kind == "float" and is_number:
-        return _real(value, param.default)
-    if param.kind == "int" and is_number and isinstance(value, int):
-        return int(value)
-    if param.kind == "bool" and isinstance(value, bool):
-        return value
-    if (param.kind == "str" or (param.kind == "choice" and value in param.choices)) and isinstance(value, str):
-        return str.__str__(value)
-    raise ValueError
-
-
-def _real(number: float, default: object) -> float:
-    try:
-        real = float(number)
-    except OverflowError:
-        real = math.inf
-    if not math.isfinite(real) and not (isinstance(default, float) and str(real) == str(default)):
-        raise ValueError
-    return real
-
-
-def _array(given: object, folder: Path) -> object:
-    """Load a `.npy` file, or take an array as it is; raise ValueError saying what is wrong with it."""
-    import numpy as np
-
-    if isinstance(given, np.ndarray):
-        return given
-    if not isinstance(given, str | Path):
-        raise ValueError
-    path = folder / given
-    if not path.is_file():
-        raise ValueError("there is no such file")
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(_why_not_npy(path, str(error))) from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise ValueError("it holds several arrays")
-    array.flags.writeable = False
-    return array
-
-
-def _why_not_npy(path: Path, told: str) -> str:
-    """Say why numpy did not read a file; what it says itself misleads, as it takes all else for a pickle."""
-    with path.open("rb") as file:
-        if file.read(6) != b"\x93NUMPY":
-            return "it does not begin like one; save the array with numpy.save"
-    return "it holds Python objects; save numbers" if "Object arrays" in told else "it is cut short or damaged"
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from kernbench_core.errors import KernelError, NoDataError, PendingDataError, UninitializedReadError, UsageError
 from kernbench_core.kernel.bridge import in_kernel
@@ -215,15 +216,30 @@ class DeviceTensor:
         self._runtime.settle(self)
         return self._runtime.materialize(self.value(replica))
 
-    def _readable(self, name: str) -> None:
-        """Raise a sentence when the host cannot read the data now; `name` is what it calls the tensor, or its part."""
+    def snapshot(self) -> Callable[[], Array]:
+        """Return a function that gives the content as it is now, whatever is written later; it computes when called.
+
+        Waits as `numpy()` does. For the references of `rt.check`: `before = x.snapshot()`.
+        """
+        self._readable(self.name, data=False)
+        self._runtime.settle(self)
+        if not self._runtime.data:
+            return self.numpy  # which says that there is no data
+        value = self.value()
+        return lambda: self._runtime.materialize(value)
+
+    def _readable(self, name: str, *, data: bool = True) -> None:
+        """Raise a sentence when the host cannot read the data now; `name` is what it calls the tensor, or its part.
+
+        Without `data` it is not read now.
+        """
         if in_kernel():
             raise PendingDataError(
                 f"tensor {name!r} must be read by the host program, not in a kernel, where its data may not be "
                 "computed yet; give the tensor to the launch, and load it."
             )
         self._runtime.require_live(self)
-        if not self._runtime.data:
+        if data and not self._runtime.data:
             raise NoDataError(
                 f"tensor {name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."
             )
@@ -255,6 +271,10 @@ class DeviceTensor:
         placed = "rows dealt" if self.placement is None else f"({', '.join(map(str, self.placement))})"
         where = f"{len(self._allocation.segments)} PEs"
         return f"<DeviceTensor {self.name} {self.dtype}{list(self.shape)} placed {placed} over {where}>"
+
+
+ArrayOrTensor: TypeAlias = npt.NDArray[Any] | DeviceTensor
+"""What an array parameter of a bench may be given: an array, or a tensor that is on the device already."""
 
 
 class TensorPart:

@@ -25,16 +25,21 @@ class Checker(Protocol):
 class Expectation:
     """Keep what a tensor must be: the value it held when checked, and the array or its maker.
 
-    `rtol` and `atol` None mean the dtype's own tolerance. `program` checked it, at the line `site`.
+    `rtol` and `atol` None mean the dtype's own tolerance; `atol` may be a function, too, for `absolute` to call.
+    `program` checked it, at the line `site`.
     """
 
     name: str
     value: Value
     expected: Array | Callable[[], Array]
     rtol: float | None
-    atol: float | None
+    atol: float | Callable[[], float] | None
     program: Checker | None = None
     site: CallSite | None = None
+
+    def absolute(self) -> float | None:
+        """Return the absolute tolerance, computing it when it was given as a function."""
+        return self.atol() if callable(self.atol) else self.atol
 
     def array(self) -> Array:
         """Return the expected array, computing it when it was given as a function.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from kernbench_core.host.launch_arguments import choose_pes
 from kernbench_core.memory.placement import Placements
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.dtypes import cast, dtype_name, numpy_dtype
+from kernbench_core.values.dtypes import cast, dtype_name, itemsize, numpy_dtype
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, Value
 
@@ -86,6 +86,43 @@ class HostTensors(HostProgram):
         if not preloaded:
             self.request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
+
+    def operand(
+        self,
+        source: npt.NDArray[Any] | DeviceTensor | None,
+        shape: Sequence[int],
+        dtype: str,
+        *,
+        name: str,
+        placement: Placements | None = None,
+    ) -> DeviceTensor:
+        """Return the tensor that an array parameter of a bench stands for; it has this shape and dtype.
+
+        A tensor of the device is taken as it is, where it lies. An array is placed as by `tensor`, and so are random
+        numbers for None. Pairs of bytes, which is what a file has of bf16, are taken for `dtype`. Raise UsageError for
+        another shape or dtype.
+        """
+        self.require_host("rt.operand")
+        shape = tuple(int(extent) for extent in shape)
+        if source is None:
+            return self.tensor(shape, dtype, name=name, placement=placement)
+        kind = source.dtype
+        if isinstance(source, np.ndarray) and kind == np.dtype(f"V{itemsize(dtype)}"):
+            source = source.view(numpy_dtype(dtype))
+            kind = source.dtype
+        if tuple(source.shape) != shape:
+            raise UsageError(
+                f"operand {name!r} must be an array of shape {shape}, not {tuple(source.shape)}; give another array, "
+                "or other sizes."
+            )
+        if kind != (dtype if isinstance(source, DeviceTensor) else numpy_dtype(dtype)):
+            raise UsageError(
+                f"operand {name!r} must be an array of dtype {dtype}, not {kind}; cast it, or choose another dtype."
+            )
+        if isinstance(source, DeviceTensor):
+            self.require_live(source)
+            return source
+        return self.tensor(source, dtype, name=name, placement=placement)
 
     def zeros(
         self,
@@ -152,17 +189,18 @@ class HostTensors(HostProgram):
         tensor: DeviceTensor,
         expected: npt.ArrayLike | Callable[[], Array],
         rtol: float | None = None,
-        atol: float | None = None,
+        atol: float | Callable[[], float] | None = None,
     ) -> None:
         """Ask that `tensor`, as it is now, be compared with `expected` when data is verified.
 
-        `expected` is an array of the tensor's shape, or a function that makes one and is called only then. Every copy
-        of a replicated tensor is compared, those that hold the very same values once.
+        `expected` is an array of the tensor's shape, or a function that makes one and is called only then; so may
+        `atol` be. Every copy of a replicated tensor is compared, those that hold the very same values once.
         """
         self.require_host("rt.check")
         self.require_live(tensor)
         self.settle(tensor)
-        rtol, atol = _tolerance(tensor.name, "rtol", rtol), _tolerance(tensor.name, "atol", atol)
+        rtol = _tolerance(tensor.name, "rtol", rtol)
+        atol = atol if callable(atol) else _tolerance(tensor.name, "atol", atol)
         made = expected if callable(expected) else np.array(expected)
         if not callable(made):
             require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)

@@ -47,7 +47,8 @@ def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
     expected, told = {}, {}
     for number, (name, each) in enumerate(zip(check_names(engine.expectations), engine.expectations, strict=True)):
         told[str(number)] = name, each
-        expected[str(number)] = Expected(Access("", ()), _reference(each), each.rtol, each.atol, value=each.value)
+        reference, atol = _reference(each)
+        expected[str(number)] = Expected(Access("", ()), reference, each.rtol, atol, value=each.value)
     verification = executor.verify(expected)
     if not verification.found:
         return verification
@@ -77,10 +78,10 @@ def _sites(engine: GraphEngine) -> Mapping[OpId, CallSite | None]:
     return {} if logger is None or logger.sites is None else logger.sites
 
 
-def _reference(expectation: Expectation) -> Any:
-    """Return the expected array; raise KernelError when the bench's own reference raises."""
+def _reference(expectation: Expectation) -> tuple[Any, float | None]:
+    """Return the expected array and its tolerance; raise KernelError when the bench's own reference raises."""
     try:
-        return expectation.array()
+        return expectation.array(), expectation.absolute()
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:

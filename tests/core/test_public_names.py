@@ -47,6 +47,7 @@ PUBLIC = [
     "load_plugins",
     "rerun",
     "run",
+    "sizes_from",
 ]
 #: Those whose examples run a bench on a preset, which core itself does not have: tests/test_public_names.py tries them.
 RUN_A_BENCH = {
@@ -62,6 +63,7 @@ RUN_A_BENCH = {
     "compile_topology",
     "rerun",
     "run",
+    "sizes_from",
 }
 DOCUMENTED = [name for name in PUBLIC if name != "__version__"]
 ENTRIES = [name for name in DOCUMENTED if name.endswith("Entry")]

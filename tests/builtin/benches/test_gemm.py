@@ -90,23 +90,26 @@ def test_a_wrong_element_is_called_wrong(run) -> None:
     [
         (
             np.ones((32, 16), np.float32),
-            "parameter 'a' must be an array of shape (64, 32), not (32, 16); give -p M=32 -p K=16, or another file.",
+            "parameter 'M' of bench 'gemm' must be 32, as in array 'a' in 'A.npy' of shape (M, K) = (32, 16), not 64; "
+            "leave it out, or give another array.",
         ),
         (
             np.ones(3, np.float32),
-            "parameter 'a' must be an array of 2 dimensions, not of shape (3,); give another file.",
+            "parameter 'a' of bench 'gemm' must be an array of 2 dimensions, (M, K), not that in 'A.npy' of shape "
+            "(3,); give another array.",
         ),
         (
             np.ones((64, 32)),
-            "parameter 'a' must be an array of dtype float32, not float64; cast the file, or choose its dtype with "
-            "-p dtype=NAME.",
+            "parameter 'a' of bench 'gemm' must be an array of dtype f16 or bf16 or f32 or int8, not that in 'A.npy' "
+            "of float64; cast it.",
         ),
     ],
 )
-def test_a_file_that_does_not_fit(run, tmp_path, array, message) -> None:
-    np.save(tmp_path / "A.npy", array)
+def test_a_file_that_does_not_fit(run, tmp_path, monkeypatch, array, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("A.npy", array)
     with pytest.raises(UsageError) as caught:
-        run("gemm", M=64, N=16, K=32, dtype="f32", a=str(tmp_path / "A.npy"))
+        run("gemm", M=64, N=16, K=32, dtype="f32", a="A.npy")
     assert str(caught.value) == message
 
 

@@ -144,3 +144,26 @@ def test_data_is_no_tensor(data: object) -> None:
         )
     assert x == x and x != y and x in (y, x) and {x: 1}[x] == 1
     assert x is not None and x != "x"
+
+
+def test_a_snapshot_is_what_the_tensor_held_then() -> None:
+    """It waits when it is made; what is written after that does not show, and before there is nothing to hold."""
+    holder = Holder()
+    tensor = holder.tensor()
+    held = tensor.snapshot()
+    assert holder.settled == ["x"]
+    for segment in tensor.allocation.segments:
+        zeros = ArrayValue(np.zeros(segment.nbytes // 4, np.int32))
+        holder.store.write("hbm", Region(segment.pa, segment.nbytes), zeros)
+    assert (held() == X).all() and not tensor.numpy().any()
+    with pytest.raises(UninitializedReadError):
+        holder.tensor(written=False).snapshot()
+
+
+def test_a_snapshot_without_data_says_so_when_it_is_looked_at() -> None:
+    held = Holder(data=False).tensor(written=False).snapshot()
+    with pytest.raises(NoDataError) as caught:
+        held()
+    assert str(caught.value) == (
+        "tensor 'x' has no data in a run that keeps shapes only; leave out --no-data to read it."
+    )

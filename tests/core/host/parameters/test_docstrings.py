@@ -7,7 +7,8 @@ import inspect
 import numpy as np
 import pytest
 
-from kernbench_core.host.bench import argument_sentences, open_bench
+from kernbench_core.host.bench import open_bench
+from kernbench_core.host.parameters.docstrings import argument_sentences
 from kernbench_core.registry import Registry
 
 
