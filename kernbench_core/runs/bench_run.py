@@ -69,8 +69,9 @@ def run(call: RunCall) -> RunResult:
     """Run `bench` on `topology` and return the result.
 
     `bench` is a registered name, the path of a `.py` file, or a function; `params` are its parameters, as
-    values or as command-line texts. `topology` is a preset or a file, `components` a file merged over it,
-    `set` holds `"key.path=value"` texts merged last. `verify_data` runs phase 2 and compares every tensor
+    values or as command-line texts. `topology` is a preset, a file, or a mapping with what YAML would give (`{"base":
+    "tiny", "cube": {"pes": 2}}`), `components` a file merged over it, `set` holds `"key.path=value"` texts merged last,
+    or maps keys to values (`{"cube.pes": 2}`). `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
     keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result and op log, `bundle` one file
     that `rerun` takes anywhere. `explain` has the result say why the run took as long as it did, `tcm_map` what the
@@ -105,18 +106,18 @@ def run(call: RunCall) -> RunResult:
 
 def configure(
     plugins: Plugins,
-    topology: str | Path,
+    topology: str | Path | Mapping[str, object],
     components: str | Path | Sequence[str | Path] | None = None,
-    sets: tuple[str, ...] = (),
+    sets: Sequence[str] | Mapping[str, object] = (),
 ) -> Config:
-    """Read a topology preset or file with its overlays and settings; raise ConfigError with every problem.
+    """Read a topology preset, file or mapping with its overlays and settings; raise ConfigError with every problem.
 
     Parameters given for another implementation, and that the one that holds lacks, are dropped, with a warning.
     """
     from kernbench_core.topology.configuration import load_config
     from kernbench_core.topology.implementations import settle
 
-    if str(topology) in plugins.topologies:
+    if not isinstance(topology, Mapping) and str(topology) in plugins.topologies:
         plugins.topologies.provider(str(topology))  # of a name that two plug-ins have
     presets = {}
     for name, entry in plugins.topologies.items():
@@ -129,7 +130,7 @@ def configure(
             if name == topology:
                 raise plugins.topologies.raised(name, error) from error
     overlays = (components,) if isinstance(components, str | Path) else tuple(components or ())
-    for name in map(str, (topology, *overlays)):
+    for name in map(str, (*(() if isinstance(topology, Mapping) else (topology,)), *overlays)):
         if name in presets and not presets[name].is_file():
             raise plugins.topologies.fault(name, f"must have its file, and {str(presets[name])!r} is not there")
     loaded = load_config(topology, presets=presets, overlays=overlays, sets=sets, defer=True)

@@ -48,10 +48,15 @@ class Option:
         return " or ".join(map(repr, self.choices))
 
 
-def _settings(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str | Mapping):
-        raise UsageError(f"set must be a list of 'key.path=value' texts, not {given!r}.")
-    return tuple(given)
+def _settings(given: Iterable[str] | Mapping[str, object]) -> tuple[str, ...] | dict[str, object]:
+    if isinstance(given, Mapping):
+        return dict(given)
+    texts = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f"set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not {given!r}."
+        )
+    return texts
 
 
 @attrs.frozen(kw_only=True)
@@ -64,9 +69,9 @@ class RunOptions:
     components: Annotated[
         str | Path | None, Option("A YAML file merged over the topology, to replace components.", "FILE")
     ] = None
-    set: Annotated[tuple[str, ...], Option("Set one configuration key; repeatable.", "KEY=VALUE")] = attrs.field(
-        default=(), converter=_settings
-    )
+    set: Annotated[
+        tuple[str, ...] | Mapping[str, object], Option("Set one configuration key; repeatable.", "KEY=VALUE")
+    ] = attrs.field(default=(), converter=_settings)
     device: Annotated[str, Option("The PEs that run programs.", "all|sip:N", kept=True)] = "all"
     seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0)] = 0
     data: Annotated[bool, Option("Keep shapes only: timing without data.", kept=True)] = True
@@ -129,7 +134,9 @@ class RunCall(RunOptions):
     """The arguments of `kb.run`: what is run, where, and how."""
 
     bench: str | Path | Callable[..., object]
-    topology: Annotated[str | Path, Option("The machine to simulate.", "PRESET|FILE")] = "default"
+    topology: Annotated[
+        str | Path | Mapping[str, object], Option("The machine to simulate.", "PRESET|FILE")
+    ] = "default"
     params: Mapping[str, object] | None = None
     on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
     plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
@@ -138,7 +145,8 @@ class RunCall(RunOptions):
         super().__attrs_post_init__()
         if not callable(self.bench):
             require_path("bench", self.bench, "a registered name, the path of a .py file, or a function")
-        require_path("topology", self.topology, "a preset or the path of a file")
+        if not isinstance(self.topology, Mapping):
+            require_path("topology", self.topology, "a preset, the path of a file, or a mapping as YAML would give it")
         if not isinstance(self.params, Mapping | None):
             raise UsageError(f"params must be a mapping of names to values, not {self.params!r}.")
 

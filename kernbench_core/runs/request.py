@@ -73,7 +73,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         bench=bench,
         given=given,
         values=values,
-        topology=str(call.topology) if not Path(call.topology).is_absolute() else Path(call.topology).name,
+        topology=_shown(call.topology),
         config=config,
         plugins=plugins,
         inputs=Inputs((*(() if bench.sources is None else (bench.sources.folder,)), here)),
@@ -81,6 +81,16 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         out=out,
         bundle=bundle,
     )
+
+
+def _shown(topology: str | Path | Mapping[str, object]) -> str:
+    """Return what a result calls the machine: of a file elsewhere its name, of a mapping its title, or its base."""
+    if not isinstance(topology, Mapping):
+        return Path(topology).name if Path(topology).is_absolute() else str(topology)
+    title, base = topology.get("title"), topology.get("base")
+    if isinstance(title, str) and title.strip():
+        return title
+    return f"{_shown(base)} (changed)" if isinstance(base, str) else "a mapping"
 
 
 def _check_outputs(call: RunCall, out: OutFolder | None) -> None:

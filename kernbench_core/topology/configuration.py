@@ -1,11 +1,13 @@
 """Merged configuration: a file with its bases, then overlays, then settings, with the place of every key.
 
 A file may say `base: NAME_OR_FILE`; overlays and `KEY=VALUE` settings are merged over it in the order they are given.
+A mapping may stand for the file, with what YAML would give, and one of keys to values for the settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +16,7 @@ from attrs import evolve, field, frozen
 
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
-from kernbench_core.topology.strict_yaml import MAX_BYTES, Located, plain, read_yaml
+from kernbench_core.topology.strict_yaml import MAX_BYTES, Located, plain, read_objects, read_yaml
 
 KeyPath = tuple[str | int, ...]
 
@@ -46,7 +48,10 @@ class Config:
     warnings: tuple[str, ...] = ()
 
     def where(self, path: KeyPath) -> str:
-        """Return `file:line:column` (or the `--set` text) of a key path, or of its nearest parent that was written."""
+        """Return `file:line:column`, or the `--set` text, of a key path, or of its nearest parent that was written.
+
+        Of what came from Python objects it is "topology.cube.pes" and "set cube.pes".
+        """
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, self.sources[-1] if self.sources else "<configuration>")
@@ -58,9 +63,10 @@ class Config:
             for part, place in self.places.items()
             if any(part[: len(wanted)] == wanted for wanted in (path, *others))
         ]
-        for start in ("--set ", f"{self.sources[0]}:" if self.sources else "--set "):
+        own = [f"{self.sources[0]}:", f"{self.sources[0]}."] if self.sources else []
+        for starts in (("--set ", "set "), tuple(own)):
             for place in reversed(written):
-                if place.startswith(start):
+                if place.startswith(starts):
                     return place
         return self.where(path)
 
@@ -75,20 +81,20 @@ def dotted(path: KeyPath) -> str:
 
 
 def load_config(
-    source: str | Path,
+    source: str | Path | Mapping[str, object],
     *,
     presets: Mapping[str, Path] | None = None,
     overlays: Sequence[str | Path] = (),
-    sets: Sequence[str] = (),
+    sets: Sequence[str] | Mapping[str, object] = (),
     defer: bool = False,
 ) -> Config:
     """Read a preset or file with its bases, then overlay files, then `KEY=VALUE` settings.
 
     Args:
-        source: a name in `presets` or the path of a file.
+        source: a name in `presets`, the path of a file, or a mapping, which messages call "topology".
         presets: preset names and the files that hold them; `base:` may name them too.
         overlays: presets or files merged over the result, in order (the `--components` option).
-        sets: `dotted.key=value` texts merged last; the value is read as YAML.
+        sets: `dotted.key=value` texts merged last, whose value is read as YAML, or a mapping of dotted keys to values.
         defer: keep faults that reading can go on after, such as duplicate keys, in `Config.faults`.
 
     Raises:
@@ -96,9 +102,12 @@ def load_config(
         UsageError: the source or an overlay is neither a preset nor a file.
     """
     reader = _Reader(presets or {}, [] if defer else None)
-    layers = [reader.layer(source), *(reader.layer(name, what="overlay") for name in overlays)]
-    for setting in sets:
-        layers.append(reader.attempt(lambda text=setting: _read_setting(text)))
+    first = reader.mapping_layer(source, "topology") if isinstance(source, Mapping) else reader.layer(source)
+    layers = [first, *(reader.layer(name, what="overlay") for name in overlays)]
+    if isinstance(sets, Mapping):
+        layers.extend(reader.attempt(partial(_read_value, key, value)) for key, value in sets.items())
+    else:
+        layers.extend(reader.attempt(partial(_read_setting, text)) for text in sets)
     return reader.finish(layers)
 
 
@@ -108,8 +117,7 @@ def parse_config(
     """Read configuration from text instead of a file; `name` stands for the file in messages."""
     reader = _Reader(presets or {})
     layers = [reader.text_layer(text, name, Path())]
-    for setting in sets:
-        layers.append(reader.attempt(lambda value=setting: _read_setting(value)))
+    layers.extend(reader.attempt(partial(_read_setting, setting)) for setting in sets)
     return reader.finish(layers)
 
 
@@ -154,6 +162,14 @@ class _Reader:
     def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...] = ()) -> Located:
         self.sources.append(name)
         tree = self.attempt(lambda: read_yaml(text, name, deferred=self.deferred))
+        return self.based(tree, name, folder, seen)
+
+    def mapping_layer(self, given: Mapping[str, object], name: str) -> Located:
+        self.sources.append(name)
+        return self.based(self.attempt(lambda: read_objects(given, name)), name, Path(), ())
+
+    def based(self, tree: Located, name: str, folder: Path, seen: tuple[Path, ...]) -> Located:
+        """Lay a tree over its base, if it names one."""
         if not isinstance(tree.value, dict):
             self.problems.append(f"{name}:1:1: configuration must be a mapping, not {plain(tree)!r}.")
             return Located({}, name)
@@ -247,6 +263,17 @@ def _read_setting(setting: str) -> Located:
     if not equals or not all(part.strip() for part in parts):
         raise ConfigError(f"{place}: setting must be KEY=VALUE with a dotted key, not {setting!r}.")
     tree = read_yaml(text.strip() or "null", place, positions=False)
+    for part in reversed(parts):
+        tree = Located({part.strip(): tree}, place)
+    return tree
+
+
+def _read_value(key: object, value: object) -> Located:
+    parts = key.split(".") if isinstance(key, str) else [""]
+    if not all(part.strip() for part in parts):
+        raise ConfigError(f"set: key must be dotted text, as in 'cube.pes', not {key!r}.")
+    place = f"set {key}"
+    tree = read_objects(value, place)
     for part in reversed(parts):
         tree = Located({part.strip(): tree}, place)
     return tree

@@ -139,18 +139,27 @@ def npy(array: Any, *, pickle: bool = False) -> bytes:
     return file.getvalue()
 
 
-OTHER_DTYPE = "cast the file, or choose its dtype with -p dtype=NAME."
 ARRAYS = {
     "shape": (
         npy(np.ones((3, 5), "f2")),
-        "an array of shape (512, 512), not (3, 5); give -p M=3 -p K=5, or another file.",
+        "parameter 'M' of bench 'gemm' must be 3, as in array 'a' in 'a.npy' of shape (M, K) = (3, 5), not 512; leave "
+        "it out, or give another array.",
     ),
     "dimensions": (
         npy(np.ones((2, 2, 2), "f2")),
-        "an array of 2 dimensions, not of shape (2, 2, 2); give another file.",
+        "parameter 'a' of bench 'gemm' must be an array of 2 dimensions, (M, K), not that in 'a.npy' of shape (2, 2, "
+        "2); give another array.",
     ),
-    "f64": (npy(np.ones((512, 512))), f"an array of dtype float16, not float64; {OTHER_DTYPE}"),
-    "complex": (npy(np.ones((512, 512), "c8")), f"an array of dtype float16, not complex64; {OTHER_DTYPE}"),
+    "f64": (
+        npy(np.ones((512, 512))),
+        "parameter 'a' of bench 'gemm' must be an array of dtype f16 or bf16 or f32 or int8, not that in 'a.npy' of "
+        "float64; cast it.",
+    ),
+    "complex": (
+        npy(np.ones((512, 512), "c8")),
+        "parameter 'a' of bench 'gemm' must be an array of dtype f16 or bf16 or f32 or int8, not that in 'a.npy' of "
+        "complex64; cast it.",
+    ),
 }
 NO_ARRAYS = {
     "objects": (npy(np.array([{}]), pickle=True), "it holds Python objects; save numbers"),
@@ -165,8 +174,8 @@ def test_an_array_that_does_not_fit_says_what_would(folder: Any, name: str) -> N
     """Wrong shape or dtype: what it must be, what it is, what to give."""
     data, sentence = ARRAYS[name]
     folder.write("a.npy", data)
-    outcome = folder.run("gemm", "-p", "a=a.npy")
-    assert (outcome.code, outcome.err) == (2, f"error: parameter 'a' must be {sentence}\n")
+    outcome = folder.run("gemm", "-p", "a=a.npy", "-p", "M=512")
+    assert (outcome.code, outcome.err) == (2, f"error: {sentence}\n")
     assert (outcome.out, outcome.left) == ("", frozenset())
 
 
@@ -237,9 +246,21 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
         ({"params": {"M": True}}, "parameter 'M' of bench 'gemm' must be an integer, not True."),
         ({"device": 3}, "--device must be 'all' or 'sip:N' with N from 0 to 0, not 3."),
         ({"seed": "x"}, "the seed must be an integer of at least 0, not 'x'; give another --seed."),
-        ({"set": "cube.pes=2"}, "set must be a list of 'key.path=value' texts, not 'cube.pes=2'."),
+        (
+            {"set": "cube.pes=2"},
+            "set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not 'cube.pes=2'.",
+        ),
+        ({"set": {"cube.pes": 0}}, "set cube.pes: cube.pes must be a positive integer, not 0."),
+        (
+            {"topology": {"base": "tiny", "sip": {"ucie": {"bandwidth": "12 ns"}}}},
+            "topology.sip.ucie.bandwidth: sip.ucie.bandwidth must be a positive bandwidth, not '12 ns'. Did you mean "
+            "'12 GB/s'?",
+        ),
         ({"bench": 5}, "bench must be a registered name, the path of a .py file, or a function, not 5."),
-        ({"topology": None}, "topology must be a preset or the path of a file, not None."),
+        (
+            {"topology": None},
+            "topology must be a preset, the path of a file, or a mapping as YAML would give it, not None.",
+        ),
         ({"components": 5}, "components must be a path, as text or a Path, or None, not 5."),
         ({"trace": 5}, "trace must be a path, as text or a Path, or None, not 5."),
         ({"trace": b"t.json"}, "trace must be a path, as text or a Path, or None, not b't.json'."),
@@ -256,7 +277,7 @@ def test_a_manifest_that_no_run_wrote_is_refused(folder: Any) -> None:
 )
 def test_python_is_told_the_same(folder: Any, given: dict[str, Any], sentence: str) -> None:
     """`kb.run` checks its arguments before anything runs."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises((UsageError, kb.ConfigError)) as caught:
         kb.run(**{"bench": "gemm", "topology": "tiny", "out": "o", **given}, plugins=folder.plugins)
     assert (str(caught.value), folder.files()) == (sentence, frozenset())
 

@@ -140,8 +140,12 @@ def test_any_record_can_be_the_arguments() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"set": "a=b"}, "set must be a list of 'key.path=value' texts, not 'a=b'."),
-        ({"set": {"a": "b"}}, "set must be a list of 'key.path=value' texts, not {'a': 'b'}."),
+        (
+            {"set": "a=b"},
+            "set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not 'a=b'.",
+        ),
+        ({"set": [3]}, "set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not [3]."),
+        ({"set": 3}, "set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not 3."),
         ({"seed": -1}, "the seed must be an integer of at least 0, not -1; give another --seed."),
         ({"race_by": "warp"}, "race_by must be 'pe' or 'program', not 'warp'."),
         ({"out": 5}, "out must be a path, as text or a Path, or None, not 5."),

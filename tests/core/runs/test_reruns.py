@@ -33,6 +33,22 @@ def test_a_rerun_gives_the_same_hash(toy: ModuleType, tmp_path: Path) -> None:
     assert toy.engines[-1].graph.data == {"system": {"sips": 2}}
 
 
+@pytest.mark.parametrize(
+    ("topology", "called"),
+    [
+        ({"base": "one", "system": {"sips": 2}}, "one (changed)"),
+        ({"base": "one", "system": {"sips": 2}, "title": "mine"}, "mine"),
+        ({"system": {"sips": 2}, "title": " "}, "a mapping"),
+    ],
+)
+def test_a_run_of_mappings_is_made_again(toy: ModuleType, tmp_path: Path, topology: Any, called: str) -> None:
+    """The manifest holds what they came to, and a result calls the machine by what there is."""
+    first = run("toy", topology, out=tmp_path / "out", set={"system.nodes": 3}, plugins=toy.plugins)
+    again = rerun(tmp_path / "out" / "manifest.json", plugins=toy.plugins)
+    assert (again.same, again.result.topology, first.topology) == (True, called, called)
+    assert toy.engines[-1].graph.data["system"] == {"sips": 2, "nodes": 3}
+
+
 def test_a_rerun_says_what_differs(toy: ModuleType, tmp_path: Path) -> None:
     """Another op log is not the same; the reasons are sentences."""
     run("toy", "one", out=tmp_path / "out", plugins=toy.plugins)

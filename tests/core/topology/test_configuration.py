@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from enum import IntEnum
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import ConfigError, UsageError
-from kernbench_core.topology.configuration import load_config, parse_config
+from kernbench_core.topology.configuration import dotted, load_config, parse_config
 from kernbench_core.topology.strict_yaml import MAX_BYTES
 
 
@@ -128,6 +130,114 @@ def test_json_is_read_as_it_stands(data: dict[str, object]) -> None:
     config = parse_config(json.dumps(data))
     assert config.data == data
     assert all(place.startswith("<text>:1:") for place in config.places.values())
+
+
+@given(st.dictionaries(st.text("abcdef", min_size=1, max_size=3), _VALUES, max_size=4))
+def test_a_mapping_is_read_as_its_json(data: dict[str, object]) -> None:
+    """The same keys have places, of their own kind."""
+    objects, text = load_config(data), parse_config(json.dumps(data))
+    assert objects.data == text.data
+    assert {path: f"topology.{dotted(path)}" for path in text.places} == objects.places
+
+
+_SETTINGS = st.lists(st.tuples(st.sampled_from(["a", "a.b", "a.b.c", "d", "d.a"]), _VALUES), max_size=4)
+
+
+@given(_SETTINGS)
+def test_settings_of_objects_are_those_of_texts(settings: list[tuple[str, object]]) -> None:
+    """Each is laid over those before it; nested mappings and dotted keys are one."""
+    last = dict(settings)
+    below = {"a": {"b": {"c": 1, "e": 2}}, "d": 3}
+    found = load_config(below, sets=last)
+    assert found.data == load_config(below, sets=[f"{key}={json.dumps(value)}" for key, value in last.items()]).data
+    nested = below
+    for key, value in last.items():
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        nested = dict(load_config(nested, sets=value).data)  # type: ignore[arg-type]
+    assert found.data == nested
+
+
+def test_a_mapping_stands_on_a_preset_and_below_overlays(tmp_path: Path) -> None:
+    (tmp_path / "preset.yaml").write_text("a: {x: 1, y: 2, z: 3}\n")
+    (tmp_path / "over.yaml").write_text("a: {z: 5}\n")
+    config = load_config(
+        {"base": "small", "a": {"y": 4, "z": 4}},
+        presets={"small": tmp_path / "preset.yaml"},
+        overlays=[tmp_path / "over.yaml"],
+        sets={"a.w": 6},
+    )
+    assert config.data == {"a": {"x": 1, "y": 4, "z": 5, "w": 6}}
+    places = [config.where(("a", key)) for key in "xyzw"]
+    assert places == [f"{tmp_path / 'preset.yaml'}:1:5", "topology.a.y", f"{tmp_path / 'over.yaml'}:1:5", "set a.w"]
+    assert config.latest(("a",)) == "set a.w"
+    assert load_config({"a": {"x": 1}, "b": 2}).latest(("a", "x"), ("b",)) == "topology.b"
+
+
+class Level(IntEnum):
+    """Members are integers, of a type of their own."""
+
+    TWO = 2
+
+
+def test_scalars_become_plain_ones() -> None:
+    """So that a manifest can hold them."""
+    given = {"a": np.int64(3), "b": np.float32(0.5), "c": Level.TWO, "d": np.bool_(True), "e": (1, "x")}
+    found = load_config({**given, "f": np.str_("y")}).data
+    assert found == {"a": 3, "b": 0.5, "c": 2, "d": True, "e": [1, "x"], "f": "y"}
+    assert [type(value) for value in found.values()] == [int, float, int, bool, list, str]
+
+
+def _nested(depth: int) -> dict[str, object]:
+    tree: dict[str, object] = {}
+    for _ in range(depth - 1):
+        tree = {"a": tree}
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"a": {"b": object}}, "topology.a.b: value must be text, a number, true or false, None, a list or a mapping, "
+         "not <class 'object'>."),
+        ({"a": [1, {2}]}, "topology.a.1: value must be text, a number, true or false, None, a list or a mapping, not "
+         "{2}."),
+        ({"a": np.zeros(2)}, "topology.a: value must be text, a number, true or false, None, a list or a mapping, not "
+         "array([0., 0.])."),
+        ({"a": 10**300}, "topology.a: value must be text, a number, true or false, None, a list or a mapping, not an "
+         "integer of more than 300 digits."),
+        ({"a": {3: 4}}, "topology.a: key must be text, not 3."),
+        (_nested(66), f"topology{'.a' * 36}…: nesting must be at most 64 deep; flatten it."),
+        ({"base": 3}, "topology.base: base must be a preset or a file name, not 3."),
+        ({"base": "lost"}, "topology.base: base must be a preset or a file, not 'lost'."),
+    ],
+)  # fmt: skip
+def test_what_yaml_could_not_give_is_refused(given: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(given)
+    assert caught.value.problems == (problem,)
+
+
+def test_nesting_of_objects_is_limited_tightly() -> None:
+    assert load_config(_nested(64)).data == _nested(64)
+    assert load_config({"a": 10**300 - 1}).data == {"a": 10**300 - 1}
+
+
+@pytest.mark.parametrize("key", [3, "", "a..b", "a.", " .b"])
+def test_settings_need_dotted_keys(key: object) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config({}, sets={key: 1})  # type: ignore[dict-item]
+    assert caught.value.problems == (f"set: key must be dotted text, as in 'cube.pes', not {key!r}.",)
+
+
+def test_objects_that_multiply_are_refused() -> None:
+    """Each level holds the one below twice."""
+    tree: dict[str, object] = {}
+    for _ in range(40):
+        tree = {"a": tree, "b": tree}
+    with pytest.raises(ConfigError) as caught:
+        load_config(tree)
+    assert caught.value.problems == ("topology: there must be at most 1,048,576 values; use a file with 'base:'.",)
 
 
 @given(st.text(max_size=60))
