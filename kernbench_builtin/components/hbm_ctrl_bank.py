@@ -135,6 +135,7 @@ bursts at the pace of tCCD.
         self._waiting: deque[_Job] = deque()
         self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]
         self._channels: dict[BurstPlace, BankChannel] = {}
+        self._all_channels: list[BankChannel] = []
         self._sizes = QueueSizes(
             p["read_queue"],
             p["write_queue"],
@@ -158,6 +159,7 @@ bursts at the pace of tCCD.
         sharers = [places] if self.params["queues"] == "shared" else [[place] for place in places]
         queues = [BurstQueue(self._sizes, self.timing.tCK, sharing) for sharing in sharers]
         channel = BankChannel(self.env, places, queues, self._taken, lambda: bool(self._waiting))
+        self._all_channels.append(channel)
         for place in places:
             self._channels[place] = channel
 
@@ -232,12 +234,15 @@ bursts at the pace of tCCD.
             self.env.call_at(tail, msg, self.on_internal)
             return
         job = _Job(msg, runs, head, tail)
+        if not (self._room or self._waiting):
+            for channel in self._all_channels:
+                channel.let_in_before(self.env.now)
         if self._room:
             self._room -= 1
             self._dispatch(job, 0.0)
         else:
             self._waiting.append(job)
-            for channel in self._channels.values():
+            for channel in self._all_channels:
                 channel.wake(self.env.now)
 
     def _dispatch(self, job: _Job, now: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
-from kernbench_builtin.components.banks.queues import Burst, BurstQueue
+from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstQueue
 from kernbench_core.environment import Environment
 
 
@@ -58,6 +58,13 @@ class BankChannel:
         """Look what there is to do at the first clock from `time` on (ns; not in the past) that was not looked at."""
         self._schedule(max(-(-time // self._clock) * self._clock, self._now + self._clock))
 
+    def let_in_before(self, time: float) -> None:
+        """Let in what had room before the first clock from `time` on (ns): nobody needed to know when it came in."""
+        before = (-(-time // self._clock) - 1) * self._clock
+        if before > self._now:
+            for queue in self._queues:
+                queue.admit(before, self._on_taken)
+
     def _schedule(self, time: float) -> None:
         if time < self._wake_at:
             self._wake_at = time
@@ -73,6 +80,8 @@ class BankChannel:
         if self._due < now:
             self._catch_up(now)
         for queue in self._queues:
+            if queue.mode == WRITE and queue.rests(now):
+                queue.mode = READ
             if queue.ingress[0] or queue.ingress[1] or queue.leaving[0] or queue.leaving[1]:
                 queue.admit(now, self._on_taken)
             if queue.turns():

@@ -17,6 +17,7 @@ class BurstPlace(Protocol):
 
     queue: BurstQueue
     dirty: bool
+    last_col: float
 
     def take_in(self, kind: int, burst: Burst) -> None:
         """Let a burst be chosen from now on."""
@@ -98,6 +99,13 @@ class BurstQueue:
                 return False
             return writes >= self.sizes.drain_from or not (self.count[READ] or self.leaving[READ])
         return not writes or (writes <= self.sizes.drain_to and bool(self.count[READ] or self.leaving[READ]))
+
+    def rests(self, now: float) -> bool:
+        """Say whether there was no write at the clock before `now`, so that it was the turn of reads then."""
+        before, ingress = now - self._clock, self.ingress[WRITE]
+        if self.count[WRITE] or (ingress and ingress[0].at <= before):
+            return False
+        return all(place.last_col < before for place in self.places)
 
     def idle(self, kind: int) -> bool:
         """Say whether there is nothing of a kind, here or in front."""

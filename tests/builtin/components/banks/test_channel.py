@@ -114,6 +114,7 @@ shapes = st.fixed_dictionaries(
         "read_queue": st.integers(1, 20),
         "write_queue": st.integers(1, 20),
         "front_end": st.sampled_from([1, 2, 256]),
+        "overhead": st.sampled_from(["0.1 ns", "10 ns"]),  # nothing comes at a clock edge, where the order decides
         "refresh": st.sampled_from(["none", "all_bank", "per_bank"]),
         "tREFI": st.sampled_from(["1300 ns", "3900 ns"]),
         "interleave_bytes": st.sampled_from(["64 B", "256 B"]),
@@ -199,6 +200,31 @@ def test_a_full_queue_holds_up_everything_behind_a_front_end_of_one() -> None:
     for some in (2, 3, 6):
         assert free < answered(some)[0] <= held
     assert answered(9)[0] == free
+
+
+def test_a_place_of_the_front_end_is_free_when_a_read_has_room_though_its_queue_is_not_looked_at() -> None:
+    """Of two reads of one bank and a queue of one, the second comes in at 21.25 ns, the clock after the first one's
+    column command; its precharge is at 29.375 ns. A third, of another pseudo-channel, is there at 25 ns and goes.
+    """
+    asked = [(0, True, 0, 32), (7, True, 2 * 4096 * 4, 32), (7 * 24, True, 256, 32)]
+    shape = {"channels": 2, "pseudo_channels": 1, "refresh": "none", "read_queue": 1, "front_end": 1}
+    first, other = simulated(asked, {**shape, "overhead": "0 ns", "row_bytes": "1 KiB"}).banked
+    assert [(time, what) for time, what, _, _ in first.trace[:3]] == [(1.25, "ACT"), (20.625, "RD"), (29.375, "PRE")]
+    assert other.trace[0] == (25.0, "ACT", 0, 0)
+
+
+@pytest.mark.parametrize(("later", "expected"), [(10.0, "WWWWR"), (10.625, "WRWWW"), (500.0, "WRWWW")])
+def test_a_queue_whose_last_write_is_gone_turns_to_reads_though_it_is_idle(later: float, expected: str) -> None:
+    """A write goes at 10.625 ns and has its place to 11.25 ns. Three writes and a read that come at that clock find the
+    turn of writes still, and those that come at any later one do not, though nobody looked at the queue between.
+    """
+    shape = {"channels": 1, "refresh": "none", "write_queue": 4, "drain_from": 1.0, "drain_to": 0.0}
+    many = [(round(later * 7), False, 128 * column, 32) for column in (1, 2, 3)]
+    asked = [(0, False, 0, 32), *many, (round(later * 7), True, 128 * 9, 32)]
+    (place,) = simulated(asked, {**shape, "overhead": "0 ns"}).banked
+    columns = [(time, what[0]) for time, what, _, _ in place.trace if what in ("RD", "WR")]
+    assert columns[0] == (10.625, "W")
+    assert "".join(kind for _, kind in columns) == expected
 
 
 def test_a_shared_queue_is_filled_by_one_pseudo_channel_for_both() -> None:
