@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kernbench_core.registry import TopologyEntry as TopologyEntry
     from kernbench_core.reporting import Stat as Stat
     from kernbench_core.runs.bench_run import run as run
+    from kernbench_core.runs.kernel_launch import launch as launch
     from kernbench_core.runs.reruns import rerun as rerun
     from kernbench_core.runs.result import RunResult as RunResult
     from kernbench_core.topology.compilation import compile_topology as compile_topology
@@ -75,6 +76,7 @@ _EXPORTS = {
     "UsageError": "errors",
     "__version__": "package",
     "compile_topology": "topology.compilation",
+    "launch": "runs.kernel_launch",
     "load_plugins": "plugins",
     "rerun": "runs.reruns",
     "run": "runs.bench_run",

@@ -81,40 +81,57 @@ def deal_programs(
     """Deal the programs of `grid` to `pes` round-robin, x fastest; one per PE where there is no grid."""
     if grid is None:
         return {pe: ((i, 0, 0),) for i, pe in enumerate(pes)}, (len(pes), 1, 1)
-    listed = isinstance(grid, tuple | list) and len(grid) in (1, 2, 3)
-    if not listed or any(not isinstance(n, int | np.integer) or n < 1 for n in grid):
-        raise UsageError(
-            f"rt.launch: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
-        )
-    x, y, z = (*map(int, grid), 1, 1)[:3]
+    x, y, z = full_grid(grid)
     dealt: dict[int, list[tuple[int, int, int]]] = {}
     for number in range(math.prod((x, y, z))):
         dealt.setdefault(pes[number % len(pes)], []).append((number % x, number // x % y, number // (x * y)))
     return {pe: tuple(ids) for pe, ids in dealt.items()}, (x, y, z)
 
 
+def full_grid(grid: object, call: str = "rt.launch") -> tuple[int, int, int]:
+    """Return the three extents of a grid; UsageError where it is none."""
+    given = list(grid) if isinstance(grid, tuple | list) else []
+    if not 1 <= len(given) <= 3 or any(not isinstance(n, int | np.integer) or n < 1 for n in given):
+        raise UsageError(
+            f"{call}: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
+        )
+    x, y, z = (*map(int, given), 1, 1)[:3]
+    return x, y, z
+
+
 def bind_arguments(
-    kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]
+    kernel: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object], call: str = "rt.launch"
 ) -> dict[str, object]:
     """Match arguments to the kernel's parameters by name, `tl` left out; raise UsageError when they do not fit.
 
-    `*rest` is bound to a tuple and `**more` to a dict, as by `inspect.Signature.bind`; defaults are filled in.
+    `*rest` is bound to a tuple and `**more` to a dict, as by `inspect.Signature.bind`; defaults are filled in. `call`
+    is who was asked.
     """
-    if not callable(kernel):
-        raise UsageError(f"rt.launch: the kernel must be a function, not {kernel!r}; give it first.")
-    signature = inspect.signature(kernel)
-    name = getattr(kernel, "__name__", repr(kernel))
-    own = signature.parameters.get("tl")
-    if own is None or own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD):
-        raise KernelError(f"kernel {name!r} must have a parameter named 'tl'; add it, last by custom.")
+    rest = kernel_signature(kernel, call)
+    name = name_of(kernel)
     if "tl" in kwargs:
-        raise UsageError(f"rt.launch: argument 'tl' of kernel {name!r} must be left out; every program has its own.")
-    rest = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
+        raise UsageError(f"{call}: argument 'tl' of kernel {name!r} must be left out; every program has its own.")
     try:
         bound = rest.bind(*args, **kwargs)
     except TypeError as error:
-        raise UsageError(f"rt.launch: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
+        raise UsageError(f"{call}: the arguments do not fit kernel {name!r}{rest}: {error}.") from None
     bound.apply_defaults()
     for value in bound.arguments.values():
         replace_nested(value, TensorPart, TensorPart.refuse)
     return dict(bound.arguments)
+
+
+def kernel_signature(kernel: Callable[..., Any], call: str = "rt.launch") -> inspect.Signature:
+    """Return the parameters of a kernel but for `tl`; UsageError where it is no function, KernelError without `tl`."""
+    if not callable(kernel):
+        raise UsageError(f"{call}: the kernel must be a function, not {kernel!r}; give it first.")
+    signature = inspect.signature(kernel)
+    own = signature.parameters.get("tl")
+    if own is None or own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD):
+        raise KernelError(f"kernel {name_of(kernel)!r} must have a parameter named 'tl'; add it, last by custom.")
+    return signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
+
+
+def name_of(kernel: Callable[..., Any]) -> str:
+    """Return what messages call a kernel."""
+    return str(getattr(kernel, "__name__", repr(kernel)))

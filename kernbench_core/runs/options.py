@@ -170,7 +170,7 @@ def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record],
     def decorate(function: Callable[[Record], _Answer]) -> Callable[Asked, _Answer]:
         arguments = inspect.signature(record).parameters.values()
         signature = inspect.Signature(
-            [each.replace(annotation=_plain(each.annotation)) for each in arguments],
+            [each.replace(annotation=plain_annotation(each.annotation)) for each in arguments],
             return_annotation=inspect.signature(function).return_annotation,
         )
 
@@ -188,5 +188,6 @@ def called_with(record: Callable[Asked, Record]) -> Callable[[Callable[[Record],
     return decorate
 
 
-def _plain(annotation: Any) -> Any:
+def plain_annotation(annotation: Any) -> Any:
+    """Return an annotation without what the command line has to know."""
     return annotation.__origin__ if get_origin(annotation) is Annotated else annotation

@@ -1,0 +1,207 @@
+"""Run a kernel alone, with arrays for its tensors: a launch of its own, on a machine of its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.errors import NoDataError, UsageError
+from kernbench_core.host.launch_arguments import bind_arguments, full_grid, kernel_signature, name_of
+from kernbench_core.kernel.arguments import replace_nested
+from kernbench_core.runs.bench_run import run
+from kernbench_core.runs.options import RunCall, plain_annotation
+from kernbench_core.runs.result import RunResult
+
+if TYPE_CHECKING:
+    from kernbench_core.host.device_tensor import DeviceTensor
+    from kernbench_core.host.runtime import Runtime
+    from kernbench_core.values.arrays import Array
+    from kernbench_core.values.memory_store import MemoryStore
+
+#: Options of a run that need a bench: what checks its data, and what writes its source down.
+_NOT_HERE = ("bench", "params", "verify_data", "bundle")
+_OPTIONS = tuple(field.name for field in attrs.fields(RunCall) if field.name not in _NOT_HERE)
+_PLAIN = (bool, int, float, str)
+
+
+@attrs.frozen(repr=False)
+class LaunchResult(RunResult):
+    """The result of a kernel that ran alone: `outputs` are what it wrote of its arrays, by parameter."""
+
+    tensors: tuple[DeviceTensor, ...] = ()
+
+    @property
+    def outputs(self) -> Mapping[str, Array]:
+        """The arrays that the kernel wrote, computed when they are looked at."""
+        return {tensor.name: tensor.numpy() for tensor in self.tensors if _written(tensor, self.store)}
+
+
+def _written(tensor: DeviceTensor, store: MemoryStore) -> bool:
+    """Tell whether an op wrote part of a tensor."""
+    if not store.data:
+        raise NoDataError("the outputs have no data in a run that keeps shapes only; leave out data=False.")
+    return any(store.sample("hbm", region, (region.nbytes,), "uint8")[1] for region in tensor.regions)
+
+
+def launch(kernel: Callable[..., object], *args: object, **given: Any) -> LaunchResult:
+    """Run `kernel(*args, **kwargs, tl)` alone and return the result, whose `outputs` are what it wrote, by parameter.
+
+    Each numpy array among the arguments, ml_dtypes' among them, becomes a tensor of the device that is called as the
+    kernel's parameter, "rest[0]" inside a tuple or list; rows are dealt over the PEs, and the content is there when the
+    kernel starts. The caller's arrays stay as they are. Everything else is given to the kernel as it is. Without `grid`
+    there is one program per PE, as in `rt.launch`. The options are those of `kb.run`, but for what needs a bench.
+
+    Raise the KernbenchError that tells what is wrong, as `kb.run` does.
+
+    >>> import numpy as np
+    >>> def double(x, y, n, tl):
+    ...     tl.store(y + tl.arange(0, n), tl.load(x + tl.arange(0, n)) * 2)
+    >>> result = kb.launch(double, np.arange(8, dtype="f4"), np.zeros(8, "f4"), 8, topology="tiny", grid=(1,))
+    >>> result.outputs["y"].tolist()
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+    """
+    options, kwargs = _told_apart(kernel, args, given)
+    grid = options.pop("grid", None)
+    if grid is not None:
+        grid = full_grid(grid, "kb.launch")
+    arguments = bind_arguments(kernel, args, kwargs, "kb.launch")
+    for name, value in arguments.items():
+        _check(name_of(kernel), name, value)
+    tensors: list[DeviceTensor] = []
+    result = run(_program(kernel, arguments, grid, tensors), **options)
+    return LaunchResult(
+        **{field.name: getattr(result, field.name) for field in attrs.fields(RunResult)}, tensors=tuple(tensors)
+    )
+
+
+def _told_apart(
+    kernel: Callable[..., object], args: tuple[object, ...], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Divide keyword arguments into options and those of the kernel.
+
+    Raise UsageError for a name that could be either, and for one that is neither.
+    """
+    signature = kernel_signature(kernel, "kb.launch")
+    own = dict(signature.parameters)
+    for name in list(own)[: len(args)]:
+        if own[name].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            del own[name]
+    known = {"grid", *_OPTIONS}
+    for name in given:
+        if name in own and name in known:
+            raise UsageError(
+                f"kb.launch: argument {name!r} must be that of kernel {name_of(kernel)!r} or the option of this name, "
+                "and could be either; give the kernel's by position."
+            )
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in own.values())
+    for name in given:
+        if name not in known and name not in signature.parameters and not takes_any and name != "tl":
+            raise UsageError(
+                f"kb.launch: argument {name!r} must be a parameter of kernel {name_of(kernel)!r}{signature} or one of "
+                f"the options {', '.join(sorted(known))}; correct its name."
+            )
+    return (
+        {name: value for name, value in given.items() if name in known},
+        {name: value for name, value in given.items() if name not in known},
+    )
+
+
+def _check(kernel: str, name: str, value: object) -> None:
+    """Raise UsageError for an array that cannot be a tensor, and for a tensor of somebody else."""
+    import numpy as np
+
+    from kernbench_core.values.dtypes import NAMES, is_known
+
+    def array(given: Any) -> Any:
+        if not is_known(given.dtype):
+            raise UsageError(
+                f"kb.launch: array {name!r} of kernel {kernel!r} must be of dtype {', '.join(NAMES)}, not "
+                f"{given.dtype}; cast it, as in {name}.astype(np.float32)."
+            )
+        if not given.size:
+            raise UsageError(
+                f"kb.launch: array {name!r} of kernel {kernel!r} must hold an element, not be of shape {given.shape}."
+            )
+        return given
+
+    replace_nested(value, np.ndarray, array)
+    foreign = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    if foreign and not isinstance(value, np.ndarray | np.generic):
+        raise UsageError(
+            f"kb.launch: argument {name!r} of kernel {kernel!r} must be a numpy array to become a tensor, not a "
+            f"{type(value).__name__}; give numpy.asarray({name})."
+        )
+
+
+def _program(
+    kernel: Callable[..., object],
+    arguments: Mapping[str, object],
+    grid: tuple[int, ...] | None,
+    tensors: list[DeviceTensor],
+) -> Callable[..., None]:
+    """Return the host program that places the arrays, as `tensors`, and launches the kernel.
+
+    Its parameters are the arrays and plain values among the arguments, for the result and the manifest to show.
+    """
+    import numpy as np
+
+    signature = kernel_signature(kernel)
+
+    def program(rt: Runtime, /, **shown: object) -> None:
+        def placed(value: object, names: Callable[[], str]) -> object:
+            def place(array: Array) -> DeviceTensor:
+                tensors.append(rt.tensor(array, name=names(), preloaded=True))
+                return tensors[-1]
+
+            return replace_nested(value, np.ndarray, place)
+
+        made: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD and isinstance(value, dict):
+                made[name] = {key: placed(each, _names(key, each)) for key, each in value.items()}
+            else:
+                made[name] = placed(value, _names(name, value))
+        bound = inspect.BoundArguments(signature, made)
+        rt.launch(kernel, *bound.args, grid=grid, **bound.kwargs)
+
+    parameters = [inspect.Parameter("rt", inspect.Parameter.POSITIONAL_ONLY)]
+    for name, value in arguments.items():
+        if name != "rt" and (type(value) in _PLAIN or isinstance(value, np.ndarray)):
+            kind = np.ndarray if isinstance(value, np.ndarray) else type(value)
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+            )
+    program.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    program.__name__, program.__doc__ = name_of(kernel), kernel.__doc__
+    return program
+
+
+def _names(name: str, value: object) -> Callable[[], str]:
+    """Return what gives the names of the arrays in `value`: `name` itself, or "name[0]", "name[1]", … one by one."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return lambda: name
+    numbers = iter(range(2**31))
+    return lambda: f"{name}[{next(numbers)}]"
+
+
+def _signature() -> inspect.Signature:
+    """Return what `launch` takes, for `help` and editors: the options are those of the record."""
+    own = inspect.signature(launch)
+    options = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=plain_annotation(parameter.annotation))
+        for name, parameter in inspect.signature(RunCall).parameters.items()
+        if name in _OPTIONS
+    ]
+    grid = inspect.Parameter(
+        "grid", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="tuple[int, ...] | None"
+    )
+    first, rest, more = own.parameters.values()
+    return own.replace(parameters=[first, rest, grid, *options, more.replace(name="kwargs")])
+
+
+launch.__signature__ = _signature()  # type: ignore[attr-defined]
