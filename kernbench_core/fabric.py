@@ -116,6 +116,8 @@ class Fabric:
     """
 
     components: Mapping[str, Neighbour]
+    #: The class of the wires; who looks on at them puts one of its own here, before anything is built.
+    wire_type: type[Wire] = Wire
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class Fabric:
         if edge_id is None:
             edge_id = self._next_edge
             self._next_edge += 1
-        wire = Wire(
+        wire = self.wire_type(
             self.env,
             edge_id,
             name,

@@ -7,7 +7,7 @@ and its own latency ledger, and it is the SimPy event of its own delivery.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from kernbench_core.environment import Environment, Signal
 from kernbench_core.errors import ComponentError
@@ -49,7 +49,7 @@ class MsgBase:
     """
 
     __slots__ = (
-        "born", "callbacks", "cause", "head", "hop", "nbytes", "overhead", "path", "propagation", "queueing",
+        "born", "callbacks", "cause", "head", "hop", "mark", "nbytes", "overhead", "path", "propagation", "queueing",
         "reply", "serialisation", "service", "tail",
     )  # fmt: skip
 
@@ -58,8 +58,9 @@ class MsgBase:
     #: Whether `describe` is called when service starts (its state moves on) instead of when it ends.
     captured_at_start: ClassVar[bool] = False
 
-    #: What explanations know of the message's present way; only a run that is to be explained sets it.
+    #: What explanations know of the message's present way, and its number in a timeline; unset where nobody looks on.
     cause: object
+    mark: int
 
     _ok: ClassVar[bool] = True
     _value: ClassVar[None] = None
@@ -146,8 +147,7 @@ class Command(MsgBase):
         self.done.fire()
 
 
-#: Payload bytes of a request for each range after its first.
-_ADDRESS_BYTES = 8
+_ADDRESS_BYTES = 8  # payload of a request for each range after its first
 
 
 class Transaction(MsgBase):
@@ -294,11 +294,12 @@ class Launch:
     stamps it. PEs note when they really started and ended. `peers` are the PEs that its programs may send to (default:
     each other, by position), `collective` is what `tl.collective` gives them. `known` says, by PE, how many of its ops
     were over when the launch was submitted, as far as the host knew; `issued` how many each had issued at its end.
+    Where somebody looks on, `watch(pe, program)` gives the kind of bridge that a program runs in.
     """
 
     __slots__ = (
         "arguments", "collective", "ended_ns", "grid", "injected_ns", "issued", "kernel", "known", "peers", "programs",
-        "start_ns", "started_ns",
+        "start_ns", "started_ns", "watch",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_cpu"
@@ -320,6 +321,7 @@ class Launch:
         self.collective = collective
         self.injected_ns = 0.0
         self.start_ns: float | None = None
+        self.watch: Callable[[int, tuple[int, int, int]], Callable[..., Any]] | None = None
         self.started_ns: dict[int, float] = {}
         self.ended_ns: dict[int, float] = {}
         self.known: Mapping[int, int] = {}
@@ -389,8 +391,7 @@ class LaunchMsg(FanOutMsg):
     @property
     def launch(self) -> Launch:
         """The launch that it carries."""
-        launch: Launch = self.order
-        return launch
+        return cast("Launch", self.order)
 
 
 class MapUpdateMsg(FanOutMsg):

@@ -135,12 +135,15 @@ class MachineEntry(_Described):
 class ExporterEntry(Entry):
     """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
 
+    With `takes` "timeline" it is given a `Timeline` of `kernbench_core.timeline` instead of the op log.
+
     >>> def kernbench_exporters():
     ...     return [kb.ExporterEntry("vcd", "acme_models.vcd:export", (".vcd",), "For viewers of waves.")]
     """
 
     suffixes: tuple[str, ...]
     sentence: str
+    takes: str = "op_log"
 
 
 @attrs.frozen
@@ -185,23 +188,20 @@ class CommandEntry(_Described):
 
 
 @attrs.frozen
-class CalibratorEntry(Entry):
+class CalibratorEntry(_Described):
     """A format of measurements: `target` is a `Calibrator` class of `kernbench_core.calibration`.
 
     >>> kernbench_calibrators = lambda: [kb.CalibratorEntry("ping", "acme_models.ping:PingLog", "acme-ping's output.")]
     """
 
-    sentence: str
-
 
 @attrs.frozen
 class PluginFailure:
-    """A plug-in that could not be used, or one entry of it, and why in one line."""
+    """A plug-in that could not be used, or one `entry` of it, as "algorithm 'ring'", and why in one line."""
 
     provider: Provider
     reason: str
     entry: str = ""
-    """The entry in words, as "algorithm 'ring'", where the others of the plug-in are there."""
 
     def __str__(self) -> str:
         if self.entry:

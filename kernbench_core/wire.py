@@ -117,8 +117,11 @@ class Wire(Waits):
         start = max(head, available_at)
         return start, max(start + self.duration(nbytes), tail)
 
-    def book(self, nbytes: int, head: float, tail: float) -> tuple[float, float]:
-        """Occupy the wire with `nbytes` and return (head_out, tail_out), without delivering anything."""
+    def book(self, nbytes: int, head: float, tail: float, msg: MsgBase | None = None) -> tuple[float, float]:
+        """Occupy the wire with `nbytes` and return (head_out, tail_out), without delivering anything.
+
+        `msg` is what is carried, for those who look on; here as in `carry` and `hold`.
+        """
         # inlined from passage and duration for speed (tools/compare_trees.py: gemm -1 %)
         took = self._duration.get(nbytes)
         if took is None:
@@ -142,18 +145,18 @@ class Wire(Waits):
         self.deliveries += 1
         heappush(self._queue, (time, DELIVERY, self._key, msg))
 
-    def carry(self, piece: Any, nbytes: int, start: float, took: float) -> None:
+    def carry(self, piece: Any, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
         """Carry a piece of a message from `start` ns on, taking the wire for `took` ns, with `nbytes` of payload.
 
         For models that cut messages themselves and wait until the wire is free. The piece, with callbacks of its own,
         is the event at which its first byte is at the other end.
         """
-        self.hold(nbytes, start, took)
+        self.hold(nbytes, start, took, msg)
         self._key += 1
         self.deliveries += 1
         heappush(self._queue, (start + self.latency, DELIVERY, self._key, piece))
 
-    def hold(self, nbytes: int, start: float, took: float) -> None:
+    def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
         """Take the wire from `start` ns on for `took` ns, with `nbytes` of payload, without delivering anything."""
         self.available_at = start + took
         self.busy_ns += took

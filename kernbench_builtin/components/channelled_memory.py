@@ -63,7 +63,7 @@ class ChannelledMemory(ComponentBase):
         first_head, last_tail, last_bytes = math.inf, -math.inf, 0
         for channel, nbytes in shares:
             wire = wires[channel]
-            head_out, tail_out = wire.book(nbytes, head, tail)
+            head_out, tail_out = wire.book(nbytes, head, tail, msg)
             if head_out < first_head:
                 first, first_head = wire, head_out
             if tail_out > last_tail:

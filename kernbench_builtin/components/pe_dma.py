@@ -141,7 +141,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
             self._send(chunk_msg, now, now)
             return
         nbytes = 0 if chunk_msg.chunk is None else chunk_msg.chunk.nbytes
-        _, asked = self.out_ports[self._tcm.id].book(0, now, now)
+        _, asked = self.out_ports[self._tcm.id].book(0, now, now, chunk_msg)
         head, tail = self._tcm.book_access("read", nbytes, asked, asked)
         chunk_msg.head, chunk_msg.tail = self._tcm.out_ports[self.id].book(nbytes, head, tail)
         self.env.call_at(chunk_msg.head, chunk_msg, self._fetched)

@@ -290,9 +290,9 @@ credit_delay after its flit left the buffer.
             out.credits[number] -= 1
             flit.channel = out.target.channels[number]
             flit.callbacks = out.arrive
-            wire.carry(flit, flit.nbytes, start, out.flit_ns)
+            wire.carry(flit, flit.nbytes, start, out.flit_ns, flit.crossing.msg)
         else:
-            wire.hold(flit.nbytes, start, out.flit_ns)
+            wire.hold(flit.nbytes, start, out.flit_ns, flit.crossing.msg)
             if flit.ends:
                 self._leave(flit, out, start + wire.latency, start + out.flit_ns + wire.latency)
 

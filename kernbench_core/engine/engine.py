@@ -6,7 +6,7 @@ no kernel, no memory and no host program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kernbench_core.engine.faults import component_error
@@ -25,9 +25,15 @@ ENTRY = "host"
 
 
 class RunObserver(Protocol):
-    """What is given to an engine that is to be observed; the clock that the run is to use is the observer's."""
+    """Who looks on at a run, and changes nothing of it; several may at once.
 
-    env: Environment
+    One whose `env` is not None brings the clock that the run is to use; of all that look on at a run one may.
+    """
+
+    env: Environment | None
+
+    def begin(self, hardware: Hardware) -> None:
+        """Put in what it wants built otherwise, as a class of wires; called once, before anything is built."""
 
     def attach(self, hardware: Hardware) -> None:
         """Look on from now; called once, when every component exists and nothing has happened yet."""
@@ -40,7 +46,7 @@ class Engine:
     """Build the components of `hardware` from their classes, and process its events.
 
     `limits` (default: none) and `wall`, the wall time that is left of more than this, end it; `on_progress` is told how
-    far it is. `observer` looks on, and changes nothing.
+    far it is. `observers` look on, and change nothing.
     """
 
     def __init__(
@@ -51,16 +57,18 @@ class Engine:
         limits: Limits | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         wall: WallTime | None = None,
-        observer: RunObserver | None = None,
+        observers: Sequence[RunObserver] = (),
     ) -> None:
         self.hardware = hardware
         self.limits = limits or Limits()
         self._on_progress = on_progress
         self._wall = wall
-        self._observer = observer
+        self._observers = tuple(observers)
         self._watchdog: Watchdog | None = None
+        for observer in self._observers:
+            observer.begin(hardware)
         hardware.build(classes)
-        if observer is not None:
+        for observer in self._observers:
             observer.attach(hardware)
 
     @property
@@ -70,8 +78,8 @@ class Engine:
 
     def submit(self, request: HostRequest) -> None:
         """Put a request of the host in at its node, now."""
-        if self._observer is not None:
-            self._observer.submitted(request)
+        for observer in self._observers:
+            observer.submitted(request)
         self.hardware.env.inject(request, self.hardware.components[ENTRY].arrive)
 
     def advance(self) -> None:

@@ -188,13 +188,13 @@ class CauseRecorder:
         place = path[hop]
         round_trip = isinstance(msg, Transaction)
         if before is not None and (before is parent or round_trip):
-            cause = Cause(before.parent, time, _sort_of(msg), before.source, place, before.owner)
+            cause = Cause(before.parent, time, sort_of(msg), before.source, place, before.owner)
             if round_trip:
                 cause.place = before.place
             cause.go_on(before, msg)
         else:
             source = path[hop - 1] if hop else place
-            cause = Cause(parent, time, _sort_of(msg), source, place, self._owner_of_way(msg, source, parent))
+            cause = Cause(parent, time, sort_of(msg), source, place, self._owner_of_way(msg, source, parent))
             cause.follow(msg)
             if round_trip:
                 cause.place = path[-1]
@@ -246,7 +246,8 @@ def owner_of(msg: MsgBase) -> Owner | None:
     return (found.op_id, type(found).__name__, None) if isinstance(found, Command) else None
 
 
-def _sort_of(msg: MsgBase) -> str:
+def sort_of(msg: MsgBase) -> str:
+    """Return what a message's present way is called, a key of `critical_path.SORTS`."""
     if msg.sort:
         return msg.sort
     if isinstance(msg, Transaction):

@@ -137,9 +137,12 @@ class Recorder:
     """Look on at one run (a `RunObserver` of the engine), on a clock that notes what causes what."""
 
     def __init__(self) -> None:
-        self.env: Environment
+        self.env: Environment | None
         self.env = self._env = RecordingEnvironment()
         self._ends: dict[HostRequest, Cause] = {}
+
+    def begin(self, hardware: Hardware) -> None:
+        """Let everything be built as it is: only the clock is another one."""
 
     def attach(self, hardware: Hardware) -> None:
         """Look on from now: every component exists, and nothing has happened yet."""

@@ -47,8 +47,9 @@ class GraphEngine:
     """Simulate one run on a compiled graph.
 
     `components` maps a node's `impl` to its class (default: the registry of all installed plug-ins).
-    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `observer` looks
-    on, which may cost time, and changes no result. `tcm_map` has `device.recorder` note what the scratchpads hold.
+    `data=False` keeps shapes only; `log=False` attaches no op logger. `device` is "all" or "sip:N". `observers` look
+    on, which may cost time, and change no result; one of them at most may bring a clock (`RunObserver`). `tcm_map` has
+    `device.recorder` note what the scratchpads hold.
     `plugins` are what `rt.plugins` gives (default: the installed). Each `spill_rows` records of the op log go to
     temporary files. `wall` is the wall time that is left of more than the run (default: that of `limits`, for the run
     alone). `inputs` keep the files that the bench reads.
@@ -75,7 +76,7 @@ class GraphEngine:
         on_progress: Callable[[Progress], None] | None = None,
         log: bool = True,
         functions: Mapping[str, str] | None = None,
-        observer: RunObserver | None = None,
+        observers: Sequence[RunObserver] = (),
         tcm_map: bool = False,
         race_by: str = "pe",
         spill_rows: int = SPILL_ROWS,
@@ -83,7 +84,7 @@ class GraphEngine:
         wall: WallTime | None = None,
         inputs: Inputs | None = None,
     ) -> None:
-        env = self.env = Environment() if observer is None else observer.env
+        env = self.env = _clock_of(observers)
         self.graph = graph
         self.seed = seed
         self.op_log = OpLog(spill_rows, spill_values=not data)
@@ -121,7 +122,7 @@ class GraphEngine:
             limits=limits,
             on_progress=on_progress,
             wall=wall,
-            observer=observer,
+            observers=observers,
         )
         self._wall = wall
 
@@ -242,6 +243,14 @@ class GraphEngine:
         """Return the timing of what has run so far."""
         with models_blamed(self.hardware):
             return timing_result(self.hardware, self.shared.requests, len(self.op_log), self.engine.wall_s)
+
+
+def _clock_of(observers: Sequence[RunObserver]) -> Environment:
+    """Return the clock that an observer brings, or a plain one; UsageError where two bring one."""
+    brought = [observer.env for observer in observers if observer.env is not None]
+    if len(brought) > 1:
+        raise UsageError(f"observers of a run must bring one clock at most, not {len(brought)}; leave one out.")
+    return brought[0] if brought else Environment()
 
 
 def select_pes(pes: tuple[PeSite, ...], device: str) -> tuple[PeSite, ...]:

@@ -123,7 +123,9 @@ class KernelRunner:
             args, kwargs = call_form(signature, arguments)
             launch.kernel(*args, **kwargs)
 
-        bridge = self._bridge = Bridge(body, kernel=True)
+        make = Bridge if launch.watch is None else launch.watch(state.pe, program)
+        bridge: Bridge = make(body, kernel=True)
+        self._bridge = bridge
         tl = arguments["tl"] = TLContext(state, bridge, program, launch)
         try:
             yield from self._serve(env, state, bridge, bridge.resume)

@@ -16,7 +16,14 @@ import numpy as np
 from attrs import frozen
 
 from kernbench_core.oplog.encoding import canonical
-from kernbench_core.oplog.parameters import Plans, RawAccess, decode_accesses, decode_params, encode_params
+from kernbench_core.oplog.parameters import (
+    Plans,
+    RawAccess,
+    decode_accesses,
+    decode_params,
+    encode_params,
+    int_offset,
+)
 from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues, chunks, sorted_rows, take
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, OpId, ResultValue, Value
@@ -185,6 +192,17 @@ class Columns:
         rows = np.flatnonzero(np.array(self.stage_pe[first:]) < 0)
         _, at = np.unique(template[rows], return_index=True)
         return (rows[at] + first).tolist()  # type: ignore[no-any-return]
+
+    def integers(self, name: str) -> Ints:
+        """Return a parameter of every row as far as it is a plain integer, else 0."""
+        offsets = np.array([int_offset(template.sig, name) for template in self.templates], np.int64)
+        found = np.zeros(len(self), np.int64)
+        starts = self._row_starts()[0]
+        for first in range(0, len(self), ROWS_AT_ONCE):
+            offset = offsets[np.array(self.template[first : first + ROWS_AT_ONCE], np.int64)]
+            rows = np.flatnonzero(offset >= 0)
+            found[rows + first] = take(self.ints, take(starts, rows + first) + offset[rows])
+        return found
 
     def instant_rows(self) -> Iterator[int]:
         """Yield the rows of ops that took no time."""

@@ -156,6 +156,17 @@ def decode_accesses(
     return accesses, at, used
 
 
+def int_offset(sig: tuple[Any, ...], name: str) -> int:
+    """Return where among the integers of a row a plain integer parameter is, -1 where a signature has none of it."""
+    at = HEAD + 5 * sig[4]
+    keys, codes = sig[at], sig[at + 1]
+    number = keys.index(name) if name in keys else -1
+    if number < 0 or codes[number] != _INT:
+        return -1
+    used: int = sum(bool(rows) for rows in sig[HEAD + 3 : at : 5])
+    return used + int(codes[:number].count(_INT))
+
+
 def handle_of(op_id: OpId | None) -> str | None:
     """Return the name that a record's `handle_id` has by custom."""
     return None if op_id is None else f"pe{op_id[0]}.{op_id[1]}"

@@ -47,6 +47,8 @@ def checked(provider: Provider, kind: str, entry: object) -> Entry:
         if not all(isinstance(text, str) for text in texts) or isinstance(value, tuple) != (field.name == "suffixes"):
             must = "a tuple of texts" if field.name == "suffixes" else "a text"
             raise HookRaised(f"{field.name} of {noun} {entry.name!r} must be {must}, not {value!r}")
+    if isinstance(entry, registry.ExporterEntry) and entry.takes not in ("op_log", "timeline"):
+        raise HookRaised(f"takes of exporter {entry.name!r} must be 'op_log' or 'timeline', not {entry.takes!r}")
     if ":" not in entry.target:
         raise PluginError(
             f"{where} must write the target of {noun} {entry.name!r} as 'module:attr', not {entry.target!r}."

@@ -31,10 +31,12 @@ from kernbench_core.runs.verdicts import verdicts
 
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
+    from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.explain.explanation import Recorder
     from kernbench_core.graph import Graph
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.timeline import TimelineRecorder
     from kernbench_core.topology.configuration import Config
 
 
@@ -73,8 +75,9 @@ def run(call: RunCall) -> RunResult:
     "tiny", "cube": {"pes": 2}}`), `components` a file merged over it, `set` holds `"key.path=value"` texts merged last,
     or maps keys to values (`{"cube.pes": 2}`). `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
-    keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result and op log, `bundle` one file
-    that `rerun` takes anywhere. `explain` has the result say why the run took as long as it did, `tcm_map` what the
+    keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log, `bundle`
+    one file that `rerun` takes anywhere; `timeline` keeps it in the result, and `level` says how far down it goes.
+    `explain` has the result say why the run took as long as it did, `tcm_map` what the
     scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
     "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
@@ -149,7 +152,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
 
     began = time.perf_counter()
     recorder = _recorder() if request.options.explain else None
-    engine = _engine(request, recorder, on_progress, wall)
+    watcher = _timeline_recorder(request)
+    engine = _engine(request, [each for each in (recorder, watcher) if each is not None], on_progress, wall)
     try:
         with request.bench.importable():
             engine.run(request.bench.function, request.values, name=request.bench.name)
@@ -160,6 +164,9 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
     with wall.spent_on("summing up the run"):
         result = attrs.evolve(_result(request, engine, recorder, verification, began), op_verification=ops)
+        if watcher is not None:
+            seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
+            result = attrs.evolve(result, timeline=seen)
     if request.options.strict_races and result.hazards:
         run_is_complete()
         raise RaceError(result)
@@ -173,8 +180,16 @@ def _recorder() -> Recorder:
     return Recorder()
 
 
+def _timeline_recorder(request: Request) -> TimelineRecorder | None:
+    if not request.wants_timeline:
+        return None
+    from kernbench_core.timeline import TimelineRecorder
+
+    return TimelineRecorder(request.options.level)
+
+
 def _engine(
-    request: Request, recorder: Recorder | None, on_progress: Callable[[Progress], None] | None, wall: WallTime
+    request: Request, observers: Sequence[RunObserver], on_progress: Callable[[Progress], None] | None, wall: WallTime
 ) -> GraphEngine:
     """Build the machine of a run, and the session on it."""
     from kernbench_core.host.session import GraphEngine
@@ -197,8 +212,8 @@ def _engine(
             limits=options.limits,
             on_progress=on_progress,
             functions=op_functions(plugins.ops),
-            observer=recorder,
-            tcm_map=options.tcm_map,
+            observers=observers,
+            tcm_map=options.tcm_map or request.wants_timeline,
             race_by=options.race_by,
             plugins=plugins,
             wall=wall,
@@ -213,7 +228,7 @@ def _write_files(request: Request, result: RunResult, functions: Mapping[str, st
     """Write what is asked for, each file whole or not at all."""
     try:
         if request.trace is not None:
-            request.trace.write(result.op_log, timeout_s)
+            request.trace.write(result.op_log, timeout_s, timeline=result.timeline)
         if request.bundle is not None:
             request.bundle.write(result.manifest, request.bench, request.values, request.inputs.kept)
         if request.out is not None:
@@ -239,7 +254,7 @@ def _result(
 ) -> RunResult:
     op_log_sha256 = None if interrupted else engine.op_log.sha256()
     manifest = manifest_of(request, op_log_sha256)
-    timing, scratchpads = engine.get_timing_result(), engine.device.recorder
+    timing, scratchpads = engine.get_timing_result(), engine.device.recorder if request.options.tcm_map else None
     return RunResult(
         bench=request.bench.name,
         params=manifest.params,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 import attrs
 
 from kernbench_core.errors import UsageError
+from kernbench_core.timeline.levels import LEVELS
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
@@ -83,6 +84,9 @@ class RunOptions:
     ] = False
     explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
     trace: Annotated[str | Path | None, Option("Write a timeline (.json or .json.gz) for Perfetto.", "FILE")] = None
+    level: Annotated[
+        str, Option("How far down the timeline of --trace and --out goes.", choices=LEVELS)
+    ] = LEVELS[-1]
     tcm_map: Annotated[bool, Option("Show what the scratchpads held over time, and at the peak.")] = False
     strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
     race_by: Annotated[
@@ -114,9 +118,10 @@ class RunOptions:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {self.seed!r}; give another --seed.")
-        choice = command_options(RunOptions)["race_by"]
-        if self.race_by not in choice.choices:
-            raise UsageError(f"race_by must be {choice.choice}, not {self.race_by!r}.")
+        for name in ("race_by", "level"):
+            choice = command_options(RunOptions)[name]
+            if getattr(self, name) not in choice.choices:
+                raise UsageError(f"{name} must be {choice.choice}, not {getattr(self, name)!r}.")
         for wanted, option in ((self.verify_data, "--verify-data"), (self.verify_ops, "--verify-ops")):
             if wanted and not self.data:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
@@ -138,6 +143,7 @@ class RunCall(RunOptions):
         str | Path | Mapping[str, object], Option("The machine to simulate.", "PRESET|FILE")
     ] = "default"
     params: Mapping[str, object] | None = None
+    timeline: bool = attrs.field(default=False, kw_only=True)
     on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
     plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
 

@@ -43,6 +43,12 @@ class Request:
     bundle: Bundle | None = None
 
     @property
+    def wants_timeline(self) -> bool:
+        """Whether it is to be noted what happened when."""
+        trace = self.trace is not None and self.trace.takes == "timeline"
+        return trace or self.out is not None or (isinstance(self.options, RunCall) and self.options.timeline)
+
+    @property
     def keeps_inputs(self) -> bool:
         """Whether the sources and inputs are kept beside the manifest."""
         return self.out is not None or self.bundle is not None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernbench_core.memory.hazard import Hazard
     from kernbench_core.memory.scratchpad_map import TcmMap
     from kernbench_core.oplog.log import OpLog
+    from kernbench_core.timeline import Timeline
     from kernbench_core.values.memory_store import MemoryStore
 
 SCHEMA = "kernbench.run/1"
@@ -33,6 +34,7 @@ class RunResult:
     are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
     they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
     `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
+    `timeline` says what happened when, where it was asked for, as with `timeline=True` or `out`.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
@@ -58,6 +60,7 @@ class RunResult:
     hazards: tuple[Hazard, ...] = ()
     rows: tuple[Row, ...] = ()
     op_verification: Verification | None = None
+    timeline: Timeline | None = None
 
     @property
     def total_ns(self) -> float:

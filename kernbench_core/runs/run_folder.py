@@ -15,6 +15,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import check_folder_of, files_below, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.runs.result import RunResult, json_text
+from kernbench_core.timeline.levels import TIMELINE
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 OP_LOG = "oplog"
 _RESULT = "result.json"
 #: What stands at the top of such a folder.
-_TOP = frozenset({MANIFEST, _RESULT, OP_LOG, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({MANIFEST, _RESULT, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -109,7 +110,7 @@ def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> No
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
     for name in sorted(_TOP):
         _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, OP_LOG, BENCH, *own, *array_files(values)):
+    for name in (MANIFEST, _RESULT, OP_LOG, TIMELINE, BENCH, *own, *array_files(values)):
         path = out.path / name
         _refuse_link(out.path, name)
         is_folder = name in (OP_LOG, BENCH) and path.is_dir()
@@ -130,10 +131,13 @@ def write_out(
     `functions` say who computes which op, `values` are the parameters of `bench`, `inputs` the files that it read.
     """
     from kernbench_core.compute.saved_run import save_run
+    from kernbench_core.timeline import save
 
     with whole_folder(out.path, out.written) as folder:
         write_inputs(folder, bench, values, inputs)
         save_run(folder / OP_LOG, result.op_log, result.store, functions)
+        if result.timeline is not None:
+            save(result.timeline, folder / TIMELINE)
         write_text(folder / _RESULT, json_text(result.to_json()))
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))

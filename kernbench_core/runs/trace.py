@@ -16,21 +16,25 @@ if TYPE_CHECKING:
     from kernbench_core.registry import ExporterEntry, Registry
 
 Exporter: TypeAlias = Callable[[Any, IO[bytes]], None]
-"""Called once, after the run, as `export(op_log, out)`; must write the same bytes for the same log."""
+"""Called once, after the run, as `export(given, out)`; must write the same bytes for the same op log or timeline."""
 
 
 @attrs.frozen
 class TraceFile:
-    """A file to write a trace to, and the exporter that its suffix chose; `.gz` at the end compresses."""
+    """A file to write a trace to, and the exporter that its suffix chose; `.gz` at the end compresses.
+
+    `takes` says what the exporter is given: the "op_log" or the "timeline" of the run.
+    """
 
     path: Path
     export: Exporter
     compress: bool
+    takes: str = "op_log"
 
-    def write(self, op_log: object, timeout_s: float | None = None) -> None:
+    def write(self, op_log: object, timeout_s: float | None = None, *, timeline: object = None) -> None:
         """Write the whole file, or raise and leave it as it was; LimitError where that takes the exporter too long."""
         with whole_file(self.path, compress=self.compress) as out, WallTime(timeout_s).spent_on("writing the trace"):
-            self.export(op_log, out)
+            self.export(timeline if self.takes == "timeline" else op_log, out)
 
 
 def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFile:
@@ -49,16 +53,17 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
     if len(fitting) > 1:
         several = " and ".join(f"{name} of {exporters.provider(name)}" for name in fitting)
         raise UsageError(f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix.")
-    return TraceFile(check_file("trace file", path), _guarded(exporters, fitting[0]), compress)
+    takes = exporters[fitting[0]].takes
+    return TraceFile(check_file("trace file", path), _guarded(exporters, fitting[0]), compress, takes)
 
 
 def _guarded(exporters: Registry[ExporterEntry], name: str) -> Exporter:
     """Return an exporter that names its plug-in when it raises; what the file system refuses is no fault of its."""
     loaded = exporters.load(name)
 
-    def export(op_log: Any, out: IO[bytes]) -> None:
+    def export(given: Any, out: IO[bytes]) -> None:
         try:
-            loaded(op_log, out)
+            loaded(given, out)
         except (OSError, KernbenchError, MemoryError, *INTERRUPTS):
             raise
         except BaseException as error:

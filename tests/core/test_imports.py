@@ -56,7 +56,7 @@ def test_the_narrow_floats_are_loaded_when_one_is_used() -> None:
 
 
 def test_help_loads_the_command_line_and_the_options_of_a_run() -> None:
-    """Of the room of runs nothing else, and no library that simulates or computes."""
+    """Of the room of runs nothing else, of timelines the levels, and no library that simulates or computes."""
     program = (
         "import sys\nfrom kernbench_core.cli import main\nmain(['--help'])\n"
         "runs = [name for name in sys.modules if name.startswith('kernbench_core.runs.')]\n"
@@ -64,7 +64,7 @@ def test_help_loads_the_command_line_and_the_options_of_a_run() -> None:
     )
     rooms, libraries = loaded_with(program)
     # where the other packages are registered but not there, the hints of moved modules are asked for them
-    assert rooms - {"moved"} == {"cli", "process", "registration", "runs"}
+    assert rooms - {"moved"} == {"cli", "process", "registration", "runs", "timeline"}
     assert libraries == {"attr", "pluggy", "rich", "rich_click"}
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.timeline.timeline import Flows, Spans, Timeline
 
 engines: list[FakeEngine] = []
 plugins: Plugins
@@ -90,6 +92,7 @@ class FakeEngine:
         self.expectations: list[Any] = []
         self.rows: list[Any] = []
         self.hardware = SimpleNamespace(op_logger=None)
+        self.shared = SimpleNamespace(requests=())
         self.device = SimpleNamespace(
             recorder=None,
             hazards=SimpleNamespace(found=tuple),
@@ -103,6 +106,18 @@ class FakeEngine:
 
     def get_timing_result(self) -> Any:
         return timing
+
+
+class FakeRecorder:
+    """Saw a run in which nothing took time."""
+
+    def __init__(self, level: str) -> None:
+        self.level = level
+
+    def timeline(self, *_: object) -> Timeline:
+        nothing = np.empty(0)
+        spans, flows = Spans(*[nothing] * 9), Flows(*[nothing] * 5)
+        return Timeline(1.0, (), (), (), (), spans, (), flows, self.level)
 
 
 class FakeExecutor:
@@ -131,6 +146,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     plugins = load_plugins(["toy = toy_plugin"], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
+    monkeypatch.setattr("kernbench_core.timeline.recorder.TimelineRecorder", FakeRecorder)
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)
     monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
     saver = ModuleType("kernbench_core.compute.saved_run")

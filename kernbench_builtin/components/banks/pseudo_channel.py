@@ -262,9 +262,8 @@ class PseudoChannel(WaitingBursts):
         self.last_col = last
         self._col[mode] = last + t.tCCD_S
         self._col[1 - mode] = max(self._col[1 - mode], last + to_other)
-        wire.available_at = last + to_data + t.tBL
-        wire.busy_ns += number * t.tBL
-        wire.bytes_carried += number * self._burst_bytes
+        took = number * t.tBL
+        wire.hold(number * self._burst_bytes, last + to_data + t.tBL - took, took)
 
     def give_row(self, now: float) -> float:
         """Give the row command that was found; return from when on the row-command bus is free then (ns)."""

@@ -104,7 +104,7 @@ def test_sampling_happens_before_the_first_event_that_is_due() -> None:
 def test_explained_engine_gives_the_same_times() -> None:
     """Toys of the engine's tests end when they end without explanation; the host's requests have ends."""
     recorder = Recorder()
-    plain, explained = toy_engine(pes=2), toy_engine(pes=2, observer=recorder)
+    plain, explained = toy_engine(pes=2), toy_engine(pes=2, observers=[recorder])
     for engine in (plain, explained):
         engine.run(lambda rt: rt.tensor((64, 64), "f32"))
     assert plain.env.now == explained.env.now
@@ -115,7 +115,7 @@ def test_explained_engine_gives_the_same_times() -> None:
 
 def test_limits_hold_when_explained() -> None:
     """A run that is stopped is stopped at the same number of events."""
-    engine = toy_engine(pes=1, observer=Recorder(), limits=Limits(max_events=5))
+    engine = toy_engine(pes=1, observers=[Recorder()], limits=Limits(max_events=5))
     with pytest.raises(LimitError, match="limit of 5 events"):
         engine.run(lambda rt: rt.tensor((64, 64), "f32"))
 

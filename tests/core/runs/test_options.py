@@ -31,6 +31,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "verify_ops": (("--verify-ops",), True),
     "explain": (("--explain",), True),
     "trace": (("--trace", "t.txt"), "t.txt"),
+    "level": (("--level", "unit"), "unit"),
     "tcm_map": (("--tcm-map",), True),
     "strict_races": (("--strict-races",), True),
     "race_by": (("--race-by", "program"), "program"),
@@ -63,7 +64,7 @@ def test_every_option_of_the_command_line_is_an_argument_of_run(
     toy: ModuleType, calls: list[RunCall], field: str
 ) -> None:
     """It sets the field of its name to what was typed, and no other."""
-    assert set(TYPED) | {"on_progress", "plugins"} == {each.name for each in attrs.fields(RunCall)}
+    assert set(TYPED) | {"on_progress", "plugins", "timeline"} == {each.name for each in attrs.fields(RunCall)}
     typed, value = TYPED[field]
     assert main(["run", *(() if field == "bench" else ("tay",)), *typed], toy.plugins) == 2
     (call,) = calls
@@ -97,7 +98,8 @@ def test_help_and_editors_see_the_arguments() -> None:
     by_place = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     by_name = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
     assert by_place == ["bench", "topology", "params"]
-    assert sorted(by_name) == sorted([*(name for name in TYPED if name not in by_place), "on_progress", "plugins"])
+    others = ["on_progress", "plugins", "timeline"]
+    assert sorted(by_name) == sorted([*(name for name in TYPED if name not in by_place), *others])
     assert (parameters["data"].annotation, parameters["data"].default) == (bool, True)
     assert parameters["trace"].annotation == str | Path | None
     assert inspect.getdoc(kb.run) == inspect.getdoc(bench_run.run) != inspect.getdoc(RunCall)
@@ -148,6 +150,10 @@ def test_any_record_can_be_the_arguments() -> None:
         ({"set": 3}, "set must be a list of 'key.path=value' texts, or a mapping of 'key.path' to values, not 3."),
         ({"seed": -1}, "the seed must be an integer of at least 0, not -1; give another --seed."),
         ({"race_by": "warp"}, "race_by must be 'pe' or 'program', not 'warp'."),
+        (
+            {"level": "gate"},
+            "level must be 'host' or 'launch' or 'kernel' or 'unit' or 'channel' or 'wire', not 'gate'.",
+        ),
         ({"out": 5}, "out must be a path, as text or a Path, or None, not 5."),
         ({"bundle": b"b.tgz"}, "bundle must be a path, as text or a Path, or None, not b'b.tgz'."),
         ({"max_events": 0}, "max_events must be a positive integer or None, not 0."),

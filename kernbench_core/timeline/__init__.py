@@ -1,0 +1,34 @@
+"""What happened when in a run: columns of spans, counters over time, and arrows, on tracks that nest as the machine.
+
+In: what an observer of the engine noted, and the op log. Out: a `Timeline`. Runs call it; exporters and pages read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernbench_core.package import door
+
+if TYPE_CHECKING:
+    from kernbench_core.timeline.levels import LEVELS as LEVELS
+    from kernbench_core.timeline.levels import PLACE as PLACE
+    from kernbench_core.timeline.levels import TIMELINE as TIMELINE
+    from kernbench_core.timeline.recorder import TimelineRecorder as TimelineRecorder
+    from kernbench_core.timeline.storage import load as load
+    from kernbench_core.timeline.storage import save as save
+    from kernbench_core.timeline.timeline import Timeline as Timeline
+    from kernbench_core.timeline.timeline import Track as Track
+
+__getattr__ = door(
+    __name__,
+    {
+        "LEVELS": "levels",
+        "PLACE": "levels",
+        "TIMELINE": "levels",
+        "Timeline": "timeline",
+        "TimelineRecorder": "recorder",
+        "Track": "timeline",
+        "load": "storage",
+        "save": "storage",
+    },
+)

@@ -1,0 +1,101 @@
+"""What is noted while a run goes on: rows of plain numbers, cheap to append and 8 B a number."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from kernbench_core.callsite import CallSite
+from kernbench_core.explain.causes import owner_of, sort_of
+from kernbench_core.messages import Launch, MsgBase, Transaction
+from kernbench_core.timeline.timeline import op_number
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+PASSAGE: Final = ("edge", "start_ns", "end_ns", "nbytes", "message")
+"""A passage over a wire: its edge id, from and until when, payload, and twice the message's number, plus 1 if reply."""
+
+MESSAGE: Final = ("sort", "reply_sort", "op")
+"""A message, in order of its number: what its way there and back is called, and the op that it works for (-1: none)."""
+
+TRIP: Final = ("message", "sender", "born_ns", "answered_ns", "op")
+"""A round trip to a memory: its message (-1: not numbered), the number of who sent it, from and until when, its op."""
+
+PROGRAM: Final = ("launch", "pe", "x", "y", "z", "start_ns", "end_ns")
+"""A program: its launch, PE and ids, from and until when (-1: to the end of the run)."""
+
+STEP: Final = ("program", "start_ns", "end_ns", "line", "op")
+"""A time that a kernel was suspended: its program, from and until when, and the line and op that it waited at."""
+
+RECEIPT: Final = ("to_op", "from_op")
+"""A message of queues: the op that received it, and the one that sent it."""
+
+
+class Notes:
+    """Keep what was seen: a flat run of numbers for each sort of row, and tables of what numbers stand for."""
+
+    def __init__(self) -> None:
+        self.passages, self.messages, self.trips = array("d"), array("d"), array("d")
+        self.programs, self.steps, self.receipts = array("d"), array("d"), array("d")
+        #: What numbers stand for: ways of messages, senders, kernel lines, launches.
+        self.sorts: dict[str, int] = {}
+        self.senders: dict[str, int] = {}
+        self.sites: dict[CallSite, int] = {}
+        self.launches: dict[Launch, int] = {}
+
+    def number(self, msg: MsgBase) -> int:
+        """Return twice the number of a message, plus 1 for a reply; one that is new gets its own."""
+        messages = self.messages
+        try:
+            mark = msg.mark
+        except AttributeError:
+            mark = msg.mark = len(messages) // len(MESSAGE)
+            messages.extend((-1, -1, op_for(msg)))
+        if messages[at := len(MESSAGE) * mark + msg.reply] < 0:
+            messages[at] = self.sorts.setdefault(_words(msg), len(self.sorts))
+        return 2 * mark + msg.reply
+
+    def came_back(self, sender: str, trip: Transaction) -> None:
+        """Note a round trip to a memory, when its answer is back at its sender."""
+        number = self.senders.setdefault(sender, len(self.senders))
+        self.trips.extend((getattr(trip, "mark", -1), number, trip.born, trip.tail, op_for(trip)))
+
+    def begun(self, launch: Launch, pe: int, program: tuple[int, int, int], now: float) -> int:
+        """Note that a program begins at `now` ns; return its number."""
+        number = self.launches.setdefault(launch, len(self.launches))
+        self.programs.extend((number, pe, *program, now, -1))
+        return len(self.programs) // len(PROGRAM) - 1
+
+    def ended(self, program: int, now: float) -> None:
+        """Note that a program, by its number, is over at `now` ns, and all that it left in flight."""
+        self.programs[len(PROGRAM) * (program + 1) - 1] = now
+
+    def suspended(self, program: int, since: float, now: float, site: CallSite | None, op: int) -> None:
+        """Note that a program waited at a line (None: its end) from `since` to `now` ns, for an op (-1: several)."""
+        line = -1 if site is None else self.sites.setdefault(site, len(self.sites))
+        self.steps.extend((program, since, now, line, op))
+
+
+def rows_of(numbers: array[float], columns: tuple[str, ...]) -> dict[str, Numbers]:
+    """Return the columns of rows that were appended to one run of numbers."""
+    table = np.array(numbers, np.float64).reshape(-1, len(columns))
+    return {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(columns)}
+
+
+def op_for(msg: MsgBase) -> int:
+    """Return the number of the op that a message works for, -1 where it works for none."""
+    owner = owner_of(msg)
+    if owner is None and isinstance(msg, Transaction):
+        asker = getattr(msg.on_done, "__self__", None)
+        owner = owner_of(asker) if isinstance(asker, MsgBase) else None
+    return -1 if owner is None or owner[0] is None else op_number(*owner[0])
+
+
+def _words(msg: MsgBase) -> str:
+    """Say what travels: a read's answer is its data, a write's an acknowledgement."""
+    if isinstance(msg, Transaction):
+        return {"read": ("read request", "read data"), "write": ("write data", "write done")}[msg.op][msg.reply]
+    sort = sort_of(msg)
+    return f"{sort} done" if msg.reply and sort in ("tile", "order", "request") else sort

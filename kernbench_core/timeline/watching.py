@@ -1,0 +1,85 @@
+"""What looks on inside a run: wires that note what passes, and bridges that note where a kernel waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernbench_core.callsite import CallSite, site_of_frame
+from kernbench_core.environment import SEQUENCE_BITS, Environment
+from kernbench_core.kernel.bridge import Bridge, Finished
+from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.messages import MsgBase
+from kernbench_core.timeline.notes import Notes
+from kernbench_core.timeline.timeline import op_number
+from kernbench_core.wire import Wire
+
+
+def noting_wire(notes: Notes) -> type[Wire]:
+    """Return a class of wires that note what they carry, and are like any wire otherwise."""
+    extend, number = notes.passages.extend, notes.number
+
+    class NotingWire(Wire):
+        """Note each passage."""
+
+        __slots__ = ()
+
+        def send(self, msg: MsgBase, head: float, tail: float) -> None:
+            start, nbytes = max(self.available_at, head), msg.nbytes
+            super().send(msg, head, tail)
+            extend((self._key >> SEQUENCE_BITS, start, self.available_at, nbytes, number(msg)))
+
+        def book(self, nbytes: int, head: float, tail: float, msg: MsgBase | None = None) -> tuple[float, float]:
+            start = max(self.available_at, head)
+            out = super().book(nbytes, head, tail, msg)
+            named = -1 if msg is None else number(msg)
+            extend((self._key >> SEQUENCE_BITS, start, self.available_at, nbytes, named))
+            return out
+
+        def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
+            super().hold(nbytes, start, took, msg)
+            extend((self._key >> SEQUENCE_BITS, start, start + took, nbytes, -1 if msg is None else number(msg)))
+
+    return NotingWire
+
+
+class NotingBridge(Bridge):
+    """Run a program; note the line and time of all that it is suspended with, until it goes on."""
+
+    __slots__ = ("_asked", "_env", "_notes", "_program", "_since")
+
+    def __init__(self, notes: Notes, env: Environment, program: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._notes = notes
+        self._env = env
+        self._program = program
+        self._asked: tuple[CallSite | None, int] = None, -1
+        self._since = env.now
+
+    def resume(self, value: Any = None) -> Any:
+        """Note what ends here, and go on."""
+        self._note()
+        return self._begin(super().resume(value))
+
+    def throw(self, error: BaseException) -> Any:
+        """Note what ends here, and go on with an error."""
+        self._note()
+        return self._begin(super().throw(error))
+
+    def close(self) -> None:
+        """Note the end of the program, after all that it left in flight."""
+        self._note()
+        self._notes.ended(self._program, self._env.now)
+        super().close()
+
+    def _begin(self, request: Any) -> Any:
+        self._since = self._env.now
+        if isinstance(request, KernelCommand):
+            self._asked = request.site, op_number(*request.op_id)
+        else:
+            self._asked = None if type(request) is Finished else site_of_frame(self.frame), -1
+        return request
+
+    def _note(self) -> None:
+        now = self._env.now
+        if now > self._since:
+            self._notes.suspended(self._program, self._since, now, *self._asked)

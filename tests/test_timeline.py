@@ -1,0 +1,198 @@
+"""What a timeline says of real runs, against the op log, the ledger of the wires, and the times of programs."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.explain.explanation import Recorder
+from kernbench_core.host.session import GraphEngine
+from kernbench_core.messages import KernelLaunchMsg
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.timeline import Timeline, TimelineRecorder
+from kernbench_core.timeline.timeline import FLOWS, op_of
+from kernbench_core.topology.compilation import compile_topology
+
+RUNS: dict[str, tuple[str, str, dict[str, object], tuple[str, ...]]] = {
+    "gemm": ("gemm", "tiny", {"M": 128, "N": 128, "K": 256}, ()),
+    "composite": ("gemm-composite", "tiny", {"M": 128, "N": 128, "K": 128}, ()),
+    "banks": ("vector-add", "tiny", {"n": 4096}, ("components.hbm_ctrl.impl=builtin.hbm_ctrl_bank",)),
+    "queues": ("tp-mlp", "default", {"tokens": 16, "hidden": 64, "ffn": 128, "layers": 1}, ()),
+}
+
+
+@attrs.frozen
+class Seen:
+    """A run that was looked on at."""
+
+    engine: GraphEngine
+    timeline: Timeline
+
+
+def engine_of(plugins: Plugins, name: str, observers: list[Any]) -> GraphEngine:
+    bench, topology, params, sets = RUNS[name]
+    config = configure(plugins, topology, sets=sets)
+    graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
+    engine = GraphEngine(
+        graph, plugins.components, plugins=plugins, observers=observers, tcm_map=bool(observers), data=False
+    )
+    engine.run(plugins.benches.load(bench), params)
+    return engine
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def seen(request: pytest.FixtureRequest, plugins: Plugins) -> Seen:
+    """Run a bench and look on."""
+    recorder = TimelineRecorder()
+    engine = engine_of(plugins, request.param, [recorder])
+    return Seen(engine, recorder.timeline(engine.shared.requests, engine.op_log, engine.device.recorder))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_looking_on_changes_nothing(name: str, plugins: Plugins) -> None:
+    """Op log, number of events and time are the same; alone, and beside the recorder of explanations."""
+    plain = engine_of(plugins, name, [])
+    for observers in ([TimelineRecorder()], [Recorder(), TimelineRecorder()], [TimelineRecorder("host"), Recorder()]):
+        watched = engine_of(plugins, name, [*observers])
+        assert watched.op_log.sha256() == plain.op_log.sha256()
+        assert (watched.env.events, watched.env.now) == (plain.env.events, plain.env.now)
+
+
+def rows(timeline: Timeline, kind: str) -> Any:
+    """Return the numbers of the spans on tracks of a kind."""
+    wanted = np.array([track.kind == kind for track in timeline.tracks])
+    return np.flatnonzero(wanted[timeline.spans.track])
+
+
+def test_spans_of_units_are_the_op_log(seen: Seen) -> None:
+    """Every record, once, with its times, unit, name, op and bytes."""
+    timeline, spans = seen.timeline, seen.timeline.spans
+    found = Tally(
+        (timeline.tracks[spans.track[row]].node, timeline.names[spans.name[row]], spans.start_ns[row],
+         spans.end_ns[row], op_of(spans.op[row]), spans.nbytes[row])
+        for row in rows(timeline, "unit")
+    )  # fmt: skip
+    assert found == Tally(
+        (record.component_id, record.op_name, record.t_start, record.t_end, record.stage_of or record.op_id,
+         record.params.get("nbytes", 0))
+        for record in seen.engine.op_log
+    )  # fmt: skip
+
+
+def test_spans_of_wires_carry_what_the_ledger_says(seen: Seen) -> None:
+    """Each wire and channel by itself: bytes, and time that it was busy, which spans of one wire never share."""
+    timeline, spans = seen.timeline, seen.timeline.spans
+    nbytes: dict[str, int] = defaultdict(int)
+    until: dict[str, float] = defaultdict(float)
+    for row in [*rows(timeline, "wire"), *rows(timeline, "channel")]:
+        node = timeline.tracks[spans.track[row]].node
+        nbytes[node] += int(spans.nbytes[row])
+        assert spans.start_ns[row] >= until[node] and spans.end_ns[row] >= spans.start_ns[row]
+        until[node] = spans.end_ns[row]
+    wires = {wire.name: wire for wire in seen.engine.hardware.wires if wire.busy_ns}
+    assert dict(nbytes) == {name: wire.bytes_carried for name, wire in wires.items()}
+    assert dict(until) == {name: wire.available_at for name, wire in wires.items()}
+
+
+def test_bandwidths_integrate_to_bytes(seen: Seen) -> None:
+    """A memory's is that of its channels together."""
+    timeline = seen.timeline
+    carried: dict[str, int] = defaultdict(int)
+    for wire in seen.engine.hardware.wires:
+        carried[wire.name.partition("#")[0]] += wire.bytes_carried
+    counted = {
+        timeline.tracks[each.track].node: float(np.sum(each.values[:-1] * np.diff(each.times_ns))) / 1e9
+        for each in timeline.counters
+        if each.name == "bandwidth"
+    }
+    assert set(counted) >= {name for name, nbytes in carried.items() if nbytes}
+    for name, nbytes in counted.items():
+        assert nbytes == pytest.approx(carried[name], rel=1e-9)
+
+
+def test_a_kernel_is_somewhere_all_the_time(seen: Seen) -> None:
+    """The programs of a PE fill its launch, and the lines of a program fill that, without gaps."""
+    timeline, spans = seen.timeline, seen.timeline.spans
+    parts: dict[int, list[int]] = defaultdict(list)
+    for row in rows(timeline, "kernel"):
+        if spans.parent[row] >= 0:
+            parts[int(spans.parent[row])].append(row)
+    assert parts
+    for whole, inside in parts.items():
+        edges = [(spans.start_ns[row], spans.end_ns[row]) for row in inside]
+        assert edges[0][0] == spans.start_ns[whole] and edges[-1][1] == spans.end_ns[whole]
+        assert [end for _, end in edges[:-1]] == [start for start, _ in edges[1:]]
+    tops = Tally(
+        (timeline.tracks[spans.track[row]].node, spans.start_ns[row], spans.end_ns[row])
+        for row in rows(timeline, "kernel")
+        if spans.parent[row] < 0
+    )
+    sites = seen.engine.device.design.pes
+    assert tops == Tally(
+        (sites[pe].prefix, started, request.launch.ended_ns[pe])
+        for request in seen.engine.shared.requests
+        if isinstance(request, KernelLaunchMsg)
+        for pe, started in request.launch.started_ns.items()
+    )
+
+
+def test_a_child_lies_in_its_parent(seen: Seen) -> None:
+    """On the same track."""
+    spans = seen.timeline.spans
+    rows = np.flatnonzero(spans.parent >= 0)
+    parent = spans.parent[rows]
+    assert np.array_equal(spans.track[rows], spans.track[parent])
+    assert np.all(spans.start_ns[parent] <= spans.start_ns[rows])
+    assert np.all(spans.end_ns[rows] <= spans.end_ns[parent])
+
+
+def test_arrows_pair_up(seen: Seen) -> None:
+    """Each issue leads to the op of its line, requests and answers come in pairs, a receipt is of what was sent."""
+    spans, flows = seen.timeline.spans, seen.timeline.flows
+    assert np.all(flows.from_ns <= flows.to_ns)
+    by_kind: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for kind, begin, end in zip(flows.kind.tolist(), flows.from_span.tolist(), flows.to_span.tolist(), strict=True):
+        by_kind[FLOWS[kind]].append((begin, end))
+    for begin, end in by_kind["issue"]:
+        assert spans.op[begin] == spans.op[end] and spans.line[begin] == spans.line[end]
+    memories = [Tally(int(pair[1 - at]) for pair in by_kind[kind]) for at, kind in enumerate(("request", "answer"))]
+    assert memories[0].total() == memories[1].total() > 0
+    told = sorted((op_of(spans.op[begin]), op_of(spans.op[end])) for begin, end in by_kind["send"])
+    assert told == sorted(pairs_by_order(seen.engine))
+
+
+def pairs_by_order(engine: GraphEngine) -> list[tuple[Any, Any]]:
+    """Pair sends and receipts by the order of each queue: what is sent first is received first."""
+    sent: dict[Any, list[Any]] = defaultdict(list)
+    got: dict[Any, list[Any]] = defaultdict(list)
+    for record in sorted((r for r in engine.op_log if r.op_id is not None), key=lambda r: r.op_id or (0, 0)):
+        assert record.op_id is not None
+        if record.op_name == "ipcq_send":
+            sent[record.op_id[0], record.params["peer"], record.params["channel"]].append(record.op_id)
+        elif record.op_name == "ipcq_recv":
+            got[record.params["peer"], record.op_id[0], record.params["channel"]].append(record.op_id)
+    return [pair for queue in sent for pair in zip(sent[queue], got[queue], strict=True)]
+
+
+def test_lines_are_those_of_the_kernel(plugins: Plugins) -> None:
+    """With the text that is there."""
+
+    def kernel(x_ptr: Any, tl: Any) -> None:
+        x = tl.load(x_ptr, shape=(16,))
+        tl.store(x_ptr, x + 1)
+
+    def bench(rt: Any) -> None:
+        rt.launch(kernel, rt.tensor(np.zeros(16, np.float32)), grid=(1,))
+
+    timeline = kb.run(bench, "tiny", timeline=True, plugins=plugins).timeline
+    assert timeline is not None
+    first = kernel.__code__.co_firstlineno
+    assert timeline.lines == tuple(f"{__file__}:{first + number}" for number in (1, 2))
+    assert timeline.sources == ("x = tl.load(x_ptr, shape=(16,))", "tl.store(x_ptr, x + 1)")
