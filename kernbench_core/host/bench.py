@@ -153,9 +153,9 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
         )
     params = tuple(_declared(name, parameter, _hint(function, parameter)) for parameter in parameters[1:])
     doc = (inspect.getdoc(function) or "").strip()
-    told = argument_sentences(doc)
-    params = tuple(attrs.evolve(param, sentence=told.get(param.name, "")) for param in params)
     sizes: ArraySizes | None = getattr(function, _SIZES, None)
+    told = {**({} if sizes is None else sizes.sentences()), **argument_sentences(doc)}
+    params = tuple(attrs.evolve(param, sentence=told.get(param.name, "")) for param in params)
     if sizes is not None:
         _check_sizes(name, sizes, {param.name: param.kind for param in params})
     return Bench(name, function, doc.partition("\n")[0], params, sources, sizes=sizes)

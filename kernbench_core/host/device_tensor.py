@@ -147,6 +147,13 @@ class DeviceTensor:
 
     def value(self, replica: int = 0) -> Value:
         """Return what a copy holds now, computed or not; UninitializedReadError when part was not written."""
+        return self._held(replica)()
+
+    def _held(self, replica: int) -> Callable[[], Value]:
+        """Return a function that gives what a copy holds now; raises as `value` does.
+
+        What takes long, to put the parts of a tensor in order that its cells do not hold in order, waits for the call.
+        """
         if in_kernel():
             raise KernelError(
                 f"the value of tensor {self.name!r} must be looked at by the host program, not in a kernel; give the "
@@ -154,7 +161,7 @@ class DeviceTensor:
             )
         self._runtime.require_live(self)
         if not self._runtime.data:
-            return AbstractValue(self.shape, self.dtype)
+            return lambda: AbstractValue(self.shape, self.dtype)
         try:
             return self._joined(replica)
         except UninitializedReadError:
@@ -163,19 +170,25 @@ class DeviceTensor:
                 "it in a kernel, or make it with rt.zeros."
             ) from None
 
-    def _joined(self, replica: int) -> Value:
+    def _joined(self, replica: int) -> Callable[[], Value]:
         """Put the cells of a copy together to the tensor."""
-        layout = self.allocation.layout
+        layout, places = self.allocation.layout, self.allocation.replica(replica)
         if layout is None or layout.in_order:
-            regions = tuple(Region(cell.pa, cell.nbytes) for cell in self.allocation.replica(replica))
-            return self._runtime.store.value("hbm", regions, self.shape, self.dtype)
-        parts = []
-        for held, cell in zip(self._cells(replica), self.allocation.replica(replica), strict=True):
-            done = 0
-            for place in layout.regions(cell.cell):
-                parts.append(Part(place, held, Region(done, place.nbytes)))
-                done += place.nbytes
-        return AssemblyValue(self.shape, self.dtype, tuple(parts))
+            regions = tuple(Region(cell.pa, cell.nbytes) for cell in places)
+            value = self._runtime.store.value("hbm", regions, self.shape, self.dtype)
+            return lambda: value
+        cells = self._cells(replica)
+
+        def join() -> Value:
+            parts = []
+            for held, cell in zip(cells, places, strict=True):
+                done = 0
+                for place in layout.regions(cell.cell):
+                    parts.append(Part(place, held, Region(done, place.nbytes)))
+                    done += place.nbytes
+            return AssemblyValue(self.shape, self.dtype, tuple(parts))
+
+        return join
 
     def _cells(self, replica: int) -> tuple[Value, ...]:
         """Return what the cells of a copy hold."""
@@ -225,8 +238,8 @@ class DeviceTensor:
         self._runtime.settle(self)
         if not self._runtime.data:
             return self.numpy  # which says that there is no data
-        value = self.value()
-        return lambda: self._runtime.materialize(value)
+        held = self._held(0)
+        return lambda: self._runtime.materialize(held())
 
     def _readable(self, name: str, *, data: bool = True) -> None:
         """Raise a sentence when the host cannot read the data now; `name` is what it calls the tensor, or its part.

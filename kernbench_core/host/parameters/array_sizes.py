@@ -26,6 +26,10 @@ class ArraySizes:
     shapes: Mapping[str, tuple[Extents, ...]]
     dtypes: Mapping[str, str]
 
+    def sentences(self) -> dict[str, str]:
+        """Return what each array is like, in words."""
+        return {name: f"Of shape {' or '.join(map(_shown, forms))}." for name, forms in self.shapes.items()}
+
     def derive(
         self,
         bench: str,

@@ -320,6 +320,7 @@ def test_a_bench_with_sizes_from_arrays_is_described_as_it_is_written() -> None:
     found = describe_bench("sized", sized)
     assert found.sentence == "Give back what it was called with."
     assert [param.kind for param in found.params] == ["int", "int", "float", "choice", "npy", "npy"]
+    assert [param.sentence for param in found.params[4:]] == ["Of shape (rows, cols).", "Of shape (cols,)."]
 
 
 def test_arrays_say_sizes_in_values_and_in_calls() -> None:

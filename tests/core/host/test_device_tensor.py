@@ -146,10 +146,11 @@ def test_data_is_no_tensor(data: object) -> None:
     assert x is not None and x != "x"
 
 
-def test_a_snapshot_is_what_the_tensor_held_then() -> None:
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_snapshot_is_what_the_tensor_held_then(placement: str) -> None:
     """It waits when it is made; what is written after that does not show, and before there is nothing to hold."""
     holder = Holder()
-    tensor = holder.tensor()
+    tensor = holder.tensor(placement=PLACEMENTS[placement])
     held = tensor.snapshot()
     assert holder.settled == ["x"]
     for segment in tensor.allocation.segments:
