@@ -11,11 +11,13 @@ from kernbench_core.registry import (
     CommandEntry,
     ComponentEntry,
     ExporterEntry,
+    ReportSectionEntry,
     TopologyEntry,
 )
 
 HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
+PAGE = "kernbench_core.report"
 
 
 def kernbench_components() -> list[ComponentEntry]:
@@ -135,4 +137,14 @@ def kernbench_calibrators() -> list[CalibratorEntry]:
         CalibratorEntry("copies", f"{HERE}.calibrate.copies:CopyLog", "A CSV of copies."),
         CalibratorEntry("gemm", f"{HERE}.calibrate.gemm:GemmLog", "A CSV of matrix products."),
         CalibratorEntry("memory", f"{HERE}.calibrate.memory:MemoryLog", "A CSV of memory accesses."),
+    ]
+
+
+def kernbench_report_sections() -> list[ReportSectionEntry]:
+    """Return the sections of the report; core draws what it knows of every run itself."""
+    return [
+        ReportSectionEntry("summary", f"{PAGE}.summary_section:SUMMARY", "How long, how fast, and whether right."),
+        ReportSectionEntry("machine", f"{PAGE}.machine_section:MACHINE", "The machine, coloured by use or queueing."),
+        ReportSectionEntry("ledger", f"{PAGE}.ledger_section:LEDGER", "Where the time went, and why."),
+        ReportSectionEntry("run", f"{PAGE}.run_section:RUN", "What it takes to run it again."),
     ]

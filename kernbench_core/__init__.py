@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kernbench_core.registry import MachineEntry as MachineEntry
     from kernbench_core.registry import NetworkEntry as NetworkEntry
     from kernbench_core.registry import OpEntry as OpEntry
+    from kernbench_core.registry import ReportSectionEntry as ReportSectionEntry
     from kernbench_core.registry import TopologyEntry as TopologyEntry
     from kernbench_core.reporting import Stat as Stat
     from kernbench_core.runs.bench_run import run as run
@@ -69,6 +70,7 @@ _EXPORTS = {
     "OpEntry": "registry",
     "Param": "params",
     "Replicate": "memory.placement",
+    "ReportSectionEntry": "registry",
     "RunResult": "runs.result",
     "Shard": "memory.placement",
     "Stat": "reporting",

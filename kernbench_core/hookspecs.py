@@ -71,3 +71,8 @@ def kernbench_commands() -> Sequence[registry.CommandEntry]:  # type: ignore[emp
 @hookspec
 def kernbench_calibrators() -> Sequence[registry.CalibratorEntry]:  # type: ignore[empty-body]
     """Return the formats of measurements that `kernbench calibrate` reads; names are bare."""
+
+
+@hookspec
+def kernbench_report_sections() -> Sequence[registry.ReportSectionEntry]:  # type: ignore[empty-body]
+    """Return the sections of the HTML report; names are bare."""

@@ -57,6 +57,7 @@ class Plugins:
     collectives: Registry[registry.CollectiveEntry]
     commands: Registry[registry.CommandEntry]
     calibrators: Registry[registry.CalibratorEntry]
+    report_sections: Registry[registry.ReportSectionEntry]
     providers: tuple[Provider, ...]
     failures: tuple[PluginFailure, ...]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import keyword
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -66,7 +67,6 @@ class _Described(Entry):
 @attrs.frozen
 class ComponentEntry(Entry):
     """A hardware model: `target` is a `ComponentBase` class, `kind` the node kind that it is made for.
-
     Several kinds are separated by commas; an empty text stands for any.
 
     >>> def kernbench_components():
@@ -134,7 +134,6 @@ class MachineEntry(_Described):
 @attrs.frozen
 class ExporterEntry(Entry):
     """A file format of `--trace`: `target` is a function `export(op_log, out)` for an open binary file.
-
     With `takes` "timeline" it is given a `Timeline` of `kernbench_core.timeline` instead of the op log.
 
     >>> def kernbench_exporters():
@@ -196,6 +195,14 @@ class CalibratorEntry(_Described):
 
 
 @attrs.frozen
+class ReportSectionEntry(_Described):
+    """A section of the HTML report: `target` is a `Section` of `kernbench_core.report`.
+
+    >>> kernbench_report_sections = lambda: [kb.ReportSectionEntry("ops", "acme_models.ops:SECTION", "Ops by name.")]
+    """
+
+
+@attrs.frozen
 class PluginFailure:
     """A plug-in that could not be used, or one `entry` of it, as "algorithm 'ring'", and why in one line."""
 
@@ -204,14 +211,12 @@ class PluginFailure:
     entry: str = ""
 
     def __str__(self) -> str:
-        if self.entry:
-            return f"{self.entry} is left out: {self.reason}"
-        return f"plug-in {self.provider.plugin!r} ({self.provider}) is left out: {self.reason}"
+        what = self.entry or f"plug-in {self.provider.plugin!r} ({self.provider})"
+        return f"{what} is left out: {self.reason}"
 
 
 E = TypeVar("E", bound=Entry)
-
-#: Sorts whose names are bare: of two that have one, `VENDOR:name` is either.
+#: Sorts with bare names: of two that have one, `VENDOR:name` is either.
 _PICKED = frozenset({"bench", "topology preset", "command"})
 #: What may be given instead of a registered name, by the noun of the registry.
 _OR_ELSE = {"bench": " or the path of a .py file"}
@@ -266,9 +271,7 @@ class Registry(Generic[E], Mapping[str, E]):
         entry = self[name]
         module_name, _, path = entry.target.partition(":")
         try:
-            found: Any = importlib.import_module(module_name)
-            for attribute in path.split("."):
-                found = getattr(found, attribute)
+            found: Any = operator.attrgetter(path)(importlib.import_module(module_name))
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
@@ -288,10 +291,9 @@ class Registry(Generic[E], Mapping[str, E]):
         return PluginError(f"{told}\n{user_traceback(error)}".rstrip())
 
     def _found(self, name: str) -> tuple[E, Provider]:
-        try:
-            return self._entries[name]
-        except KeyError:
-            raise self._missing(name) from None
+        if name not in self._entries:
+            raise self._missing(name)
+        return self._entries[name]
 
     def _missing(self, name: str) -> Exception:
         """Build the error for a name that is not here: of a plug-in that was left out, or of nobody."""
@@ -356,13 +358,11 @@ CORE_MACHINES = (
 
 class NetworkRegistry(Registry[NetworkEntry]):
     """The registry of network shapes: core's own and those that plug-ins offer."""
-
     NOUN, OWN = "network", CORE_NETWORKS
 
 
 class MachineRegistry(Registry[MachineEntry]):
     """The registry of kinds of machine: core's own and those that plug-ins offer."""
-
     NOUN, OWN = "machine", CORE_MACHINES
 
 

@@ -23,6 +23,7 @@ from click.exceptions import Exit
 
 from kernbench_core.cli.catalogue import components, list_benches
 from kernbench_core.cli.process import limit_s, own_process, terminable
+from kernbench_core.cli.report import report
 from kernbench_core.cli.run import rerun, run
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams
@@ -131,7 +132,7 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, rerun, list_benches, components, topology):
+for _command in (run, rerun, report, list_benches, components, topology):
     kernbench.add_command(_command)
 
 

@@ -30,11 +30,15 @@ _INTERRUPTED = 130
 
 @attrs.frozen
 class Look:
-    """How a result is printed: as one JSON object, in one line, or with everything that is known."""
+    """How a result is printed: as one JSON object, in one line, or with everything that is known.
+
+    What only the page of --report is to explain is not `explained` in the terminal.
+    """
 
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
+    explained: bool = True
 
     def __attrs_post_init__(self) -> None:
         if self.quiet and self.verbose:
@@ -88,7 +92,7 @@ def run(
         from kernbench_core.runs.bench_run import RaceError, RunInterrupted
         from kernbench_core.runs.bench_run import run as run_bench
 
-    look = Look(as_json, quiet, verbose)
+    look = Look(as_json, quiet, verbose, explained=asked["explain"])
 
     def carry_out(on_progress: Callable[[object], None]) -> RunResult:
         values = parse_assignments(params, "-p")
@@ -196,7 +200,7 @@ def _print(result: RunResult, look: Look) -> None:
         print_summary(result, console)
     else:
         print_result(result, console, verbose=look.verbose)
-    if result.explain is not None:
+    if result.explain is not None and look.explained:
         from kernbench_core.runs.explanation_report import print_explanation
 
         print_explanation(result.explain, console, verbose=look.verbose)

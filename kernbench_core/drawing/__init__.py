@@ -1,7 +1,7 @@
 """Pictures of machines and small plots, as SVG text: pure functions from plain data.
 
-In: a compiled graph of any kind of machine, or rows of numbers. Out: a `MachineDrawing`, which is plain data, and SVG.
-The report, `kernbench topology show --svg` and notebooks call it.
+In: a compiled graph of any kind of machine, or rows of numbers. Out: a `MachineDrawing`, plain data, and SVG. The
+report, `kernbench topology show --svg` and notebooks call it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kernbench_core.drawing.machine import draw_machine as draw_machine
     from kernbench_core.drawing.machine_drawing import MachineDrawing as MachineDrawing
     from kernbench_core.drawing.parameters import parameter_sources as parameter_sources
-    from kernbench_core.drawing.view_svg import view_svg as view_svg
+    from kernbench_core.drawing.svg import view_svg as view_svg
 
 __getattr__ = door(
     __name__,
@@ -22,6 +22,6 @@ __getattr__ = door(
         "MachineDrawing": "machine_drawing",
         "draw_machine": "machine",
         "parameter_sources": "parameters",
-        "view_svg": "view_svg",
+        "view_svg": "svg",
     },
 )

@@ -13,8 +13,9 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from kernbench_core.drawing.routes import OFFSET, Router, lines_of, reached
-from kernbench_core.drawing.scene import Cell, Scene, Thing
-from kernbench_core.drawing.views import Box, Point, View, Zone
+from kernbench_core.drawing.scene import PartScene, Thing
+from kernbench_core.drawing.views import Box, Spot, View, Zone
+from kernbench_core.topology.layout import Cell
 
 _ROUTER: Final = (60.0, 26.0)
 _GROUP: Final = (132.0, 58.0)
@@ -30,7 +31,7 @@ _SIDES: Final = ("n", "s", "w", "e")
 
 @define
 class _Grid:
-    scene: Scene
+    scene: PartScene
     cells: Mapping[str, Cell]
     hung: dict[str, str] = field(factory=dict)
     sides: dict[str, str] = field(factory=dict)
@@ -45,7 +46,7 @@ class _Grid:
         return max(column for _, column in self.cells.values()) + 1
 
 
-def lay_out_grid(scene: Scene, cells: Mapping[str, Cell], wires: Sequence[Mapping[str, Any]]) -> View:
+def lay_out_grid(scene: PartScene, cells: Mapping[str, Cell], wires: Sequence[Mapping[str, Any]]) -> View:
     """Place `cells` in their rows and columns, and everything else by what it is joined to."""
     grid = _Grid(scene, cells)
     _assign(grid)
@@ -54,7 +55,7 @@ def lay_out_grid(scene: Scene, cells: Mapping[str, Cell], wires: Sequence[Mappin
     _place_sides(grid)
     _shift(grid.boxes, zones)
     skipped = _commands(scene)
-    drawn = Scene(scene.part, scene.things, {p: j for p, j in scene.joins.items() if p not in skipped}, scene.kinds)
+    drawn = PartScene(scene.part, scene.things, {p: j for p, j in scene.joins.items() if p not in skipped}, scene.kinds)
     way = _Ways(grid)
     lines = lines_of(drawn, grid.boxes, wires, way)
     notes = _notes(scene, skipped)
@@ -65,14 +66,14 @@ def lay_out_grid(scene: Scene, cells: Mapping[str, Cell], wires: Sequence[Mappin
     return View(scene.level, round(width, 1), round(height, 1), tuple(grid.boxes.values()), lines, tuple(zones), notes)
 
 
-def _commands(scene: Scene) -> set[tuple[str, str]]:
+def _commands(scene: PartScene) -> set[tuple[str, str]]:
     """Return the pairs of a die that orders alone join: a bundle of wires over everything."""
     if scene.level != "cube":
         return set()
     return {pair for pair in scene.joins if scene.kinds[pair] == "command"}
 
 
-def _notes(scene: Scene, skipped: set[tuple[str, str]]) -> tuple[str, ...]:
+def _notes(scene: PartScene, skipped: set[tuple[str, str]]) -> tuple[str, ...]:
     count = sum(len(scene.joins[pair]) for pair in skipped)
     if not count:
         return ()
@@ -111,7 +112,7 @@ def _side_of(thing: Thing, positions: Sequence[tuple[float, float]]) -> str:
     return ""
 
 
-def _neighbours(scene: Scene) -> dict[str, list[str]]:
+def _neighbours(scene: PartScene) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for source, destination in sorted(scene.joins):
         if scene.kinds[source, destination] != "command":
@@ -229,7 +230,7 @@ def _box(thing: Thing, x: float, y: float, width: float, height: float) -> Box:
 class _BetweenCells(Router):
     """Where no bow is free, lead a line through the gap beside its column."""
 
-    def otherwise(self, source: Box, destination: Box) -> tuple[Point, ...]:
+    def otherwise(self, source: Box, destination: Box) -> tuple[Spot, ...]:
         """Return the way from the right of a cell, along the gap, into the right of another."""
         shift = OFFSET if (source.x, source.y) < (destination.x, destination.y) else -OFFSET
         gap = max(source.x + source.width, destination.x + destination.width) + _GAP / 2 + shift
@@ -250,7 +251,7 @@ class _Ways:
             if source in grid.sides and destination in grid.cells:
                 self._ports.setdefault(source, []).append(destination)
 
-    def __call__(self, source: Box, destination: Box) -> tuple[tuple[Point, ...], bool]:
+    def __call__(self, source: Box, destination: Box) -> tuple[tuple[Spot, ...], bool]:
         grid = self._grid
         for box, other, turned in ((source, destination, False), (destination, source, True)):
             if grid.hung.get(box.id) == other.id:
@@ -262,7 +263,7 @@ class _Ways:
             return (tuple(reversed(points)) if turned else points), False
         return self._straight(source, destination)
 
-    def _hung(self, box: Box, router: Box, turned: bool) -> tuple[Point, ...]:
+    def _hung(self, box: Box, router: Box, turned: bool) -> tuple[Spot, ...]:
         """Lead a line from a hung box to the left, then up into its router."""
         order = sum(1 for each in self._grid.hung if self._grid.hung[each] == router.id and
                     self._grid.boxes[each].y < box.y)
@@ -271,7 +272,7 @@ class _Ways:
         y = box.centre[1] + shift
         return ((box.x, y), (x, y), (x, router.y + router.height))
 
-    def _side(self, box: Box, cell: Box, turned: bool) -> tuple[Point, ...]:
+    def _side(self, box: Box, cell: Box, turned: bool) -> tuple[Spot, ...]:
         """Lead a line from a side over its channel, then along the middle of the cell's row or column."""
         side = self._grid.sides[box.id]
         ports = self._ports.get(box.id, [cell.id])

@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from kernbench_core.drawing.routes import Router, lines_of, reached
-from kernbench_core.drawing.scene import Scene, Thing
+from kernbench_core.drawing.scene import PartScene, Thing
 from kernbench_core.drawing.views import Box, View
 
 _BOX: Final = (112.0, 40.0)
@@ -23,7 +23,7 @@ _ORDER: Final = (
 )  # fmt: skip
 
 
-def lay_out_ring(scene: Scene, wires: Sequence[Mapping[str, Any]]) -> View:
+def lay_out_ring(scene: PartScene, wires: Sequence[Mapping[str, Any]]) -> View:
     """Place things around an ellipse, so that a line between two of them meets no third; what is outside beyond."""
     rank = {kind: number for number, kind in enumerate(_ORDER)}
     own = sorted(
@@ -42,7 +42,7 @@ def lay_out_ring(scene: Scene, wires: Sequence[Mapping[str, Any]]) -> View:
 
 
 def _around(
-    scene: Scene, boxes: dict[str, Box], angle_of: Mapping[str, float], radius: tuple[float, float]
+    scene: PartScene, boxes: dict[str, Box], angle_of: Mapping[str, float], radius: tuple[float, float]
 ) -> None:
     """Place what is outside on a wider ellipse, near what it is joined to, and apart from each other."""
     taken: list[float] = []
@@ -60,7 +60,7 @@ def _around(
         boxes[thing.id] = _at(thing, wide[0] * math.cos(angle), wide[1] * math.sin(angle))
 
 
-def lay_out_layers(scene: Scene, wires: Sequence[Mapping[str, Any]]) -> View:
+def lay_out_layers(scene: PartScene, wires: Sequence[Mapping[str, Any]]) -> View:
     """Place things in layers by their distance from one end, those joined to the same near each other."""
     near: dict[str, list[str]] = {name: [] for name in scene.things}
     for source, destination in sorted(scene.joins):
@@ -123,7 +123,7 @@ def _at(thing: Thing, x: float, y: float) -> Box:
     )  # fmt: skip
 
 
-def _finished(scene: Scene, boxes: Mapping[str, Box], wires: Sequence[Mapping[str, Any]]) -> View:
+def _finished(scene: PartScene, boxes: Mapping[str, Box], wires: Sequence[Mapping[str, Any]]) -> View:
     """Lead the lines, and move everything so that it begins at the margin."""
     lines = lines_of(scene, boxes, wires, Router(boxes.values()))
     xs = [x for line in lines for x, _ in reached(line)] + [box.x for box in boxes.values()]

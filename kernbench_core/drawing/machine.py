@@ -10,7 +10,7 @@ from kernbench_core.drawing.grid_layout import lay_out_grid
 from kernbench_core.drawing.loose_layout import lay_out_layers, lay_out_ring
 from kernbench_core.drawing.machine_drawing import MachineDrawing
 from kernbench_core.drawing.scene import (
-    Scene,
+    PartScene,
     Thing,
     cell_of,
     corners,
@@ -29,10 +29,10 @@ from kernbench_core.topology.design import Machine
 _ROUND = 18
 #: Packages of a network without rows that stand beside each other.
 _ABREAST = 8
-Sources = Callable[[Node], Mapping[str, str]]
+ParameterSources = Callable[[Node], Mapping[str, str]]
 
 
-def draw_machine(graph: Graph, sources: Sources | None = None, title: str = "") -> MachineDrawing:
+def draw_machine(graph: Graph, sources: ParameterSources | None = None, title: str = "") -> MachineDrawing:
     """Draw a compiled graph; `sources` says where each parameter of a node was given.
 
     >>> from kernbench_core.runs import configure
@@ -74,14 +74,14 @@ class _Numbered:
         return self._known[key]
 
 
-def _outermost_first(each: tuple[str, Scene]) -> tuple[int, bool, list[tuple[str, int]]]:
+def _outermost_first(each: tuple[str, PartScene]) -> tuple[int, bool, list[tuple[str, int]]]:
     part = each[0]
     return (
         part.count("."), bool(part), [(word.rstrip("0123456789"), number_of(word)) for word in part.split(".")],
     )  # fmt: skip
 
 
-def _model(node: Node, sources: Sources | None) -> Mapping[str, Any]:
+def _model(node: Node, sources: ParameterSources | None) -> Mapping[str, Any]:
     told = {} if sources is None else sources(node)
     params = [[name, _plain(value), told.get(name, "")] for name, value in node.params.items()]
     return {"kind": node.kind, "impl": node.impl, "params": params}
@@ -100,13 +100,13 @@ class _Scenes:
     """Find what each part of a graph has to show; `numbers` are those of the models of nodes."""
 
     def __init__(self, graph: Graph, numbers: Mapping[str, int]) -> None:
-        self.found: dict[str, Scene] = {}
+        self.found: dict[str, PartScene] = {}
         self._graph, self._numbers = graph, numbers
         self._corners = corners(graph)
         self._inside: dict[str, list[Node]] = {}
         for node in graph.nodes.values():
             for part in parts_around(part_of(node.id)):
-                self.found.setdefault(part, Scene(part))
+                self.found.setdefault(part, PartScene(part))
                 self._inside.setdefault(part, []).append(node)
         self._contents = {part: _contents(nodes) for part, nodes in self._inside.items()}
         self._named = _unusual(graph)
@@ -140,7 +140,7 @@ class _Scenes:
             positions = [p for p in (relative_position(node, corner) for node in self._inside[name]) if p is not None]
             middle = None if outside else _middle(positions)
             sub = "" if outside else self._contents[name]
-            return Thing(short, Scene(name).level, sub, middle, opens=True, outside=outside)
+            return Thing(short, PartScene(name).level, sub, middle, opens=True, outside=outside)
         node = self._graph.nodes[name]
         at = None if outside else relative_position(node, corner)
         cell = None if outside else cell_of(node)
@@ -192,7 +192,7 @@ def _extent(graph: Graph) -> tuple[int, int] | None:
     return None if network is None else (network.extent.width, network.extent.height)
 
 
-def _lay_out(scene: Scene, extent: tuple[int, int] | None, wires: Sequence[Mapping[str, Any]]) -> View:
+def _lay_out(scene: PartScene, extent: tuple[int, int] | None, wires: Sequence[Mapping[str, Any]]) -> View:
     """Choose how a part is laid out by what is in it, whatever its name."""
     own = [thing for thing in scene.things.values() if not thing.outside]
     kinds = Counter(thing.kind for thing in own)

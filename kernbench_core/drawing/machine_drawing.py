@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from kernbench_core.drawing.view_svg import view_svg
-from kernbench_core.drawing.views import Box, Line, Point, View, Zone
+from kernbench_core.drawing.svg import view_svg
+from kernbench_core.drawing.views import Box, Line, Spot, View, Zone
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 
@@ -77,5 +77,5 @@ def _view(found: Mapping[str, Any]) -> View:
     return View(found["level"], found["width"], found["height"], boxes, lines, zones, tuple(found["notes"]))
 
 
-def _points(found: Iterable[Any]) -> tuple[Point, ...]:
+def _points(found: Iterable[Any]) -> tuple[Spot, ...]:
     return tuple((x, y) for x, y in found)

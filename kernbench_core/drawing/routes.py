@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kernbench_core.drawing.scene import Scene
-from kernbench_core.drawing.views import Box, Line, Point
+from kernbench_core.drawing.scene import PartScene
+from kernbench_core.drawing.views import Box, Line, Spot
 
 #: Distance of the two directions of a link from its middle, in px.
 OFFSET: Final = 3.0
@@ -19,10 +19,10 @@ _MOST_BOXES: Final = 120
 
 
 def lines_of(
-    scene: Scene,
+    scene: PartScene,
     boxes: Mapping[str, Box],
     wires: Sequence[Mapping[str, Any]],
-    way: Callable[[Box, Box], tuple[tuple[Point, ...], bool]],
+    way: Callable[[Box, Box], tuple[tuple[Spot, ...], bool]],
 ) -> tuple[Line, ...]:
     """Return the lines of a scene whose ends have boxes, each led by `way`, which says too whether it is curved."""
     least = min((wires[n]["bandwidth"] for joined in scene.joins.values() for _, _, n in joined), default=1.0)
@@ -44,7 +44,7 @@ class Router:
     def __init__(self, boxes: Iterable[Box]) -> None:
         self._boxes = tuple(boxes)
 
-    def __call__(self, source: Box, destination: Box) -> tuple[tuple[Point, ...], bool]:
+    def __call__(self, source: Box, destination: Box) -> tuple[tuple[Spot, ...], bool]:
         """Return the points of a way; of three, the middle one is the control point of a bow."""
         others = [box for box in self._boxes if box is not source and box is not destination]
         if len(others) > _MOST_BOXES:
@@ -55,12 +55,12 @@ class Router:
                 return points, bool(bend)
         return self.otherwise(source, destination), False
 
-    def otherwise(self, source: Box, destination: Box) -> tuple[Point, ...]:
+    def otherwise(self, source: Box, destination: Box) -> tuple[Spot, ...]:
         """Return the way where every bow meets a box: straight over it."""
         return self._way(source, destination, 0.0)
 
     @staticmethod
-    def _way(source: Box, destination: Box, bend: float) -> tuple[Point, ...]:
+    def _way(source: Box, destination: Box, bend: float) -> tuple[Spot, ...]:
         (ax, ay), (bx, by) = source.centre, destination.centre
         length = math.hypot(bx - ax, by - ay) or 1.0
         # The bow of both directions goes to the same side: the sign is that of the undirected pair.
@@ -75,12 +75,12 @@ class Router:
         return (_moved(start, shift), _moved(middle, shift), _moved(end, shift))
 
 
-def reached(line: Line) -> Iterable[Point]:
+def reached(line: Line) -> Iterable[Spot]:
     """Return the points that a line reaches: those of its way, or along its bow."""
     return _along(line.points) if line.curved else line.points
 
 
-def border(box: Box, towards: Point) -> Point:
+def border(box: Box, towards: Spot) -> Spot:
     """Return where the line from the middle of a box to a point leaves it."""
     cx, cy = box.centre
     dx, dy = towards[0] - cx, towards[1] - cy
@@ -91,11 +91,11 @@ def border(box: Box, towards: Point) -> Point:
     return (cx, cy) if scale == math.inf else (cx + dx * min(1.0, scale), cy + dy * min(1.0, scale))
 
 
-def _moved(point: Point, by: Point) -> Point:
+def _moved(point: Spot, by: Spot) -> Spot:
     return point[0] + by[0], point[1] + by[1]
 
 
-def _along(points: Sequence[Point]) -> Iterable[Point]:
+def _along(points: Sequence[Spot]) -> Iterable[Spot]:
     """Yield points along a straight line or a bow."""
     for step in range(_STEPS + 1):
         t = step / _STEPS
@@ -108,7 +108,7 @@ def _along(points: Sequence[Point]) -> Iterable[Point]:
             yield u * u * ax + 2 * u * t * mx + t * t * bx, u * u * ay + 2 * u * t * my + t * t * by
 
 
-def _crosses(point: Point, box: Box) -> bool:
+def _crosses(point: Spot, box: Box) -> bool:
     x, y = point
     return (
         box.x - _MARGIN < x < box.x + box.width + _MARGIN and box.y - _MARGIN < y < box.y + box.height + _MARGIN

@@ -10,10 +10,10 @@ from typing import Final
 from attrs import define, field, frozen
 
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.topology.layout import Cell
 from kernbench_core.topology.naming import router_cell
 
 _PART: Final = re.compile(r"(sip|io|cube|pe)\d+")
-Cell = tuple[int, int]
 
 
 @frozen
@@ -39,7 +39,7 @@ class Thing:
 
 
 @define
-class Scene:
+class PartScene:
     """The things of one part by id, and the wires of each direction between two of them with their kinds."""
 
     part: str

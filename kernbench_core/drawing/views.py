@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-Point = tuple[float, float]
-Wire = tuple[str, str, int]
+Spot = tuple[float, float]
+WireInView = tuple[str, str, int]
 """Source and destination of an edge of the graph, as written in the view, and its number in `wires`."""
 
 
@@ -34,7 +34,7 @@ class Box:
     outside: bool = False
 
     @property
-    def centre(self) -> Point:
+    def centre(self) -> Spot:
         """The middle, in px."""
         return self.x + self.width / 2, self.y + self.height / 2
 
@@ -49,8 +49,8 @@ class Line:
     source: str
     destination: str
     kind: str
-    points: tuple[Point, ...]
-    wires: tuple[Wire, ...]
+    points: tuple[Spot, ...]
+    wires: tuple[WireInView, ...]
     weight: float = 1.0
     curved: bool = False
 

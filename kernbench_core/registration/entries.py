@@ -23,6 +23,7 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
     "collectives": (registry.CollectiveEntry, "collective"),
     "commands": (registry.CommandEntry, "command"),
     "calibrators": (registry.CalibratorEntry, "format of measurements"),
+    "report_sections": (registry.ReportSectionEntry, "section of the report"),
 }
 """The class of entry that each hook returns a list of, and the word for one."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -15,6 +15,7 @@ from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime, run_is_complete
 from kernbench_core.process.whole_files import same_folder
+from kernbench_core.runs.looks import machine_json, page_of, write_report
 from kernbench_core.runs.manifest import (
     Manifest,
     current_plugins,
@@ -76,9 +77,9 @@ def run(call: RunCall) -> RunResult:
     or maps keys to values (`{"cube.pes": 2}`). `verify_data` runs phase 2 and compares every tensor
     that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
     keeps shapes only. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log, `bundle`
-    one file that `rerun` takes anywhere; `timeline` keeps it in the result, and `level` says how far down it goes.
-    `explain` has the result say why the run took as long as it did, `tcm_map` what the
-    scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
+    one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result, and
+    `level` says how far down it goes. `explain` has the result say why the run took as long as it did, `tcm_map` what
+    the scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
     "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
 
@@ -151,7 +152,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     from kernbench_core.compute.executor import DataExecutor
 
     began = time.perf_counter()
-    recorder = _recorder() if request.options.explain else None
+    recorder = _recorder() if request.options.explain or request.report is not None else None
     watcher = _timeline_recorder(request)
     engine = _engine(request, [each for each in (recorder, watcher) if each is not None], on_progress, wall)
     try:
@@ -170,7 +171,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     if request.options.strict_races and result.hazards:
         run_is_complete()
         raise RaceError(result)
-    _write_files(request, result, engine.functions, wall.timeout_s)
+    _write_files(request, result, engine, wall.timeout_s)
     return result
 
 
@@ -224,19 +225,24 @@ def _engine(
     return engine
 
 
-def _write_files(request: Request, result: RunResult, functions: Mapping[str, str], timeout_s: float | None) -> None:
+def _write_files(request: Request, result: RunResult, engine: GraphEngine, timeout_s: float | None) -> None:
     """Write what is asked for, each file whole or not at all."""
+    looked_at = request.out is not None or request.report is not None
     try:
+        machine = machine_json(engine, request.config, request.topology) if looked_at else {}
         if request.trace is not None:
             request.trace.write(result.op_log, timeout_s, timeline=result.timeline)
         if request.bundle is not None:
             request.bundle.write(result.manifest, request.bench, request.values, request.inputs.kept)
         if request.out is not None:
-            write_out(request.out, result, functions, request.bench, request.values, request.inputs.kept)
+            kept = request.inputs.kept
+            write_out(request.out, result, engine.functions, request.bench, request.values, kept, machine)
+        if request.report is not None:
+            write_report(request.report, [page_of(result, machine)], request.plugins)
         run_is_complete()
     except OSError as error:
         raise UsageError(
-            f"the files of --trace, --bundle and --out must be writable, but {error.filename!r} "
+            f"the files of --trace, --bundle, --out and --report must be writable, but {error.filename!r} "
             f"failed with {error.strerror!r} after the run had ended well; make room or name another place."
         ) from error
     except KeyboardInterrupt:

@@ -98,6 +98,9 @@ class RunOptions:
         ),
     ] = "pe"
     out: Annotated[str | Path | None, Option("Write manifest, result and op log into a folder.", "DIR")] = None
+    report: Annotated[
+        str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")
+    ] = None
     bundle: Annotated[
         str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
     ] = None
@@ -113,7 +116,7 @@ class RunOptions:
 
     def __attrs_post_init__(self) -> None:
         _ = self.limits  # which raises for one that is none
-        for name in ("components", "trace", "out", "bundle"):
+        for name in ("components", "trace", "out", "report", "bundle"):
             if getattr(self, name) is not None:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:

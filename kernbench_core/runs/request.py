@@ -14,6 +14,7 @@ from kernbench_core.host.bench import Bench, open_bench
 from kernbench_core.host.inputs import Inputs
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import WallTime
+from kernbench_core.process.whole_files import check_file
 from kernbench_core.runs.bundle import Bundle, bundle_file
 from kernbench_core.runs.options import RunCall, RunOptions
 from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
@@ -41,12 +42,14 @@ class Request:
     trace: TraceFile | None = None
     out: OutFolder | None = None
     bundle: Bundle | None = None
+    report: Path | None = None
 
     @property
     def wants_timeline(self) -> bool:
         """Whether it is to be noted what happened when."""
         trace = self.trace is not None and self.trace.takes == "timeline"
-        return trace or self.out is not None or (isinstance(self.options, RunCall) and self.options.timeline)
+        looked_at = self.out is not None or self.report is not None
+        return trace or looked_at or (isinstance(self.options, RunCall) and self.options.timeline)
 
     @property
     def keeps_inputs(self) -> bool:
@@ -62,6 +65,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     with wall.spent_on("loading the exporter"):
         trace = None if call.trace is None else open_trace(call.trace, plugins.exporters)
     out = out_folder(call.out)
+    report = None if call.report is None else check_file("report", Path(call.report))
     bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
     _check_outputs(call, out)
     with wall.spent_on("opening the bench"):
@@ -86,6 +90,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         trace=trace,
         out=out,
         bundle=bundle,
+        report=report,
     )
 
 
@@ -103,7 +108,7 @@ def _check_outputs(call: RunCall, out: OutFolder | None) -> None:
     """Raise UsageError where a file would be written over another one of this run."""
     inputs: Iterable[object] = (call.bench, call.topology, call.components)
     taken = {os.path.realpath(path): path for path in inputs if isinstance(path, str | Path)}
-    for what, path in (("trace", call.trace), ("bundle", call.bundle)):
+    for what, path in (("trace", call.trace), ("bundle", call.bundle), ("report", call.report)):
         if path is None:
             continue
         place = os.path.realpath(path)

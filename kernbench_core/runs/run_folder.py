@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
 _RESULT = "result.json"
+_MACHINE = "machine.json"
 #: What stands at the top of such a folder.
-_TOP = frozenset({MANIFEST, _RESULT, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -110,7 +111,7 @@ def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> No
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
     for name in sorted(_TOP):
         _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, OP_LOG, TIMELINE, BENCH, *own, *array_files(values)):
+    for name in (MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, BENCH, *own, *array_files(values)):
         path = out.path / name
         _refuse_link(out.path, name)
         is_folder = name in (OP_LOG, BENCH) and path.is_dir()
@@ -125,8 +126,9 @@ def write_out(
     bench: Bench,
     values: Mapping[str, Any],
     inputs: Mapping[str, bytes],
+    machine: Mapping[str, Any],
 ) -> None:
-    """Write inputs, op log, result and the manifest, which lists them by SHA-256, all or nothing.
+    """Write inputs, op log, result, the `machine` as it is drawn, and the manifest with their SHA-256, all or nothing.
 
     `functions` say who computes which op, `values` are the parameters of `bench`, `inputs` the files that it read.
     """
@@ -139,6 +141,7 @@ def write_out(
         if result.timeline is not None:
             save(result.timeline, folder / TIMELINE)
         write_text(folder / _RESULT, json_text(result.to_json()))
+        write_text(folder / _MACHINE, json.dumps(machine, allow_nan=False))
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
 

@@ -10,6 +10,7 @@ from kernbench_core import (
     MachineEntry,
     NetworkEntry,
     OpEntry,
+    ReportSectionEntry,
 )
 
 
@@ -100,3 +101,8 @@ def kernbench_benches() -> list[BenchEntry]:
         BenchEntry("example-silu", "kernbench_example.sfu:bench"),
         BenchEntry("example-softplus", "kernbench_example.softplus:bench"),
     ]
+
+
+def kernbench_report_sections() -> list[ReportSectionEntry]:
+    """Return the sections of the report; this one stands on every page that `kernbench report` writes."""
+    return [ReportSectionEntry("late", "kernbench_example.late_starts:LATE", "Which PEs began late, and how late.")]

@@ -37,6 +37,7 @@ PUBLIC = [
     "OpEntry",
     "Param",
     "Replicate",
+    "ReportSectionEntry",
     "RunResult",
     "Shard",
     "Stat",

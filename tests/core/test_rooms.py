@@ -14,7 +14,8 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 ROOMS = (
-    "calibration", "compute", "engine", "host", "kernel", "memory", "oplog", "process", "runs", "topology", "values",
+    "calibration", "compute", "drawing", "engine", "host", "kernel", "memory", "oplog", "process", "report", "runs",
+    "topology", "values",
 )  # fmt: skip
 #: Files that are rooms of their own: vocabularies, and the records of ops.
 OPEN = {

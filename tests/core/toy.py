@@ -149,6 +149,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     monkeypatch.setattr("kernbench_core.timeline.recorder.TimelineRecorder", FakeRecorder)
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)
     monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
+    monkeypatch.setattr("kernbench_core.runs.bench_run.machine_json", lambda *_: {})
     saver = ModuleType("kernbench_core.compute.saved_run")
     saver.save_run = save_run  # type: ignore[attr-defined]
     saver.load_run = lambda path: SimpleNamespace(  # type: ignore[attr-defined]

@@ -1,0 +1,41 @@
+"""How numbers stand on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any, Final
+
+from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_time
+
+
+def share(value: float) -> str:
+    """Write a share from 0 to 1 in percent."""
+    return f"{value:.1%}"
+
+
+def file_name(line: str | None) -> str:
+    """Leave the folders of a kernel line out."""
+    return PurePath(line).name if line else ""
+
+
+def figure(value: Any) -> str:
+    """Write any value of a table."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+FILTERS: Final[Mapping[str, Callable[..., str]]] = {
+    "bandwidth": format_bandwidth,
+    "bytes": format_bytes,
+    "count": format_count,
+    "figure": figure,
+    "file_name": file_name,
+    "share": share,
+    "time": format_time,
+}

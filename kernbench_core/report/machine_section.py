@@ -1,0 +1,61 @@
+"""The machine where it stands, with how busy everything was, and how long messages queued there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kernbench_core.drawing.svg import view_svg
+from kernbench_core.report.page import asset, environment
+from kernbench_core.report.run_page import RunPage
+from kernbench_core.report.section import Section
+
+
+def _html(page: RunPage) -> str:
+    return environment().get_template("machine.html").render(
+        there=page.drawing is not None,
+        timed=page.timeline is not None,
+        explained=page.explain is not None,
+        launches=_launches(page),
+    )  # fmt: skip
+
+
+def _data(page: RunPage) -> Mapping[str, Any] | None:
+    drawing = page.drawing
+    if drawing is None or page.machine is None:
+        return None
+    shapes = [
+        {
+            "svg": view_svg(view, relative=True),
+            "width": view.width,
+            "level": view.level,
+            "boxes": [[box.id, box.model, box.opens, box.outside] for box in view.boxes],
+            "lines": [[line.source, line.destination, line.wires] for line in view.lines],
+        }
+        for view in drawing.views
+    ]
+    return {
+        "shapes": shapes,
+        "parts": drawing.parts,
+        "models": drawing.models,
+        "wires": drawing.wires,
+        "title": drawing.title,
+        "use": page.machine.get("use", {}),
+        "queueing": [[place["place"], place["total_ns"], place["waits"], place["longest_ns"]]
+                     for place in (page.explain or {}).get("queueing", ())],
+        "launches": _launches(page),
+        "busy": None,
+    }  # fmt: skip
+
+
+def _launches(page: RunPage) -> list[Mapping[str, Any]]:
+    """Return the launches by number, with their windows in ns."""
+    return [
+        {"name": f"{number}: {each['kernel']}", "from": each["injected_ns"], "to": each["completed_ns"]}
+        for number, each in enumerate((page.explain or {}).get("launches", ()), start=1)
+    ]
+
+
+MACHINE: Final = Section(
+    "Machine", 20, _html, _data, (asset("window.js"), asset("machine.js")), asset("machine.css")
+)

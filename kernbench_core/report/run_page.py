@@ -1,0 +1,44 @@
+"""What a page shows of one run, as plain data: the same whether it was saved or is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from kernbench_core.drawing import MachineDrawing
+
+
+@attrs.define(slots=False, repr=False)
+class RunPage:
+    """One run: its `name` on the page, the object of `--json` (`result`), and what else there is of it.
+
+    `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
+    """
+
+    name: str
+    result: Mapping[str, Any]
+    machine: Mapping[str, Any] | None = None
+    timeline: Any = None
+    sources: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def explain(self) -> Mapping[str, Any] | None:
+        """The explanation as JSON, None where the run was not asked for one."""
+        found: Mapping[str, Any] | None = self.result.get("explain")
+        return found
+
+    @property
+    def total_ns(self) -> float:
+        """Simulated time of the whole run, in ns."""
+        return float(self.result["total_ns"])
+
+    @cached_property
+    def drawing(self) -> MachineDrawing | None:
+        """The machine as it is drawn."""
+        return None if self.machine is None else MachineDrawing.from_json(self.machine)
+
+    def __repr__(self) -> str:
+        return f"<RunPage {self.name}>"

@@ -1,0 +1,84 @@
+"""The page of a run that was saved with --out: read whole, or refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from kernbench_core.drawing import MachineDrawing
+from kernbench_core.errors import UsageError
+from kernbench_core.report.run_page import RunPage
+
+RESULT: Final = "result.json"
+MACHINE: Final = "machine.json"
+_SCHEMA: Final = "kernbench.run/1"
+#: What every page reads of a result.
+_NEEDED: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "bench": str, "params": dict, "topology": str, "device": str, "total_ns": (int, float), "phases": dict, "ops": int,
+    "events": int, "wall_s": (int, float), "hazards": list, "rows": list, "warnings": list, "statistics": list,
+    "not_modelled": list, "manifest": dict,
+}  # fmt: skip
+
+
+def read_run(folder: Path, name: str = "") -> RunPage:
+    """Read the folder of a run; UsageError for what is missing, cut off, changed, or of a later kernbench."""
+    if not folder.is_dir():
+        what = "a file" if folder.exists() else "nothing there"
+        raise UsageError(f"run {str(folder)!r} must be a folder that --out wrote, not {what}; give such a folder.")
+    path = folder / RESULT
+    if not path.is_file():
+        raise UsageError(f"run {str(folder)!r} must hold {RESULT}, and does not; give a folder that --out wrote.")
+    result = _json(path)
+    _check_result(path, result)
+    machine_path = folder / MACHINE
+    machine = _json(machine_path) if machine_path.is_file() else None
+    if machine is not None:
+        try:
+            MachineDrawing.from_json(machine)
+        except ValueError as error:
+            raise UsageError(f"file {str(machine_path)!r}: {error}; {_AGAIN}") from None
+    timeline = None
+    return RunPage(name or folder.name or str(folder), result, machine, timeline, dict(_sources(timeline, folder)))
+
+
+_AGAIN: Final = "run it again with --out."
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"file {str(path)!r} must be readable: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"file {str(path)!r} must be whole JSON, and is cut off or changed; {_AGAIN}") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"file {str(path)!r} must hold a JSON object; {_AGAIN}")
+    return found
+
+
+def _check_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Raise UsageError for a result that is no run's, or of another version, or lacks what a page needs."""
+    schema = result.get("schema")
+    if schema != _SCHEMA:
+        stem, _, number = str(schema).rpartition("/")
+        newer = stem == _SCHEMA.rpartition("/")[0] and number.isdigit() and int(number) > 1
+        hint = "a later kernbench wrote it; install that" if newer else "give a folder that --out wrote"
+        raise UsageError(f"file {str(path)!r} must have schema {_SCHEMA!r}, not {schema!r}; {hint}.")
+    wrong = [name for name, kind in _NEEDED.items() if not isinstance(result.get(name), kind)]
+    if wrong:
+        raise UsageError(f"file {str(path)!r} must hold {', '.join(wrong)} as a run wrote them; {_AGAIN}")
+
+
+def _sources(timeline: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the texts of the files of kernels that the folder holds; of others only the lines that ran are known.
+
+    What a folder names elsewhere is not read: it may come from somebody else.
+    """
+    for name in dict.fromkeys(line.rpartition(":")[0] for line in (() if timeline is None else timeline.lines)):
+        own = folder / "bench" / Path(name).name
+        if own.is_file() and not own.is_symlink():
+            with suppress(OSError, ValueError):
+                yield name, own.read_text(encoding="utf-8")

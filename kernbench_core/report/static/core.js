@@ -1,0 +1,100 @@
+// What sections share: their registration, the data of each run, and what was chosen in it.
+"use strict";
+
+const made = new Map();
+const runs = new Map();
+
+// The state of one run: what is chosen in one section is shown in the others.
+class Run {
+  constructor(number) {
+    this.number = number;
+    this.window = null; // [from, to] in ns, null for the whole run
+    this.place = null; // the chosen node or wire
+    this.heard = [];
+  }
+  on(what, listener) {
+    this.heard.push([what, listener]);
+  }
+  set(what, value, source) {
+    this[what] = value;
+    for (const [name, listener] of this.heard) if (name === what) listener(value, source);
+  }
+}
+
+const ARRAYS = {
+  int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
+  int32: Int32Array, uint32: Uint32Array, float32: Float32Array, float64: Float64Array,
+};
+
+async function unpacked(found) {
+  const Type = ARRAYS[found.$];
+  if (found.v) return Type.from(found.v);
+  const text = atob(found.z);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const size = Type.BYTES_PER_ELEMENT;
+  if (size === 1) return new Type(planes.buffer);
+  const joined = new Uint8Array(planes.length);
+  for (let plane = 0; plane < size; plane++) {
+    const begin = plane * found.n;
+    for (let i = 0, at = plane; i < found.n; i++, at += size) joined[at] = planes[begin + i];
+  }
+  return new Type(joined.buffer);
+}
+
+// Replace packed arrays, wherever they stand, by typed arrays.
+async function unpack(value) {
+  if (value === null || typeof value !== "object") return value;
+  if (typeof value.$ === "string") return unpacked(value);
+  const waiting = [];
+  for (const key of Object.keys(value)) {
+    const each = value[key];
+    if (each !== null && typeof each === "object") waiting.push(unpack(each).then((got) => { value[key] = got; }));
+  }
+  await Promise.all(waiting);
+  return value;
+}
+
+window.kernbench = {
+  // A section's script says what to do with each run: draw(element, data, run).
+  section(name, draw) {
+    made.set(name, draw);
+  },
+  // Where data comes from: here, from the page itself. A server may put something else in its place.
+  async load(section, run) {
+    const found = document.querySelector(`script[data-of="${section}"][data-run="${run}"]`);
+    return found === null ? null : JSON.parse(found.textContent);
+  },
+  run(number) {
+    if (!runs.has(number)) runs.set(number, new Run(number));
+    return runs.get(number);
+  },
+  async start() {
+    for (const article of document.querySelectorAll("article.run")) {
+      const { section, run } = article.dataset;
+      const draw = made.get(section);
+      if (draw === undefined) continue;
+      try {
+        draw(article, await unpack(await kernbench.load(section, Number(run))), kernbench.run(Number(run)));
+      } catch (error) {
+        console.error(error);
+        article.append(kernbench.make("p", { class: "warn", role: "alert" }, `This section cannot be drawn: ${error.message}.`));
+      }
+    }
+    document.documentElement.dataset.ready = "yes";
+  },
+  // Make an element: its name with classes, attributes, and what is in it; texts stay texts.
+  make(name, attributes = {}, ...inside) {
+    const svg = ["svg", "g", "rect", "path", "text", "line", "polyline", "title"].includes(name);
+    const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value === false || value === null || value === undefined) continue;
+      if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+      else made.setAttribute(key, value === true ? "" : value);
+    }
+    made.append(...inside);
+    return made;
+  },
+};

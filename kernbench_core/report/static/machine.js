@@ -1,0 +1,312 @@
+// The machine: one part at a time, coloured by use or queueing, with what a click tells.
+"use strict";
+
+const { make } = kernbench;
+
+const spelled = (part, name) => (name[0] === "~" ? part + name.slice(1)
+  : name[0] === "^" ? part.split(".").slice(0, -1).join(".") + name.slice(1)
+    : name[0] === "=" ? name.slice(1) : name);
+
+// Use and queueing of places: totals of the run, and shares of any window where there is a timeline.
+class Figures {
+  constructor(data, total) {
+    this.total = total;
+    this.whole = new Map();
+    const use = data.use;
+    (use.places || []).forEach((place, i) => this.whole.set(place, { share: use.utilisation[i], busy: use.busy_ns[i], bytes: use.nbytes[i] }));
+    this.queues = new Map(data.queueing.map(([place, ns, waits, longest]) => [place, { ns, waits, longest }]));
+    this.bins = data.busy;
+    this.rows = new Map((data.busy ? data.busy.places : []).map((place, i) => [place, i]));
+    this.below = new Map(); // all places of a node and of a part: it, its channels, its units
+    for (const place of new Set([...this.whole.keys(), ...this.queues.keys(), ...this.rows.keys()])) {
+      if (place.includes("->")) continue;
+      const words = place.split(/[.#]/);
+      const marks = place.match(/[.#]/g) || [];
+      let name = "";
+      words.forEach((word, i) => {
+        name += (i ? marks[i - 1] : "") + word;
+        if (!this.below.has(name)) this.below.set(name, []);
+        this.below.get(name).push(place);
+      });
+    }
+  }
+  // The share of a window that a place was busy; null where nothing is known.
+  busy(place, span) {
+    if (span === null || this.bins === null) return this.whole.has(place) ? this.whole.get(place).share : null;
+    const row = this.rows.get(place);
+    if (row === undefined) return null;
+    const { bins, rows } = this.bins;
+    const from = (span[0] / this.total) * bins;
+    const to = (span[1] / this.total) * bins;
+    let sum = 0;
+    for (let bin = Math.floor(from); bin < Math.min(bins, Math.ceil(to)); bin++) {
+      sum += (rows[row * bins + bin] / 255) ** 2 * (Math.min(to, bin + 1) - Math.max(from, bin));
+    }
+    return to > from ? sum / (to - from) : 0;
+  }
+  // How many messages waited at a place, on average over the run.
+  queue(place) {
+    const found = this.queues.get(place);
+    return found ? found.ns / this.total : null;
+  }
+  // The most of several places, with the one that has it.
+  most(places, metric, span) {
+    let best = null;
+    for (const place of places) {
+      const value = metric === "queue" ? this.queue(place) : this.busy(place, span);
+      if (value !== null && (best === null || value > best.value)) best = { value, place };
+    }
+    return best;
+  }
+  overTime(place) {
+    const row = this.rows.get(place);
+    if (row === undefined) return null;
+    const { bins, rows } = this.bins;
+    return Array.from(rows.subarray(row * bins, (row + 1) * bins), (root) => (root / 255) ** 2);
+  }
+}
+
+class Machine {
+  constructor(element, data, run) {
+    Object.assign(this, { element, data, run, part: "", chosen: null });
+    this.total = data.use.total_ns || 1;
+    this.figures = new Figures(data, this.total);
+    this.ground = element.querySelector(".ground");
+    this.detail = element.querySelector(".detail");
+    this.metric = element.querySelector(".metric");
+    this.scope = element.querySelector(".scope");
+    for (const each of [this.metric, this.scope]) each.addEventListener("change", () => this.paint());
+    this.strip(element.querySelector(".window"));
+    run.on("window", () => {
+      const option = this.scope.querySelector("option[value=window]");
+      if (option !== null && run.window !== null) this.scope.value = "window";
+      this.paint();
+    });
+    run.on("place", (place, source) => { if (source !== this) this.find(place); });
+    this.show(this.start());
+  }
+  // Where there is something to see: the whole, or of a single part that part.
+  start() {
+    let part = "";
+    for (;;) {
+      const shape = this.data.shapes[this.data.parts[part]];
+      const inner = shape.boxes.filter(([name, , opens, outside]) => opens && !outside && !/^~?\.?io\d+$/.test(name));
+      if (inner.length !== 1 || shape.boxes.length > 6) return part;
+      part = spelled(part, inner[0][0]);
+    }
+  }
+  strip(element) {
+    if (element === null || this.data.busy === null) return;
+    const { bins, rows, places } = this.data.busy;
+    const profile = new Array(bins).fill(0);
+    for (let at = 0; at < rows.length; at++) profile[at % bins] = Math.max(profile[at % bins], rows[at]);
+    kernbench.brush(element, this.run, this.total, profile.map((root) => (places.length ? (root / 255) ** 2 : 0)));
+  }
+  span() {
+    if (this.scope.value === "window") return this.run.window;
+    const match = this.scope.value.match(/^launch(\d+)$/);
+    if (match === null) return null;
+    const launch = this.data.launches[Number(match[1])];
+    return [launch.from, launch.to];
+  }
+  // Open the view of a part, and mark where it is.
+  show(part) {
+    this.part = part;
+    const shape = this.data.shapes[this.data.parts[part]];
+    // The drawing is kernbench's own text, in which every name was escaped when it was written.
+    const parsed = new DOMParser().parseFromString(shape.svg, "image/svg+xml");
+    const svg = document.importNode(parsed.documentElement, true);
+    svg.setAttribute("aria-label", part || this.data.title || "machine");
+    svg.style.minWidth = `${Math.min(shape.width, 560)}px`;
+    svg.style.maxWidth = `${shape.width * 1.6}px`;
+    this.ground.replaceChildren(svg);
+    this.things = [];
+    for (const element of svg.querySelectorAll("[data-box],[data-line]")) this.prepare(element, shape);
+    this.crumbs();
+    this.paint();
+  }
+  prepare(element, shape) {
+    const isBox = element.dataset.box !== undefined;
+    const found = isBox ? shape.boxes[element.dataset.box] : shape.lines[element.dataset.line];
+    const thing = isBox
+      ? { element, name: spelled(this.part, found[0]), model: found[1], opens: found[2], outside: found[3] }
+      : { element, name: `${spelled(this.part, found[0])}->${spelled(this.part, found[1])}`,
+        wires: found[2].map(([a, b, n]) => [`${spelled(this.part, a)}->${spelled(this.part, b)}`, n]) };
+    thing.places = isBox ? this.figures.below.get(thing.name) || [] : thing.wires.map(([wire]) => wire);
+    element.setAttribute("tabindex", isBox ? "0" : "-1");
+    element.setAttribute("role", "button");
+    element.addEventListener("click", () => {
+      if (this.chosen === thing.name && thing.opens) this.show(thing.name);
+      else this.choose(thing);
+    });
+    element.addEventListener("dblclick", () => { if (thing.opens) this.show(thing.name); });
+    element.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && thing.opens && this.data.parts[thing.name] !== undefined) { this.show(thing.name); this.first(); }
+      else if (event.key === "Enter" || event.key === " ") this.choose(thing);
+      else if (event.key === "Escape" && this.part) { this.show(this.part.split(".").slice(0, -1).join(".")); this.first(); }
+      else return;
+      event.preventDefault();
+    });
+    this.things.push(thing);
+  }
+  first() {
+    const box = this.ground.querySelector("[data-box]");
+    if (box !== null) box.focus();
+  }
+  crumbs() {
+    const words = this.part ? this.part.split(".") : [];
+    const list = make("ol");
+    ["", ...words.map((_, i) => words.slice(0, i + 1).join("."))].forEach((part, i) => {
+      const name = part ? words[i - 1] : "machine";
+      list.append(make("li", {}, part === this.part ? make("b", { "aria-current": "location" }, name)
+        : make("button", { type: "button", onclick: () => this.show(part) }, name)));
+    });
+    this.element.querySelector(".crumbs").replaceChildren(list);
+  }
+  // Colour everything by the metric and the window chosen; a number and a width say it too.
+  paint() {
+    const metric = this.metric.value;
+    const span = metric === "queue" ? null : this.span();
+    for (const thing of this.things) thing.most = this.figures.most(thing.places, metric, span);
+    const top = metric === "queue" ? Math.max(...[...this.figures.queues.values()].map((each) => each.ns / this.total), 1e-9) : 1;
+    for (const thing of this.things) this.colour(thing, metric, top);
+    this.legend(metric, top);
+    if (this.current) this.tell(this.current);
+  }
+  colour(thing, metric, top) {
+    const value = thing.most === null ? 0 : thing.most.value;
+    const share = Math.sqrt(value / top);
+    const told = value <= 0 ? "" : metric === "queue" ? value.toPrecision(2) : kernbench.share(value);
+    const { element } = thing;
+    const shown = value > 0 && !thing.outside;
+    if (thing.wires) {
+      const stroke = element.querySelector(".kb-stroke");
+      stroke.style.stroke = shown ? kernbench.colour(share) : "";
+      stroke.style.strokeWidth = shown ? `${1.6 + 4 * share}px` : "";
+    } else {
+      element.querySelector("rect").style.fill = shown ? kernbench.colour(share) : "";
+      for (const text of element.querySelectorAll("text")) text.style.fill = shown ? kernbench.ink(share) : "";
+      this.badge(element, shown ? told : "", share);
+    }
+    element.querySelector("title").textContent = told ? `${thing.name.replace("->", " to ")}: ${told}` : thing.name.replace("->", " to ");
+    element.setAttribute("aria-label", told ? `${thing.name}, ${told} ${metric === "queue" ? "waiting" : "busy"}` : `${thing.name}, idle`);
+  }
+  // The number of a box stands in its second line.
+  badge(element, told, share) {
+    let line = element.querySelector(".kb-badge");
+    const rect = element.querySelector("rect");
+    const label = element.querySelector("text");
+    if (line === null) {
+      const sub = element.querySelector(".kb-sub");
+      line = sub || make("text", { class: "kb-sub" });
+      line.dataset.plain = sub ? sub.textContent : "";
+      line.classList.add("kb-badge");
+      line.dataset.y = label.getAttribute("y");
+      line.setAttribute("x", label.getAttribute("x"));
+      element.append(line);
+    }
+    line.textContent = [line.dataset.plain, told].filter(Boolean).join(" · ");
+    line.style.fill = told ? kernbench.ink(share) : "";
+    const middle = Number(rect.getAttribute("y")) + Number(rect.getAttribute("height")) / 2;
+    label.setAttribute("y", String(line.textContent ? middle - 6 : middle));
+    line.setAttribute("y", String(middle + 7));
+  }
+  legend(metric, top) {
+    const marks = [0, 0.05, 0.25, 0.5, 1];
+    const svg = make("svg", { viewBox: "0 0 260 30", class: "kb-plot legend-scale" });
+    for (let i = 0; i < 65; i++) svg.append(make("rect", { x: i * 4, y: 0, width: 4.5, height: 12, fill: kernbench.colour(i / 64) }));
+    for (const mark of marks) {
+      const text = metric === "queue" ? Number((mark * top).toPrecision(2)) : `${100 * mark} %`;
+      const anchor = mark === 0 ? "start" : mark === 1 ? "end" : "middle";
+      svg.append(make("text", { x: Math.sqrt(mark) * 260, y: 25, "text-anchor": anchor }, String(text)));
+    }
+    this.element.querySelector(".scale").replaceChildren(svg, make("span", {}, metric === "queue"
+      ? "messages that waited, on average over the run; of a part, at the worst place in it"
+      : "of the time busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are."));
+  }
+  choose(thing) {
+    this.chosen = thing.name;
+    for (const each of this.things) each.element.classList.toggle("chosen", each === thing);
+    this.tell(thing);
+    this.run.set("place", thing.name, this);
+  }
+  // Open the part that a place of another section is in, and choose it there.
+  find(place) {
+    const inner = place.split("->")[0].split("#")[0].split(".");
+    for (let length = inner.length - 1; length >= 0; length--) {
+      const part = inner.slice(0, length).join(".");
+      if (this.data.parts[part] === undefined) continue;
+      this.show(part);
+      const node = place.split("#")[0];
+      const thing = this.things.find((each) => each.name === node || (each.wires || []).some(([wire]) => wire === node));
+      if (thing) { this.chosen = thing.name; thing.element.classList.add("chosen"); this.tell(thing); return; }
+    }
+  }
+  tell(thing) {
+    this.current = thing;
+    const rows = [make("h4", {}, thing.name.replace("->", " → "))];
+    if (thing.most !== null && thing.most.place !== thing.name) rows.push(make("p", { class: "small" }, `The most: ${thing.most.place.replace("->", " → ")}.`));
+    if (thing.opens && this.data.parts[thing.name] !== undefined && thing.name !== this.part) {
+      rows.push(make("button", { type: "button", onclick: () => this.show(thing.name) }, "Open"));
+    }
+    for (const place of thing.places.slice(0, thing.opens ? 0 : 12)) rows.push(...this.figuresOf(place, thing.places.length > 1));
+    if (thing.wires) rows.push(...this.wiresOf(thing));
+    else if (thing.model >= 0) rows.push(...this.modelOf(this.data.models[thing.model]));
+    this.detail.replaceChildren(...rows);
+  }
+  figuresOf(place, named) {
+    const whole = this.figures.whole.get(place);
+    const queue = this.figures.queues.get(place);
+    const span = this.span();
+    const rows = [];
+    if (named) rows.push(make("h5", {}, place.split("#").pop().replace("->", " → ")));
+    const facts = [];
+    if (whole) facts.push(["busy over the run", `${kernbench.share(whole.share)}, ${kernbench.time(whole.busy)}`]);
+    if (whole && whole.bytes) facts.push(["moved", kernbench.bytes(whole.bytes)]);
+    if (span !== null && this.figures.bins) facts.push(["busy in the window", kernbench.share(this.figures.busy(place, span) || 0)]);
+    if (queue) facts.push(["waits", `${queue.waits.toLocaleString("en")}, ${kernbench.time(queue.ns)} together, ${kernbench.time(queue.longest)} at most`]);
+    if (!facts.length) facts.push(["busy", "never"]);
+    rows.push(this.list(facts));
+    const over = this.figures.overTime(place);
+    if (over !== null) rows.push(this.curve(over));
+    return rows;
+  }
+  curve(shares) {
+    const canvas = make("canvas", { class: "curve", width: 512, height: 60, role: "img", "aria-label": "busy over time, from the begin to the end of the run" });
+    const context = canvas.getContext("2d");
+    context.fillStyle = kernbench.css("--kb-c0");
+    shares.forEach((share, i) => context.fillRect((i * 512) / shares.length, 60 - 58 * share, Math.max(1, 512 / shares.length), 58 * share));
+    if (this.run.window) {
+      context.fillStyle = kernbench.css("--kb-shade");
+      const [from, to] = this.run.window.map((time) => (512 * time) / this.total);
+      context.fillRect(0, 0, from, 60);
+      context.fillRect(to, 0, 512 - to, 60);
+    }
+    return canvas;
+  }
+  wiresOf(thing) {
+    return thing.wires.slice(0, 8).flatMap(([wire, number]) => {
+      const found = this.data.wires[number];
+      return [make("p", { class: "small" }, wire.replace("->", " → ")), this.list([
+        ["kind", found.kind], ["bandwidth", kernbench.bandwidth(found.bandwidth)], ["latency", kernbench.time(found.latency)],
+        ["framing", `${found.payload_bytes} B of payload, ${found.header_bytes} B of header`],
+      ])];
+    });
+  }
+  modelOf(model) {
+    const rows = [this.list([["kind", model.kind], ["model", model.impl || "none"]])];
+    if (!model.params.length) return rows;
+    const body = make("tbody", {}, ...model.params.map(([name, value, source]) => make("tr", {}, make("td", {}, name),
+      make("td", { class: "n" }, String(value)), make("td", { class: "small" }, source))));
+    const head = make("thead", {}, make("tr", {}, ...["parameter", "value", "from"].map((each) => make("th", { scope: "col" }, each))));
+    rows.push(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parameters" }, make("table", {}, head, body)));
+    return rows;
+  }
+  list(facts) {
+    return make("dl", { class: "facts" }, ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  }
+}
+
+kernbench.section("machine", (element, data, run) => {
+  if (data !== null) run.machine = new Machine(element, data, run);
+});

@@ -1,0 +1,19 @@
+// The colours of the page, then the sections.
+"use strict";
+
+const ORDER = { auto: "light", light: "dark", dark: "auto" };
+const WORDS = { auto: "◐ auto", light: "☀ light", dark: "☾ dark" };
+const NAMES = { auto: "as the system has them", light: "light", dark: "dark" };
+const button = document.getElementById("theme");
+const root = document.documentElement;
+
+function choose(theme) {
+  root.dataset.theme = theme;
+  button.textContent = WORDS[theme];
+  button.setAttribute("aria-label", `Colours: ${NAMES[theme]}`);
+  window.dispatchEvent(new Event("kernbench-theme"));
+}
+
+button.addEventListener("click", () => choose(ORDER[root.dataset.theme]));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => choose(root.dataset.theme));
+kernbench.start();

@@ -1,0 +1,58 @@
+"""What a run leaves to be looked at: its machine as a drawing with what everything did, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernbench_core.process.whole_files import write_text
+
+if TYPE_CHECKING:
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.report.run_page import RunPage
+    from kernbench_core.runs.result import RunResult
+    from kernbench_core.topology.configuration import Config
+
+
+def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str, Any]:
+    """Return the machine of a run as it is drawn, with how busy everything in it was; plain JSON types."""
+    from kernbench_core.drawing import draw_machine, parameter_sources
+    from kernbench_core.host.timing import resource_uses
+
+    total = engine.hardware.env.now
+    uses = list(resource_uses(engine.hardware, total))
+    drawing = draw_machine(engine.graph, parameter_sources(config), title)
+    columns = {
+        "total_ns": total,
+        "places": [use.name for use in uses],
+        "utilisation": [use.utilisation for use in uses],
+        "busy_ns": [use.busy_ns for use in uses],
+        "nbytes": [use.nbytes for use in uses],
+    }
+    return {**drawing.to_json(), "use": columns}
+
+
+def page_of(result: RunResult, machine: Mapping[str, Any]) -> RunPage:
+    """Return the page of a run in memory, with the texts of the files that its kernels are in."""
+    from kernbench_core.report.run_page import RunPage
+
+    sources = {}
+    lines = {line["line"] for launch in (result.explain.launches if result.explain else ()) for line in _lines(launch)}
+    for name in sorted({line.rpartition(":")[0] for line in lines if line}):
+        with suppress(OSError, ValueError):
+            sources[name] = Path(name).read_text(encoding="utf-8")
+    return RunPage(f"{result.bench} on {result.topology}", result.to_json(), machine, None, sources)
+
+
+def _lines(launch: Any) -> Sequence[Mapping[str, Any]]:
+    return [{"line": each.line} for each in launch.folds]
+
+
+def write_report(path: Path, pages: Sequence[RunPage], plugins: Plugins) -> None:
+    """Write the page of one or several runs, whole or not at all."""
+    from kernbench_core.report.page import render_report
+
+    write_text(path, render_report(pages, plugins.report_sections))

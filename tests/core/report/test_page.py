@@ -1,0 +1,184 @@
+"""The page: whole, offline, with every section that is registered, whatever the names of things are."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kernbench_core.errors import PluginError
+from kernbench_core.registry import Provider, Registry, ReportSectionEntry
+from kernbench_core.report import RunPage, Section, render_report
+from kernbench_core.report.run_section import command
+
+SHIPPED = ("summary", "machine", "ledger", "run")
+HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7*7 }}\'"&'
+
+
+def result(name: str = "toy", **more: Any) -> dict[str, Any]:
+    """Return the JSON of a small run."""
+    return {
+        "schema": "kernbench.run/1", "bench": name, "params": {"n": 3, "x": None}, "topology": "tiny", "device": "all",
+        "total_ns": 100.0, "phases": {"kernel": 60.0, "launch": 40.0}, "ops": 7, "events": 9, "wall_s": 0.5,
+        "interrupted": False, "verified": None, "checked": 0, "wrong": 0, "failures": [], "hazards": [], "rows": [],
+        "warnings": [], "statistics": [], "not_modelled": [], "op_log_sha256": "ab", "manifest": {}, **more,
+    }  # fmt: skip
+
+
+def registry(**sections: Any) -> Registry[ReportSectionEntry]:
+    """Return a registry of sections that are put into a module."""
+    module = ModuleType("sections_of_a_test")
+    vars(module).update(sections)
+    sys.modules["sections_of_a_test"] = module
+    acme = Provider("acme", "acme", "1.0")
+    own = [(ReportSectionEntry(each, f"sections_of_a_test:{each}", "Words."), acme) for each in sections]
+    return Registry("section of the report", own)
+
+
+def shipped() -> Registry[ReportSectionEntry]:
+    """Return those that come with kernbench."""
+    rooms = {name: f"kernbench_core.report.{name}_section:{name.upper()}" for name in SHIPPED}
+    core = Provider("builtin", "kernbench", "")
+    return Registry(
+        "section of the report", [(ReportSectionEntry(name, target, "Words."), core) for name, target in rooms.items()]
+    )
+
+
+class Elements(HTMLParser):
+    """Collect the elements of a page, with the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.inside = False
+        self.texts: list[tuple[str, dict[str, str | None], str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self.inside = tag in ("script", "style")
+        if self.inside:
+            self.texts.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            tag, attrs, before = self.texts[-1]
+            self.texts[-1] = tag, attrs, before + data
+
+
+def test_sections_stand_in_their_order_and_those_that_are_empty_do_not() -> None:
+    """By `order`; a section without HTML for any run is left out with its link."""
+    page = render_report(
+        [RunPage("r", result())],
+        registry(
+            second=Section("Second", 20, lambda run: f"<p>{run.name}</p>"),
+            first=Section("First", 10, lambda run: "<p>1</p>"),
+            none=Section("None", 1, lambda run: ""),
+        ),
+    )
+    assert re.findall(r'<li><a href="#(\w+)">', page) == ["first", "second"]
+    assert re.findall(r'<section id="(\w+)"', page) == ["first", "second"]
+
+
+def test_data_reaches_the_script_of_its_section_and_run() -> None:
+    """As JSON in an element that is not run; several runs stand side by side, each with its own."""
+    section = Section("S", 1, lambda run: "<p>x</p>", lambda run: {"name": run.name}, ("kernbench.section('s')",))
+    page = render_report([RunPage("a", result()), RunPage(HOSTILE, result())], registry(s=section))
+    data = [(attrs, text) for tag, attrs, text in Elements(page).texts if attrs.get("type") == "application/json"]
+    assert [(attrs["data-of"], attrs["data-run"]) for attrs, _ in data] == [("s", "0"), ("s", "1")]
+    assert [json.loads(text) for _, text in data] == [{"name": "a"}, {"name": HOSTILE}]
+
+
+def hostile(value: Any) -> Any:
+    """Return JSON whose texts all try to break out."""
+    if isinstance(value, str):
+        return value + HOSTILE
+    if isinstance(value, Mapping):
+        return {name: hostile(each) for name, each in value.items()}
+    return [hostile(each) for each in value] if isinstance(value, list) else value
+
+
+def test_no_name_breaks_out_of_the_page() -> None:
+    """The elements are the same whatever benches, kernels, files, tensors and components are called."""
+    side = {"op_id": None, "call": "tl.load", "pe": "pe0", "line": "/a/b.py:3", "issued_ns": 1.0, "landed_ns": None}
+    explain = {
+        "where": [dict.fromkeys(("phase", "sort", "kind", "waited_at"), "k") | {"ns": 5.0}],
+        "ledger": [{"phase": "kernel", "what": "x", "messages": 1, "total_ns": 1.0, "propagation": 1.0,
+                    "serialisation": 0.0, "overhead": 0.0, "queueing": 0.0, "service": 0.0}],
+        "queueing": [{"place": "p", "kind": "k", "waits": 1, "total_ns": 1.0, "mean_ns": 1.0, "longest_ns": 1.0}],
+        "launches": [{"kernel": "k", "injected_ns": 0.0, "completed_ns": 9.0, "path": [], "roofline": None,
+                      "balance": None, "lines": [{"what": "tl.load", "line": "/a/b.py:3", "ops": 1, "segments": 1,
+                                                  "ns": 1.0, "share": 0.5, "parts": [1.0, 0, 0, 0, 0]}]}],
+        "utilisation": {"bin_ns": 1.0, "kinds": [{"kind": "k", "resources": 1, "utilisation": [0.5]}]},
+        "filling": [],
+    }  # fmt: skip
+    more = {
+        "explain": explain,
+        "hazards": [{"kind": "k", "name": "t", "index": [1], "byte": 0, "nbytes": 4, "first": side, "second": side,
+                     "count": 1}],
+        "rows": [{"a": "x"}],
+        "warnings": ["w"],
+        "failures": ["f"],
+        "not_modelled": [{"sentence": "s", "component": "c", "count": 1}],
+        "manifest": {"bench": {"name": "b"}, "plugins": [{"plugin": "p", "distribution": "d", "version": "1"}],
+                     "versions": {"v": "1"}, "configuration": {"k": "v"}},
+    }  # fmt: skip
+    plain = Elements(render_report([RunPage("run", result(**more))], shipped())).found
+    page = render_report([RunPage(f"run{HOSTILE}", {**hostile(result(**more)), "verified": None})], shipped())
+    told = Elements(page).found
+    assert [tag for tag, _ in told] == [tag for tag, _ in plain]
+    assert not [attrs for _, attrs in told if any(name.startswith("on") for name in attrs)]
+    assert "{{ 7*7 }}" in page and "onerror=&#34;alert(2)&#34;&gt;49" not in page
+
+
+def test_the_page_fetches_nothing_and_runs_its_own_scripts_only() -> None:
+    """Its policy forbids everything but the scripts and styles in it, by their hashes; no element leads outside."""
+    page = render_report([RunPage("r", result())], shipped())
+    elements = Elements(page)
+    policies = [attrs["content"] for tag, attrs in elements.found if attrs.get("http-equiv")]
+    (policy,) = policies
+    assert policy is not None and policy.startswith("default-src 'none'; ")
+    for tag, attrs, text in elements.texts:
+        if attrs.get("type") != "application/json":
+            told = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            assert f"'sha256-{told}'" in policy.partition(f"{tag}-src")[2].partition(";")[0]
+    assert "unsafe" not in policy
+    leads = [attrs.get(name) or "#" for _, attrs in elements.found for name in ("href", "src")]
+    assert all(lead.startswith("#") for lead in leads)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
+    assert not [attrs for _, attrs in elements.found if "style" in attrs]
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        (Section("S", 1, lambda run: 1 / 0), "raised ZeroDivisionError"),  # type: ignore[arg-type, return-value]
+        (Section("S", 1, lambda run: 3), "raised TypeError: html must return a text, not 3"),  # type: ignore[arg-type, return-value]
+        (Section("S", 1, lambda run: "x", lambda run: {"a": object()}), "raised TypeError: Object of type object"),
+        (3, "must be a Section of kernbench_core.report, not 3"),
+    ],
+)
+def test_a_section_that_fails_is_blamed_on_its_plug_in(section: Any, told: str) -> None:
+    """One sentence that names the section and its distribution."""
+    with pytest.raises(PluginError) as caught:
+        render_report([RunPage("r", result())], registry(bad=section))
+    assert str(caught.value).startswith(f"section of the report 'bad' of acme 1.0 {told}")
+
+
+def test_the_command_is_what_a_shell_takes() -> None:
+    """Parameters quoted, files by name, what is as by default left out."""
+    manifest = {"bench": {"name": "gemm"}, "seed": 3, "verify_data": True, "data": True}
+    params = {"M": 4, "a": None, "w": {"file": "x y.npy", "sha256": ""}}
+    told = command(result("gemm", params=params, manifest=manifest))
+    assert told == "kernbench run gemm --topology tiny -p M=4 -p 'w=x y.npy' --seed 3 --verify-data"

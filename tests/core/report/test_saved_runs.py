@@ -1,0 +1,90 @@
+"""Folders of runs: those that are whole are read, others are refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernbench_core.drawing import draw_machine
+from kernbench_core.errors import UsageError
+from kernbench_core.report.saved_runs import read_run
+from tests.core.report.test_page import result
+from tests.core.small_machine import machine
+
+
+def saved(tmp_path: Path) -> Path:
+    """Return a folder with a result and a machine."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "result.json").write_text(json.dumps(result()))
+    (folder / "machine.json").write_text(json.dumps(draw_machine(machine()).to_json()))
+    return folder
+
+
+def test_a_whole_folder_is_read(tmp_path: Path) -> None:
+    """Its name is the folder's unless it is given one; without a machine it is read too."""
+    folder = saved(tmp_path)
+    page = read_run(folder)
+    assert (page.name, page.total_ns) == ("run", 100.0)
+    assert page.drawing == draw_machine(machine())
+    (folder / "machine.json").unlink()
+    assert read_run(folder, "mine").drawing is None
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("result.json", None, "run '{run}' must hold result.json, and does not; give a folder that --out wrote."),
+        (
+            "result.json",
+            '{"schema": "kernb',
+            "file '{run}/result.json' must be whole JSON, and is cut off or changed; run it again with --out.",
+        ),
+        ("result.json", "[]", "file '{run}/result.json' must hold a JSON object; run it again with --out."),
+        (
+            "result.json",
+            '{"schema": "kernbench.run/2"}',
+            "file '{run}/result.json' must have schema 'kernbench.run/1', not 'kernbench.run/2'; a later kernbench "
+            "wrote it; install that.",
+        ),
+        (
+            "result.json",
+            '{"schema": "other"}',
+            "file '{run}/result.json' must have schema 'kernbench.run/1', not 'other'; give a folder that --out wrote.",
+        ),
+        (
+            "result.json",
+            json.dumps({**result(), "ops": "many", "rows": None}),
+            "file '{run}/result.json' must hold ops, rows as a run wrote them; run it again with --out.",
+        ),
+        (
+            "machine.json",
+            '{"schema": "kernbench.machine/9"}',
+            "file '{run}/machine.json': schema must be 'kernbench.machine/1', not 'kernbench.machine/9'; run it again "
+            "with --out.",
+        ),
+    ],
+)
+def test_what_is_not_whole_is_refused(tmp_path: Path, file: str, text: str | None, told: str) -> None:
+    """One sentence, with what to do."""
+    folder = saved(tmp_path)
+    if text is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_run(folder)
+    assert str(caught.value) == told.format(run=folder)
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    """A file, or nothing."""
+    (tmp_path / "file").touch()
+    for name, what in (("file", "a file"), ("none", "nothing there")):
+        with pytest.raises(UsageError) as caught:
+            read_run(tmp_path / name)
+        assert str(caught.value) == (
+            f"run '{tmp_path / name}' must be a folder that --out wrote, not {what}; give such a folder."
+        )
