@@ -189,8 +189,8 @@ def test_a_misspelt_hook_is_loud(site: Site) -> None:
     assert str(caught.value) == (
         "plug-in 'typo' (typo_plugin (source tree)) must define hooks among kernbench_components, kernbench_benches, "
         "kernbench_topologies, kernbench_networks, kernbench_machines, kernbench_exporters, kernbench_ops, "
-        "kernbench_algorithms, kernbench_collectives, kernbench_commands, kernbench_calibrators, not "
-        "'kernbench_componets'. Did you mean "
+        "kernbench_algorithms, kernbench_collectives, kernbench_commands, kernbench_calibrators, "
+        "kernbench_report_sections, not 'kernbench_componets'. Did you mean "
         "'kernbench_components'?"
     )
 
