@@ -283,15 +283,20 @@ def _exchange(
     got: Segment,
     every: Sequence[Tile],
 ) -> Iterator[tuple[TilePiece | None, Any]]:
-    """Send tiles from memory and yield those of another segment as they come, sends being some tiles ahead."""
+    """Send tiles from memory and yield those of another segment as they come, sends being some tiles ahead.
+
+    They are as far ahead as a round has tiles, or all of a segment. Of several streams of a PE the longest takes the
+    first turn, so that its last send, too, is before any receipt.
+    """
     tl = work.tl
     loads = ahead(LOADS_AHEAD, (tl.load(memory + start, shape=(n,), wait=False) for start, n in leaving if n))
     coming = [got.piece(tile) for tile in every]
     arrivals = _arrivals(tl, ring, iter(coming))
-    for beat in range(len(every) + work.held):
+    lead = min(work.held, len(every))
+    for beat in range(len(every) + lead):
         if beat < len(leaving) and leaving[beat][1]:
             outbox.add(tl.send(next(loads), ring.nxt, wait=False))
-        late = beat - work.held
+        late = beat - lead
         if late >= 0 and coming[late].length:
             yield coming[late], next(arrivals)
         else:
