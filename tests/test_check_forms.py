@@ -42,6 +42,16 @@ def test_sixty_four_ranks_take_their_form(tool: ModuleType, name: str, network: 
     assert row.out is None, row
 
 
+@pytest.mark.parametrize(("world", "size"), [(3, 16384), (7, 16384), (13, 65536)])
+def test_what_others_send_early_holds_up_no_step(tool: ModuleType, world: int, size: int) -> None:
+    """Of members that stand for one rank, in messages of a few chunks: no tile goes through the fabric between steps.
+
+    A store or a load between two steps waits for a chunk of the link each, 41 ns of the 2.5 us that three ranks take.
+    """
+    row = tool.check(tool.Case("ccl.halving_doubling_all_reduce", "fully_connected", world, size, False))
+    assert row.time_ns == pytest.approx(row.formula_ns, rel=2e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [17, 24, 33, 64])
 @pytest.mark.parametrize("network", NETWORKS)

@@ -24,6 +24,7 @@ from kernbench_ccl.algorithms._tiles import (
     TilePiece,
     ahead,
     exchange,
+    read,
     rounds,
     tiles,
 )
@@ -139,6 +140,57 @@ def double(
 # Step by step ------------------------------------------------------------------------------------------
 
 
+class Kept:
+    """Tiles that a step leaves for the next ones, in half of what may be held; others wait in memory.
+
+    A tile that is here takes no way through the fabric, where messages of whoever is ahead may be in front of it. For
+    the same reason results that are here are stored when the next step has sent what it can.
+    """
+
+    def __init__(self, tl: Any) -> None:
+        self._tl, self._most = tl, max(1, tl.collective.held_tiles // 2)
+        self.tiles: dict[tuple[int, int], Any] = {}
+        self._results: list[tuple[Any, Any]] = []
+
+    def leave(self, memory: Any, message: Message, x: Any) -> None:
+        """Keep the tile of a message, or write it to `memory`."""
+        if not self._keep(message.place, message.length, x):
+            self._tl.store(memory + message.place, x)
+
+    def result(self, memory: Any, place: int, length: int, x: Any) -> None:
+        """Keep a tile that is to stand in `memory`, and store it at the next `settle`; without room now."""
+        if self._keep(place, length, x):
+            self._results.append((memory + place, x))
+        else:
+            self._tl.store(memory + place, x)
+
+    def settle(self) -> None:
+        """Store the results that are to be stored."""
+        for pointer, x in self._results:
+            self._tl.store(pointer, x)
+        self._results.clear()
+
+    def take(self, memory: Any, messages: Sequence[Message]) -> Iterator[Any]:
+        """Yield the tiles of messages in order, and keep them no longer; those of `memory` are loaded ahead."""
+        return ahead(LOADS_AHEAD, (self._taken(memory, message) for message in messages if message.length))
+
+    def drop(self, messages: Sequence[Message]) -> None:
+        """Keep the tiles of these messages no longer."""
+        for message in messages:
+            self.tiles.pop((message.place, message.length), None)
+
+    def _keep(self, place: int, length: int, x: Any) -> bool:
+        if len(self.tiles) >= self._most:
+            return False
+        self.tiles[place, length] = x
+        return True
+
+    def _taken(self, memory: Any, message: Message) -> Any:
+        x = read(self._tl, memory, message.place, message.length, self.tiles)
+        self.drop([message])
+        return x
+
+
 def stepped_halve(
     tl: Any,
     cube: Cube,
@@ -146,11 +198,12 @@ def stepped_halve(
     partial: Any,
     target: Any,
     segments: Sequence[Segment],
+    kept: Kept,
     end_step: Callable[[], None],
 ) -> None:
-    """Reduce-scatter whole segments; partial results wait in `partial`, where segments lie as they are read.
+    """Reduce-scatter whole segments; partial results that are not kept wait in `partial`, at places as they are read.
 
-    What the last step reduces is this member's result, and is stored at its target.
+    What the last step reduces is this member's result, which `kept` is to settle at its target.
     """
     call, every = tl.collective, tiles(segments, tl.collective.tile)
     finished = [piece for piece in cube.pieces(segments, [0], every) if piece.length]
@@ -159,36 +212,47 @@ def stepped_halve(
             tl.store(target + piece.target, call.finish(tl, tl.load(source + piece.source, shape=(piece.length,))))
     step, memory = cube.size // 2, source
     while step:
-        leaving = _messages(cube, segments, range(2 * step - 1, step - 1, -1), every, step, read=True)
-        coming = _messages(cube, segments, range(step - 1, -1, -1), every, step, read=True)
-        own = ahead(LOADS_AHEAD, (tl.load(memory + m.place, shape=(m.length,), wait=False) for m in coming if m.length))
-        done = iter(finished)
-        for message, x in exchange(tl, memory, leaving, coming, call.window(call.tile)):
+        leaving = _messages(cube, segments, range(2 * step - 1, step - 1, -1), every, step, reading=True)
+        coming = _messages(cube, segments, range(step - 1, -1, -1), every, step, reading=True)
+        own, done = kept.take(memory, coming), iter(finished)
+        for message, x in exchange(tl, memory, leaving, coming, call.window(call.tile), kept.tiles):
             x = call.combine(tl, x, next(own))
             if step > 1:
-                tl.store(partial + message.place, x)
-            else:
-                tl.store(target + next(done).target, call.finish(tl, x))
+                kept.leave(partial, message, x)
+                continue
+            piece = next(done)
+            kept.result(target, piece.target, piece.length, call.finish(tl, x))
+        kept.drop(leaving)
         memory, step = partial, step // 2
         end_step()
 
 
-def stepped_double(tl: Any, cube: Cube, target: Any, segments: Sequence[Segment], end_step: Callable[[], None]) -> None:
-    """All-gather whole segments; this member's is at its target already."""
+def stepped_double(
+    tl: Any, cube: Cube, target: Any, segments: Sequence[Segment], kept: Kept, end_step: Callable[[], None]
+) -> None:
+    """All-gather whole segments, which `kept` is to settle; this member's is at its target already, or kept."""
     every = tiles(segments, tl.collective.tile)
     step = 1
     while step < cube.size:
-        leaving = _messages(cube, segments, range(step), every, step, read=False)
-        coming = _messages(cube, segments, range(step, 2 * step), every, step, read=False)
-        for message, x in exchange(tl, target, leaving, coming, tl.collective.window(tl.collective.tile)):
-            tl.store(target + message.place, x)
+        leaving = _messages(cube, segments, range(step), every, step, reading=False)
+        coming = _messages(cube, segments, range(step, 2 * step), every, step, reading=False)
+        lag = tl.collective.window(tl.collective.tile)
+        for message, x in exchange(tl, target, leaving, coming, lag, kept.tiles, kept.settle):
+            tl.wait(x)
+            kept.result(target, message.place, message.length, x)
         step *= 2
         end_step()
 
 
 def _messages(
-    cube: Cube, segments: Sequence[Segment], distances: Sequence[int], every: Sequence[Tile], step: int, *, read: bool
+    cube: Cube,
+    segments: Sequence[Segment],
+    distances: Sequence[int],
+    every: Sequence[Tile],
+    step: int,
+    *,
+    reading: bool,
 ) -> list[Message]:
     peer = cube.partner(step)
     pieces = cube.pieces(segments, distances, every)
-    return [Message(peer, p.source if read else p.target, p.length) for p in pieces]
+    return [Message(peer, p.source if reading else p.target, p.length) for p in pieces]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from attrs import frozen
 
@@ -147,19 +148,38 @@ class Message:
     length: int
 
 
+Tiles = Mapping[tuple[int, int], Any]
+"""Tiles in the scratchpad, by the element of a memory where each begins, and how many elements it has."""
+
+NO_TILES: Final[Tiles] = MappingProxyType({})
+
+
+def read(tl: Any, memory: Any, place: int, length: int, kept: Tiles) -> Any:
+    """Return a tile of `memory`: the one that is kept, else one that is on its way."""
+    x = kept.get((place, length))
+    return tl.load(memory + place, shape=(length,), wait=False) if x is None else x
+
+
 def exchange(
-    tl: Any, memory: Any, leaving: Sequence[Message], coming: Sequence[Message], lag: int
+    tl: Any,
+    memory: Any,
+    leaving: Sequence[Message],
+    coming: Sequence[Message],
+    lag: int,
+    kept: Tiles = NO_TILES,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Message, Any]]:
     """Send tiles of `memory` in order, and yield those that come, in order, when as many more as `lag` were sent.
 
     What one PE sends as its message number b must be what the other receives as its number b. Then whoever is furthest
     behind is never waited for by those it waits for: no cycle can form, however short the queues are. Messages one
-    after another from the same place are loaded once.
+    after another from the same place are loaded once, those of tiles that are `kept` not at all. `meanwhile` is called
+    when sends are as far ahead as they go, before the first receipt.
     """
     dtype = tl.collective.dtype
     outbox = Outbox(tl, lag + 1)
     places = (key for key, _ in groupby((m.place, m.length) for m in leaving if m.length))
-    loads = ahead(LOADS_AHEAD, (tl.load(memory + place, shape=(n,), wait=False) for place, n in places))
+    loads = ahead(LOADS_AHEAD, (read(tl, memory, place, n, kept) for place, n in places))
     arrivals = ahead(RECEIVES_AHEAD, (tl.recv((m.length,), dtype, m.peer, wait=False) for m in coming if m.length))
     held, x = (-1, 0), None
     for beat in range(max(len(leaving), len(coming) + lag)):
@@ -168,6 +188,8 @@ def exchange(
             if held != (message.place, message.length):
                 held, x = (message.place, message.length), next(loads)
             outbox.add(tl.send(x, message.peer, wait=False))
+        if meanwhile is not None and beat == lag:
+            meanwhile()
         if lag <= beat < lag + len(coming) and coming[beat - lag].length:
             yield coming[beat - lag], next(arrivals)
     outbox.flush()

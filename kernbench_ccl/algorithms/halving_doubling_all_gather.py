@@ -30,7 +30,9 @@ def halving_doubling_all_gather(
     cube = Cube(rank, world, int)
     if not tl.collective.pipeline:
         copy(tl, in_ptr, out_ptr, segments[rank])
-        _halving.stepped_double(tl, cube, out_ptr, segments, lambda: meet(tl, rank, pe, n_pe))
+        kept = _halving.Kept(tl)
+        _halving.stepped_double(tl, cube, out_ptr, segments, kept, lambda: meet(tl, rank, pe, n_pe))
+        kept.settle()
         return
     for part in _halving.parts_of(tl, cube, segments):
         outbox = _halving.outbox_of(tl, cube, part)

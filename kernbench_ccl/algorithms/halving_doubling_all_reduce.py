@@ -17,7 +17,7 @@ from typing import Any
 from kernbench_ccl.algorithms import _halving, _links
 from kernbench_ccl.algorithms._halving import Cube
 from kernbench_ccl.algorithms._kinds import ANYWHERE
-from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Message, Segment, Tile, ahead, cut, exchange, meet, tiles
+from kernbench_ccl.algorithms._tiles import Message, Segment, Tile, cut, exchange, meet, tiles
 from kernbench_ccl.contract import Cost, share
 from kernbench_ccl.contract import kernel_args as kernel_args
 
@@ -96,7 +96,7 @@ def _stepped(
     pe: int,
     n_pe: int,
 ) -> None:
-    """Do each step after all of the step before; partial sums wait in the output."""
+    """Do each step after all of the step before; partial sums that are not kept wait in the output."""
     call = tl.collective
     whole = [
         Message(partner, p.source, p.length)
@@ -113,17 +113,19 @@ def _stepped(
         for message, x in exchange(tl, source, [], whole, lag):
             tl.store(target + message.place, x)
         return
+    kept = _halving.Kept(tl)
     if partner is not None:
-        own = ahead(LOADS_AHEAD, (tl.load(source + m.place, shape=(m.length,), wait=False) for m in whole if m.length))
+        own = kept.take(source, whole)
         for message, x in exchange(tl, source, [], whole, lag):
-            tl.store(target + message.place, call.combine(tl, x, next(own)))
+            kept.leave(target, message, call.combine(tl, x, next(own)))
         reads = target
         end_step()
-    _halving.stepped_halve(tl, cube, reads, target, target, segments, end_step)
-    _halving.stepped_double(tl, cube, target, segments, end_step)
+    _halving.stepped_halve(tl, cube, reads, target, target, segments, kept, end_step)
+    _halving.stepped_double(tl, cube, target, segments, kept, end_step)
     if partner is not None:
-        for _ in exchange(tl, target, whole, [], lag):
+        for _ in exchange(tl, target, whole, [], lag, kept.tiles):
             pass
+    kept.settle()
 
 
 def formula(cost: Cost) -> float | str:

@@ -29,7 +29,9 @@ def halving_doubling_reduce_scatter(
     segments = [Segment(other * count + start, start, end - start) for other in range(world)]
     cube = Cube(rank, world, int)
     if not tl.collective.pipeline:
-        _halving.stepped_halve(tl, cube, in_ptr, scratch_ptr, out_ptr, segments, lambda: meet(tl, rank, pe, n_pe))
+        kept = _halving.Kept(tl)
+        _halving.stepped_halve(tl, cube, in_ptr, scratch_ptr, out_ptr, segments, kept, lambda: meet(tl, rank, pe, n_pe))
+        kept.settle()
         return
     for part in _halving.parts_of(tl, cube, segments):
         outbox = _halving.outbox_of(tl, cube, part)

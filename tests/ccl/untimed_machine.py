@@ -104,7 +104,10 @@ class Tl:
             self.wait(sent)
         return sent
 
-    def wait(self, sent: Send) -> None:
+    def wait(self, sent: Send | Tile) -> None:
+        if isinstance(sent, Tile):
+            _ = sent.values
+            return
         self._machine.until(lambda: sent.taken, f"rank {self._rank} PE {self._pe} sends")
 
     def recv(self, shape: tuple[int], dtype: str, source: Any, *, wait: bool = True) -> Tile:

@@ -28,7 +28,6 @@ PLUGINS = load_plugins()
 CCL = load_ccl(catalogue=Catalogue.of(PLUGINS))
 B, L = 100.0, 500.0
 """GB/s and ns of a link and direction."""
-FINE = ("system.chunk_bytes=256B",)
 
 
 @cache
@@ -137,11 +136,7 @@ def ideal_cases():
 @pytest.mark.parametrize(("name", "what", "network", "world", "nbytes", "few"), list(ideal_cases()))
 @pytest.mark.sample(2)
 def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbytes, few):
-    """Whole steps on the idealised machine agree with `formula` within 1 %.
-
-    Halving among a number of ranks that is no power of two is run on one PE in fine chunks: what comes early otherwise
-    holds the wires to it for a chunk of a link each.
-    """
+    """Whole steps on the idealised machine agree with `formula` within 1 %."""
     measured, formula, bound = stepped(name, what, nbytes, world, network, few=few)
     assert measured.time_ns == pytest.approx(formula, rel=0.01)
     assert bound <= measured.time_ns
@@ -149,8 +144,6 @@ def test_every_algorithm_takes_its_closed_form(name, what, network, world, nbyte
 
 def stepped(name, what, nbytes, world, network, *, few=False):
     sets, pes = pes_of(name, few=few)
-    if name == "halving_doubling" and world & (world - 1):
-        return ideal(name, what, min(nbytes, 16384), world, network, *FINE, *sets, pes=1)
     return ideal(name, what, nbytes, world, network, *sets, pes=pes)
 
 
