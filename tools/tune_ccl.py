@@ -3,11 +3,13 @@
     python tools/tune_ccl.py --update            # measure everything, write plan/tuning.json: about an hour
     python tools/tune_ccl.py --update --only all_reduce:ring:8
     python tools/tune_ccl.py                     # measure again what the table says and compare: auto against the best
+    python tools/tune_ccl.py --sample 12 --seed 3    # compare at sizes drawn at random, between those of the table too
 
 Machines are those of the preset `default` with as many SIPs as there are ranks. Every algorithm that does these ranks
-runs out of place, in f16, without data (times do not depend on data). Sizes go up by four; where the best changes from
-one size to the next, the size between them is measured too. The exit code is 1 when `auto` is more than 5 % slower
-than the best somewhere.
+runs out of place, in f16, without data (times do not depend on data). Sizes go up by sixteen, then by four; where the
+best changes from one size to the next, sizes between them are measured too, as far as factors of two. An algorithm
+that takes three times as long as the best is not run at larger sizes. The exit code is 1 when `auto` is more than 5 %
+slower than the best somewhere; in a sample, when it is more than 10 % slower.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import json
 import math
 import multiprocessing
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 from attrs import frozen
 
@@ -28,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
-from kernbench_ccl.measure.sweep import counts_of, size_of
+from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.tuning import FILE, SCHEMA
 from kernbench_core.plugins import load_plugins
@@ -37,11 +41,15 @@ TUNED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"
 NETWORKS = ("ring", "mesh_2d", "torus_2d", "fully_connected", "switch")
 WORLDS = (2, 4, 8, 3, 6)
 """In the order of measurement: powers of two, then what is none; others take the nearest of their kind."""
-SIZES = tuple(1024 * 4**power for power in range(6))
+SIZES = (1 << 10, 16 << 10, 256 << 10, 1 << 20)
 LARGEST = 4 << 20
 """Measured too for `all_reduce` of a power of two; elsewhere the best at 1 MiB is the best above."""
 DTYPE = "f16"
 TOLERANCE = 1.05
+BETWEEN = 1.10
+"""How much slower than the best `auto` may be at sizes that were not measured."""
+FAR = 3.0
+"""How much slower than the best an algorithm is that is not run at larger sizes."""
 STEADY = 1.02
 """How much slower than the best the best of the size before may be and still stand."""
 
@@ -87,39 +95,60 @@ def chooser_of(cell: Cell) -> tuple[Sweep, Chooser]:
     return Sweep(question, setup, machine, plugins, workers=1), chooser
 
 
-def times(sweep: Sweep, chooser: Chooser, size: int) -> tuple[int, dict[str, float]]:
-    """Return the real size, and the time in ns of every algorithm."""
+Times = dict[str, float]
+"""Times in ns by the registered name of an algorithm."""
+Row = tuple[int, Times]
+"""A size in bytes, and the times there."""
+
+
+def times(sweep: Sweep, chooser: Chooser, size: int, names: Collection[str] | None = None) -> Row:
+    """Return the real size, and the time of every algorithm, or of those that are named."""
     kind, world = sweep.question.kind, sweep.machine.world
     counts = counts_of([size], kind, DTYPE, world)
-    [rows] = sweep.comparison(counts, chooser.able())
-    return size_of(counts[0], kind, DTYPE, world), {row.algorithm: row.out_of_place.time_ns for row in rows}
+    able = {name: choice for name, choice in chooser.able().items() if names is None or name in names}
+    found: Times = {}
+    for row in next(sweep.comparison(counts, able)):
+        if isinstance(row, Failed):
+            raise row.error
+        found[row.algorithm] = row.out_of_place.time_ns
+    return size_of(counts[0], kind, DTYPE, world), found
 
 
-def measure(cell: Cell) -> list[tuple[int, dict[str, float]]]:
-    """Return the times of every algorithm at every size, those between sizes with different winners included."""
+def measure(cell: Cell) -> list[Row]:
+    """Return the times of algorithms at every size, those between sizes with different winners included."""
     sweep, chooser = chooser_of(cell)
     if len(chooser.able()) == 1:
         return [(SIZES[-1], dict.fromkeys(chooser.able(), 1.0))]
     largest = (LARGEST,) if cell.collective == "all_reduce" and cell.world not in (3, 6) else ()
-    sizes = (*SIZES, *largest)
-    found = [times(sweep, chooser, size) for size in sizes]
-    for (low, first), (high, second) in zip(list(found), found[1:], strict=False):
-        if best(first) != best(second):
-            found.append(times(sweep, chooser, math.isqrt(low * high)))
+    found: list[Row] = []
+    for size in (*SIZES, *largest):
+        before = found[-1][1] if found else {}
+        near = [name for name, time in before.items() if time <= FAR * min(before.values())]
+        found.append(times(sweep, chooser, size, near or None))
+    for low, high in list(pairwise(found)):
+        found += _between(sweep, chooser, low, high)
     return sorted(found, key=lambda pair: pair[0])
 
 
-def best(measured: dict[str, float]) -> str:
+def _between(sweep: Sweep, chooser: Chooser, low: Row, high: Row) -> list[Row]:
+    """Return times at the sizes between two whose winners differ, down to a factor of two."""
+    if best(low[1]) == best(high[1]) or high[0] < 3 * low[0]:
+        return []
+    middle = times(sweep, chooser, math.isqrt(low[0] * high[0]), low[1])
+    return [middle, *_between(sweep, chooser, low, middle), *_between(sweep, chooser, middle, high)]
+
+
+def best(measured: Times) -> str:
     """Return the fastest algorithm, by name among equals."""
     return min(sorted(measured), key=lambda name: measured[name])
 
 
-def entry(cell: Cell, measured: list[tuple[int, dict[str, float]]]) -> dict[str, object]:
+def entry(cell: Cell, measured: list[Row]) -> dict[str, object]:
     """Return the entry of the table: neighbours with the same winner are one."""
     winners: list[tuple[int, str]] = []
     for size, found in measured:
         name = best(found)
-        if winners and found[winners[-1][1]] <= STEADY * found[name]:
+        if winners and found.get(winners[-1][1], math.inf) <= STEADY * found[name]:
             name = winners.pop()[1]
         winners.append((size, name))
     return {
@@ -155,16 +184,39 @@ def compare(asked: list[Cell], workers: int) -> int:
     for cell, measured in _measured(asked, workers):
         _, chooser = chooser_of(cell)
         for size, found in measured:
-            auto = chooser.best(size).algorithm.name
-            ratio = found[auto] / min(found.values())
-            worst = max(worst, ratio)
-            mark = "" if ratio <= TOLERANCE else "  TOO SLOW"
-            print(f"{cell} {size:>9} B  auto {auto}  {ratio:.3f} x {best(found)}{mark}", flush=True)
+            worst = max(worst, told(cell, size, chooser.best(size).algorithm.name, found, TOLERANCE))
     print(f"auto takes at most {worst:.3f} x the best")
     return 0 if worst <= TOLERANCE else 1
 
 
-def _measured(asked: list[Cell], workers: int) -> Iterator[tuple[Cell, list[tuple[int, dict[str, float]]]]]:
+def sample(number: int, seed: int, workers: int) -> int:
+    """Compare what `auto` takes with the best for cells and sizes that are drawn; return the exit code."""
+    drawn = Random(seed)
+    points = [(drawn.choice(cells()), int(SIZES[0] * (SIZES[-1] / SIZES[0]) ** drawn.random())) for _ in range(number)]
+    worst = 1.0
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for (cell, _), (auto, size, found) in zip(points, pool.map(at_a_point, points), strict=True):
+            worst = max(worst, told(cell, size, auto, found, BETWEEN))
+    print(f"auto takes at most {worst:.3f} x the best")
+    return 0 if worst <= BETWEEN else 1
+
+
+def at_a_point(point: tuple[Cell, int]) -> tuple[str, int, Times]:
+    """Return what `auto` is for a cell and a size, the real size, and the times there."""
+    sweep, chooser = chooser_of(point[0])
+    size, found = times(sweep, chooser, point[1])
+    return chooser.best(size).algorithm.name, size, found
+
+
+def told(cell: Cell, size: int, auto: str, found: Times, most: float) -> float:
+    """Print how `auto` compares with the best, and return its time over that."""
+    ratio = found.get(auto, math.inf) / min(found.values())
+    mark = "" if ratio <= most else "  TOO SLOW"
+    print(f"{cell} {size:>9} B  auto {auto}  {ratio:.3f} x {best(found)}{mark}", flush=True)
+    return ratio
+
+
+def _measured(asked: list[Cell], workers: int) -> Iterator[tuple[Cell, list[Row]]]:
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from zip(asked, pool.map(measure, asked), strict=True)
 
@@ -175,8 +227,12 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the table instead of comparing with it")
     parser.add_argument("--only", action="append", type=Cell.parse, metavar="COLLECTIVE:NETWORK:RANKS")
     parser.add_argument("--missing", action="store_true", help="leave out what the table has")
+    parser.add_argument("--sample", type=int, metavar="N", help="compare at N points that are drawn")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("-j", type=int, default=2, help="processes (2)")
     given = parser.parse_args()
+    if given.sample:
+        return sample(given.sample, given.seed, given.j)
     asked = given.only or cells()
     if given.missing:
         asked = [cell for cell in asked if str(cell) not in written()]
