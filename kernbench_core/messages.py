@@ -219,16 +219,16 @@ class HostRequest(MsgBase):
 
 
 class MemoryMsg(HostRequest):
-    """Copy between the host and device memory at `regions` (physical addresses).
+    """Copy between the host and device memory at `regions` (physical addresses); the host counts what is `copied`.
 
     `through_m_cpu` hands each chunk to the DMA of the m_cpu of the cube that holds it, instead of to the memory itself.
     """
 
-    __slots__ = ("regions", "through_m_cpu")
+    __slots__ = ("copied", "regions", "through_m_cpu")
 
     def __init__(self, regions: tuple[Region, ...], *, through_m_cpu: bool = False) -> None:
         super().__init__()
-        self.regions = regions
+        self.regions, self.copied = regions, 0
         self.through_m_cpu = through_m_cpu
         self.nbytes = sum(region.nbytes for region in regions)
 

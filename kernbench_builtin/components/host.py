@@ -76,6 +76,7 @@ an estimate, unverified.
         def answered(transaction: Transaction) -> None:
             nonlocal waiting
             self.fabric.note_round_trip(transaction)
+            request.copied += transaction.total
             waiting -= 1
             if not waiting:
                 request.complete(transaction.tail)

@@ -59,15 +59,19 @@ where it has room for two and f + hop <= g.
         fed_from = env.now
         stream = TileStream(msg, self.id)
         self._streams[stream] = fed_from
-        for index, tile in enumerate(plan_of(msg, self._prefix).tiles):
+        tiles = plan_of(msg, self._prefix).tiles
+        msg.tiles = len(tiles)
+        for index, tile in enumerate(tiles):
             self._check_room(msg, tile)
             while not self._may_feed(stream, tile):
                 yield stream.returned.rearm()  # type: ignore[misc]
+                msg.tiles_done = stream.completed
             token = stream.feed(tile, index)
             token.born = env.now
             token.hop_to(token.stage.component, self, env.now, env.now)
         while stream.in_flight:
             yield stream.returned.rearm()  # type: ignore[misc]
+            msg.tiles_done = stream.completed
         del self._streams[stream]
         # the units are busy with the tiles, the scheduler is not: it must not look like the bottleneck
         self.busy_ns -= env.now - fed_from

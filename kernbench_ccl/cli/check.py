@@ -88,7 +88,7 @@ def _seconds(context: click.Context, option: click.Parameter, text: str) -> floa
 class _Display(ProgressDisplay):
     """The live line of a check: what is proved, and how far that is."""
 
-    def cells(self) -> tuple[str, ...]:
+    def forms(self) -> tuple[str, ...]:
         """Return nothing: the title says it all."""
         return ()
 

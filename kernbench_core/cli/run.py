@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernbench_core.runs.result import RunResult
 
 _Answer = TypeVar("_Answer")
+_Tell = Callable[[Any], None]
 _INTERRUPTED = 130
 
 
@@ -94,7 +95,7 @@ def run(
 
     look = Look(as_json, quiet, verbose, explained=asked["explain"])
 
-    def carry_out(on_progress: Callable[[object], None]) -> RunResult:
+    def carry_out(on_progress: _Tell | None) -> RunResult:
         values = parse_assignments(params, "-p")
         return run_bench(bench, params=values, on_progress=on_progress, plugins=shell.plugins, **asked)
 
@@ -131,7 +132,7 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
 
     look = Look(as_json, quiet)
 
-    def carry_out(on_progress: Callable[[Any], None]) -> Rerun:
+    def carry_out(on_progress: _Tell | None) -> Rerun:
         return rerun_manifest(manifest, on_progress=on_progress, plugins=shell.plugins, **asked)
 
     try:
@@ -177,14 +178,14 @@ def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult
     click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
 
 
-def _with_progress(carry_out: Callable[[Callable[[Any], None]], _Answer], title: str, look: Look) -> _Answer:
-    """Call `carry_out` under a progress display; with --json, what kernels print goes to stderr."""
+def _with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:
+    """Call `carry_out` under a progress display, if that shows anything; with --json, kernels print to stderr."""
     from kernbench_core.runs.progress import ProgressDisplay
 
     await_result()
     prints = redirect_stdout(sys.stderr) if look.as_json else nullcontext()
     with ProgressDisplay(title, enabled=not look.quiet) as display, own_streams(), prints:
-        return carry_out(display.update)
+        return carry_out(display.update if display.active else None)
 
 
 @doing("printing the result")

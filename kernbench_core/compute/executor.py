@@ -19,6 +19,7 @@ from kernbench_core.compute.batches import Batch, Job
 from kernbench_core.compute.foreign_records import bind, in_execution_order, names_only_addresses
 from kernbench_core.compute.functions import CORE_NAMES, PluginFunction, function_of
 from kernbench_core.compute.op_verification import OpCheck, Where
+from kernbench_core.compute.planned_op import PlannedOp
 from kernbench_core.compute.substitution import Substitution
 from kernbench_core.compute.verification import Expected, Verification, verify_regions
 from kernbench_core.errors import ExecutionError, NoDataError
@@ -37,25 +38,6 @@ _COPIED = -2
 
 
 @define(eq=False)
-class _Op:
-    """An op to compute: where its record is, the values it reads, and the results that these are made of."""
-
-    row: int
-    t_start: float
-    result: ResultValue
-    inputs: tuple[Value, ...]
-    record: OpRecord | None = None
-    done: bool = False
-    needs: tuple[ResultValue, ...] | None = None
-
-    def reads(self) -> tuple[ResultValue, ...]:
-        """Return the results that the op reads, each once."""
-        if self.needs is None:
-            self.needs = tuple(dict.fromkeys(r for value in self.inputs for r in value.results()))
-        return self.needs
-
-
-@define(eq=False)
 class DataExecutor:
     """Execute an op log on a memory store.
 
@@ -63,7 +45,8 @@ class DataExecutor:
     is left as it is. `functions` maps the op names of plug-ins to the "module:attr" that computes them. With
     `keep_all` no result is dropped: that is the debug mode. With `inputs` the same ops are computed
     on other data than the host wrote (see `substitution`), in results of their own: what other executors of this log
-    computed stays. ExecutionError where an op cannot be computed, NoDataError after a run that kept shapes only.
+    computed stays. `on_computed(number)` is called when so many ops more are computed. ExecutionError where an op
+    cannot be computed, NoDataError after a run that kept shapes only.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64, "block": 16})
     >>> executor = kb.DataExecutor(result.op_log, result.store)
@@ -78,8 +61,9 @@ class DataExecutor:
     keep_all: bool = False
     inputs: Mapping[ArrayValue, Array] | None = None
     computed: int = field(default=0, init=False)
+    on_computed: Callable[[int], object] = field(default=lambda number: None, init=False)
     _other: Substitution | None = field(default=None, init=False)
-    _ops: dict[OpId, _Op] = field(factory=dict, init=False)
+    _ops: dict[OpId, PlannedOp] = field(factory=dict, init=False)
     _readers: dict[ResultValue, int] = field(factory=dict, init=False)
     _fork: MemoryStore | None = field(default=None, init=False)
     _seen: int = field(default=0, init=False)
@@ -108,6 +92,12 @@ class DataExecutor:
             wanted = value.results()
             self._execute([self._maker(r) for r in wanted if r.pending], set(wanted), None)
         return value.array()
+
+    def pending_ops(self, values: Iterable[Value]) -> int:
+        """Count the ops that the data of these values need and that are not computed yet."""
+        self._sync()
+        wanted = dict.fromkeys(r for value in values for r in self._own(value).results() if r.pending)
+        return len(self._plan([self._maker(result) for result in wanted])[0])
 
     def verify(self, expected: Mapping[str, Expected | Sequence[Any]]) -> Verification:
         """Compare regions of memory with arrays, after computing what they need; ExecutionError when that fails.
@@ -142,7 +132,7 @@ class DataExecutor:
                 for result in op.reads():
                     self._readers[result] = self._readers.get(result, 0) + 1
 
-        def seen(op: _Op) -> None:
+        def seen(op: PlannedOp) -> None:
             record = self._record(op)
             if op.result.op_id[0] == _COPIED:
                 check.copy(op.row, record, op.inputs[0], op.inputs[-1])
@@ -151,23 +141,23 @@ class DataExecutor:
 
         self._execute([*self._ops.values(), *ready, *copies], set(), self._sweep(set()), seen)
 
-    def _ready(self) -> Iterable[_Op]:
+    def _ready(self) -> Iterable[PlannedOp]:
         """Yield the ops whose results kernels had while they ran."""
         if isinstance(self.op_log, OpLog):
             for row, t_start, made, inputs in self.op_log.columns.makers(0, ArrayValue):
                 assert made.writer is not None
                 result = ResultValue(made.writer, made.shape, made.dtype)
                 result.fill(made.array())
-                yield _Op(row, t_start, result, inputs, done=True)
+                yield PlannedOp(row, t_start, result, inputs, done=True)
 
-    def _copies(self) -> Iterable[_Op]:
+    def _copies(self) -> Iterable[PlannedOp]:
         """Yield what moved data as ops whose results are there and of no use; none where records name addresses."""
         if not isinstance(self.op_log, OpLog) or self._fork is not None:
             return
         for row, t_start, inputs in self.op_log.columns.copies():
             nothing = ResultValue((_COPIED, row), (0,), "int8")
             nothing.fill(np.empty(0, np.int8))
-            yield _Op(row, t_start, nothing, inputs, done=True)
+            yield PlannedOp(row, t_start, nothing, inputs, done=True)
 
     def record_of(self, result: ResultValue) -> OpRecord | None:
         """Return the record that computes a result, if the log has it."""
@@ -256,25 +246,25 @@ class DataExecutor:
 
     def _op(
         self, row: int, t_start: float, result: ResultValue, inputs: tuple[Value, ...], record: OpRecord | None = None
-    ) -> _Op:
+    ) -> PlannedOp:
         if self.inputs is not None:
             result, inputs = self._own_result(result), tuple(map(self._own, inputs))
-        return _Op(row, t_start, result, inputs, record)
+        return PlannedOp(row, t_start, result, inputs, record)
 
-    def _add(self, op: _Op) -> None:
+    def _add(self, op: PlannedOp) -> None:
         op.done = op.result.computed
         self._ops[op.result.op_id] = op
         if not op.done:
             for result in op.reads():
                 self._readers[result] = self._readers.get(result, 0) + 1
 
-    def _record(self, op: _Op, dependencies: bool = False) -> OpRecord:
+    def _record(self, op: PlannedOp, dependencies: bool = False) -> OpRecord:
         if op.record is not None:
             return op.record
         assert isinstance(self.op_log, OpLog)
         return self.op_log.at_row(op.row, dependencies)
 
-    def _maker(self, result: ResultValue) -> _Op:
+    def _maker(self, result: ResultValue) -> PlannedOp:
         op = self._ops.get(result.op_id)
         if op is None or op.result is not result:
             pe, issue = result.op_id
@@ -286,10 +276,10 @@ class DataExecutor:
 
     def _execute(
         self,
-        targets: Sequence[_Op],
+        targets: Sequence[PlannedOp],
         wanted: set[ResultValue],
         kept: set[ResultValue] | None,
-        seen: Callable[[_Op], None] | None = None,
+        seen: Callable[[PlannedOp], None] | None = None,
     ) -> None:
         """Compute `targets` and what they need; keep what memory or an op of the log to come still reads.
 
@@ -307,6 +297,7 @@ class DataExecutor:
             for op in window if seen is not None else ():
                 seen(op)  # type: ignore[misc]
             left -= len(window)
+            self.on_computed(len(window))
             if kept is None and self._loose_bytes > _WINDOW_BYTES:
                 kept = self._sweep(wanted)
             for op in window:
@@ -319,10 +310,10 @@ class DataExecutor:
             stuck = self._record(next(op for op, count in waits.items() if count))
             raise ExecutionError(f"{stuck} must not read its own result, through other ops or directly.")
 
-    def _plan(self, targets: Sequence[_Op]) -> tuple[dict[_Op, int], dict[ResultValue, list[_Op]]]:
+    def _plan(self, targets: Sequence[PlannedOp]) -> tuple[dict[PlannedOp, int], dict[ResultValue, list[PlannedOp]]]:
         """Return, for the ops to compute, how many pending results each waits for, and who waits for each result."""
-        waits: dict[_Op, int] = {}
-        dependents: dict[ResultValue, list[_Op]] = {}
+        waits: dict[PlannedOp, int] = {}
+        dependents: dict[ResultValue, list[PlannedOp]] = {}
         stack = list(targets)
         while stack:
             op = stack.pop()
@@ -335,16 +326,16 @@ class DataExecutor:
                 stack.append(self._maker(result))
         return waits, dependents
 
-    def _window(self, ready: list[tuple[float, int, _Op]]) -> list[_Op]:
+    def _window(self, ready: list[tuple[float, int, PlannedOp]]) -> list[PlannedOp]:
         """Take ready ops in log order, up to a number of them and of result bytes, and at least one."""
-        window: list[_Op] = []
+        window: list[PlannedOp] = []
         nbytes = 0
         while ready and (not window or (len(window) < _WINDOW_OPS and nbytes < _WINDOW_BYTES)):
             window.append(heapq.heappop(ready)[2])
             nbytes += window[-1].result.nbytes
         return window
 
-    def _compute(self, window: list[_Op]) -> None:
+    def _compute(self, window: list[PlannedOp]) -> None:
         jobs = []
         for op in window:
             record = self._record(op)
@@ -376,7 +367,7 @@ class DataExecutor:
         self._loose_bytes = 0
         return kept
 
-    def _finish(self, op: _Op, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
+    def _finish(self, op: PlannedOp, wanted: set[ResultValue], kept: set[ResultValue] | None) -> None:
         """Drop what nobody reads any more, or set it aside."""
         if not op.done:
             op.done = True

@@ -43,12 +43,43 @@ class Limits:
 
 @attrs.frozen
 class Progress:
-    """Tell how far a run is: simulated ns, SimPy events, wall seconds, and the fraction done if known."""
+    """How far a run is, at one moment of it.
+
+    `sim_ns` is simulated time, `events` counts SimPy events, `events_per_s` how many of them a second of simulating
+    takes; `wall_s` is real time since the run began. `phase` is what it does: "building" the machine, "bench" while the
+    host program does what takes no simulated time, then "host_to_device", "launch", "kernel" or "device_to_host", in
+    phase 2 "verifying" or "computing", at the end "writing"; "" where only the engine tells. `what` is the kernel.
+
+    `done` `of` `unit`s of the present step of it (one copy, one launch, all ops of phase 2) are over, where that is
+    counted, None where not. `fraction` (0 to 1, never less than before in one step) is the part of the step that is
+    over, None where nobody knows; then `left_s`, what is left of the step if it goes on as in the `step_s` that it has
+    taken, is None, too.
+    """
 
     sim_ns: float
     events: int
     wall_s: float
     fraction: float | None = None
+    phase: str = ""
+    what: str = ""
+    done: int | None = None
+    of: int | None = None
+    unit: str = ""
+    step_s: float = attrs.field()
+    events_per_s: float = attrs.field()
+
+    @step_s.default
+    def _all_of_it(self) -> float:
+        return self.wall_s
+
+    @events_per_s.default
+    def _rate(self) -> float:
+        return self.events / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """How many seconds are left of the step, None where nobody knows."""
+        return self.step_s * (1 - self.fraction) / self.fraction if self.fraction else None
 
 
 @contextlib.contextmanager

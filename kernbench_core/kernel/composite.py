@@ -115,7 +115,7 @@ class CompositeCmd(KernelCommand):
 
     __slots__ = (
         "_inputs", "_ticket", "_translated", "epilogue", "k", "layouts", "m", "math_op", "n", "op", "out", "pinned",
-        "tile_k", "tile_m", "tile_n",
+        "tile_k", "tile_m", "tile_n", "tiles", "tiles_done",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_scheduler"
@@ -140,6 +140,8 @@ class CompositeCmd(KernelCommand):
         self._inputs: dict[str, Access] = {}
         self._translated: dict[str, tuple[Region, ...]] = {}
         self._ticket: WriteTicket | None = None
+        #: How many tiles it has, and how many of them are back; whoever serves it says so, or leaves both at 0.
+        self.tiles = self.tiles_done = 0
 
     @property
     def a_pinned(self) -> bool:

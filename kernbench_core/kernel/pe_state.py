@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kernbench_core.callsite import CallSite
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
@@ -20,15 +20,25 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch
 
 
+class RunsPrograms(Protocol):
+    """What runs the programs of a launch on a PE; `turn` of them are over."""
+
+    turn: int
+
+    def part_done(self) -> float | None:
+        """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows."""
+
+
 class PeState:
     """What one PE's kernels share over a run: where it sits, its scratchpad, device memory, the issue counter.
 
     `launch` is the one under way, which `began` with that issue number; `last` are the call, the line and the time (ns)
-    of the command that was complete last. `kernels` are those of the run.
+    of the command that was complete last. `kernels` are those of the run, `runner` runs the launch, while it does.
     """
 
     __slots__ = (
-        "began", "hazards", "issued", "kernels", "last", "launch", "memory", "on_demand", "pe", "site", "store", "tcm",
+        "began", "hazards", "issued", "kernels", "last", "launch", "memory", "on_demand", "pe", "runner", "site",
+        "store", "tcm",
     )  # fmt: skip
 
     def __init__(self, site: PeSite, kernels: Kernels) -> None:
@@ -44,6 +54,7 @@ class PeState:
             self.tcm.watch(partial(self.hazards.handed_out, self.pe))
         self.issued = self.began = 0
         self.launch: Launch | None = None
+        self.runner: RunsPrograms | None = None
         self.last: tuple[str, CallSite, float] | None = None
 
 

@@ -16,6 +16,8 @@ from kernbench_core.errors import ComponentError, KernbenchError, KernelError, b
 from kernbench_core.kernel.arguments import call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.kernel.commands import KernelCommand
+from kernbench_core.kernel.composite import CompositeCmd
+from kernbench_core.kernel.loops import part_done
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.kernel.tl.language import TLContext
@@ -51,6 +53,10 @@ class KernelRunner:
         self._waiting_for: tuple[Command, ...] = ()
         self._since = 0.0
         self._kernel = ""
+        self._launch: Launch | None = None
+        self._program: tuple[int, int, int] = (0, 0, 0)
+        #: How many programs of the launch are over.
+        self.turn = 0
 
     def run(self, env: Environment, launch: Launch) -> _Steps:
         """Run this PE's programs one after another; a SimPy generator, for `yield from` in the component's `run`.
@@ -68,15 +74,18 @@ class KernelRunner:
         signature = inspect.signature(launch.kernel)
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
+        state.runner, self._launch = self, launch
         hazards = state.hazards
         if hazards is not None:
             hazards.begun(launch, state.pe)
         for turn, program in enumerate(launch.programs.get(state.pe, ())):
+            self.turn, self._program = turn, program
             if hazards is not None:
                 hazards.turned(state.pe, turn)
             yield from self._run_program(env, launch, state, program, signature)
         if hazards is not None:
             hazards.ended(launch, state.pe)
+        state.runner = None
         launch.ended_ns[state.pe] = env.now
         launch.issued[state.pe] = state.issued
 
@@ -84,6 +93,20 @@ class KernelRunner:
         """Give `file.py:LINE` of the kernel line that is suspended, or None when no kernel is."""
         site = None if self._bridge is None else site_of_frame(self._bridge.frame)
         return None if site is None else describe_site(site)
+
+    def part_done(self) -> float | None:
+        """Return which part, from 0 to 1, of the program that runs is over; None where nobody knows.
+
+        That is the part of its outermost loop, or, when the kernel has returned, of the tiles of its composites.
+        """
+        if self._bridge is None or self._launch is None:
+            return 0.0
+        if not self._bridge.finished:
+            return part_done(self._bridge.frame, self._launch.kernel, self._program)
+        composites = [command for command in self._waiting_for if isinstance(command, CompositeCmd)]
+        if not composites or not all(command.tiles for command in composites):
+            return None
+        return sum(command.tiles_done for command in composites) / sum(command.tiles for command in composites)
 
     def waits_in_words(self) -> Waiting | None:
         """Say what the kernel waits for, for the deadlock report; None when it does not wait."""

@@ -28,6 +28,7 @@ from kernbench_core.runs.options import RunCall, called_with
 from kernbench_core.runs.request import Request, request_of
 from kernbench_core.runs.result import RunResult, count_hazards
 from kernbench_core.runs.run_folder import write_out
+from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def run(call: RunCall) -> RunResult:
     one file that `rerun` takes anywhere, `report` an HTML page to look at; `timeline` keeps it in the result, and
     `level` says how far down it goes. `explain` has the result say why the run took as long as it did, `tcm_map` what
     the scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
-    "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `plugins`
+    "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `on_progress`
+    is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about four times a second
+    within one, whenever the run comes back to the simulator. `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
@@ -152,15 +155,17 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     from kernbench_core.compute.executor import DataExecutor
 
     began = time.perf_counter()
+    progress = RunProgress(on_progress)
     recorder = _recorder() if request.options.explain or request.report is not None else None
     watcher = _timeline_recorder(request)
-    engine = _engine(request, [each for each in (recorder, watcher) if each is not None], on_progress, wall)
+    engine = _engine(request, [each for each in (recorder, watcher) if each is not None], progress, wall)
     try:
         with request.bench.importable():
+            progress.begin("bench")
             engine.run(request.bench.function, request.values, name=request.bench.name)
             executor = DataExecutor(engine.op_log, engine.store, engine.functions)
             with wall.spent_on("computing the data"):
-                verification, ops = verdicts(request.options, engine, executor)
+                verification, ops = verdicts(request.options, engine, executor, progress)
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
     with wall.spent_on("summing up the run"):
@@ -171,6 +176,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     if request.options.strict_races and result.hazards:
         run_is_complete()
         raise RaceError(result)
+    if any((request.trace, request.bundle, request.out, request.report)):
+        progress.begin("writing")
     _write_files(request, result, engine, wall.timeout_s)
     return result
 
@@ -189,9 +196,7 @@ def _timeline_recorder(request: Request) -> TimelineRecorder | None:
     return TimelineRecorder(request.options.level)
 
 
-def _engine(
-    request: Request, observers: Sequence[RunObserver], on_progress: Callable[[Progress], None] | None, wall: WallTime
-) -> GraphEngine:
+def _engine(request: Request, observers: Sequence[RunObserver], progress: RunProgress, wall: WallTime) -> GraphEngine:
     """Build the machine of a run, and the session on it."""
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.tl.plugin_ops import op_functions
@@ -201,6 +206,7 @@ def _engine(
     options = request.options
     plugins = request.plugins
     require_kernels(request.config, plugins.machines, "run a bench")
+    progress.begin("building")
     with wall.spent_on("building the machine"):
         graph = compile_topology(request.config, plugins.components, plugins.networks, plugins.machines)
         tell_warnings(graph)
@@ -211,7 +217,7 @@ def _engine(
             seed=options.seed,
             device=options.device,
             limits=options.limits,
-            on_progress=on_progress,
+            on_progress=progress.on_tick,
             functions=op_functions(plugins.ops),
             observers=observers,
             tcm_map=options.tcm_map or request.wants_timeline,
@@ -220,6 +226,7 @@ def _engine(
             wall=wall,
             inputs=request.inputs,
         )
+    progress.watch(engine)
     if (options.verify_data or options.verify_ops) and engine.hardware.op_logger is not None:
         engine.hardware.op_logger.sites = {}  # for what is said of wrong data
     return engine

@@ -1,24 +1,29 @@
 """Show how far a run has come: one live line on stderr, in a terminal only.
 
-The engine calls `ProgressDisplay.update` at least twice a second with a `Progress`; the display redraws
-from the last one on its own clock.
+Whoever runs calls `ProgressDisplay.update` with a `Progress` when there is one; the display redraws from the last one,
+and from its own clock, eight times a second, however long one event or one batch of phase 2 takes.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import pdb
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from types import FrameType, TracebackType
+from types import FrameType, MappingProxyType, TracebackType
 from typing import Any, TextIO
+
+import attrs
 
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.process.terminal import shown
 from kernbench_core.units import format_count, format_time
 
+#: Of a step that has just begun nobody can say how long it takes.
+_SOON_S = 1.0
 _AWAY_S = 0.1
 """How long the line stays away after a row went into a pipe, whose reader may print it on the same terminal."""
 
@@ -30,7 +35,16 @@ class ProgressDisplay:
     `breakpoint()` takes the line away for the rest of the run, so that the debugger has the terminal.
     """
 
-    def __init__(self, title: str, stream: TextIO | None = None, *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        title: str,
+        stream: TextIO | None = None,
+        *,
+        enabled: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._began = self._updated = clock()
         self.stream = sys.stderr if stream is None else stream
         self.title = title
         self.active = enabled and self.stream.isatty()
@@ -74,21 +88,31 @@ class ProgressDisplay:
         self._give_back()
 
     def update(self, progress: Progress) -> None:
-        """Take note of how far the run is; cheap, called by the engine."""
-        latest = self.latest
-        fraction = progress.fraction
-        if latest.fraction is not None:
+        """Take note of how far the run is; cheap, called by whoever runs.
+
+        In one step the fraction does not go back; another phase is another step, and so is one that took less long.
+        """
+        latest, self._updated = self.latest, self._clock()
+        fraction, again = progress.fraction, (progress.phase, progress.what, progress.unit)
+        same = again == (latest.phase, latest.what, latest.unit) and (
+            not progress.phase or progress.step_s >= latest.step_s
+        )
+        if same and latest.fraction is not None:
             fraction = latest.fraction if fraction is None else max(latest.fraction, fraction)
-        self.latest = Progress(
-            max(latest.sim_ns, progress.sim_ns),
-            max(latest.events, progress.events),
-            max(latest.wall_s, progress.wall_s),
-            fraction,
+        self.latest = attrs.evolve(
+            progress,
+            sim_ns=max(latest.sim_ns, progress.sim_ns),
+            events=max(latest.events, progress.events),
+            wall_s=max(latest.wall_s, progress.wall_s),
+            step_s=max(latest.step_s, progress.step_s) if same else progress.step_s,
+            fraction=fraction,
         )
 
-    def cells(self) -> tuple[str, ...]:
-        """Return what stands behind the title; a sub-class may say something else."""
-        return describe(self.latest)
+    def forms(self) -> tuple[str, ...]:
+        """Return what stands behind the title, the longest form first; a sub-class may say something else."""
+        now = self._clock()
+        waited = now - self._updated
+        return describe(attrs.evolve(self.latest, step_s=self.latest.step_s + waited), now - self._began)
 
     def stop(self) -> None:
         """Take the line away; `update` stays harmless."""
@@ -133,7 +157,7 @@ class ProgressDisplay:
 
         if time.monotonic() < self._away_until:
             return Text("")
-        line = one_line(self.title, self.cells(), self._console.width - 2)
+        line = one_line(self.title, self.forms(), self._console.width - 2)
         grid = Table.grid(padding=(0, 1))
         grid.add_row(self._spinner, Text(shown(line), no_wrap=True, overflow="ellipsis"))
         return grid
@@ -183,27 +207,72 @@ def _same_terminal(one: TextIO, other: TextIO) -> bool:
     return False
 
 
-def one_line(title: str, cells: Sequence[str], width: int) -> str:
-    """Return a title and the cells of `describe` in one line of at most `width` characters.
+def one_line(title: str, forms: Sequence[str], width: int) -> str:
+    """Return a title and the longest of `forms` that fits behind it; with the shortest one the title may be cut."""
+    for form in forms or ("",):
+        line = f"{title}{_GAP}{form}".rstrip()
+        if len(line) <= width:
+            return line
+    shortest = forms[-1] if forms else ""
+    room = width - len(f"{_GAP}{shortest}".rstrip())
+    if room > 1:
+        return f"{title[: room - 1]}…{_GAP}{shortest}".rstrip()
+    return shortest if len(shortest) <= width else f"{shortest[: max(0, width - 1)]}…"
 
-    What a narrow terminal goes without: the rate, the number of events, the simulated time, then the title's end.
+
+_GAP = "  "
+#: What a phase is called, and in few letters.
+_PHASES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "": ("", ""),
+        "building": ("building the machine", "building"),
+        "bench": ("running the bench", "bench"),
+        "host_to_device": ("copying to the device", "copying"),
+        "launch": ("launching", "launching"),
+        "kernel": ("kernel", "kernel"),
+        "device_to_host": ("copying to the host", "copying"),
+        "verifying": ("verifying", "verifying"),
+        "computing": ("computing the data", "computing"),
+        "writing": ("writing files", "writing"),
+    }
+)
+
+
+def describe(progress: Progress, elapsed_s: float) -> tuple[str, ...]:
+    """Return what the progress line says, from all that is known to what a narrow terminal has room for.
+
+    The phase with its kernel, the part that is over and what is left of it, then the time since the beginning,
+    simulated time, and events per second. The last go first, then the kernel's name and the time.
     """
-    kept = list(cells)
-    for spare in cells[2::-1]:
-        if len(" ".join((title, *kept))) <= width:
-            break
-        kept.remove(spare)
-    room = width - sum(len(cell) + 1 for cell in kept)
-    if len(title) > room:
-        title = f"{title[: max(0, room - 1)]}…"
-    return " ".join((title, *kept)) if room > 0 else "…"
+    long, short = _PHASES.get(progress.phase, (progress.phase, progress.phase))
+    named = f"{long} {progress.what}".strip()
+    part, elapsed = _part(progress), format_clock(elapsed_s)
+    simulated = [format_time(progress.sim_ns), f"{format_count(float(f'{progress.events_per_s:.3g}'))} events/s"]
+    if not progress.events:
+        simulated = []
+    cells = [
+        [named, part, elapsed, *simulated],
+        [named, part, elapsed, *simulated[:1]],
+        [named, part, elapsed],
+        [short, part, elapsed],
+        [short, part],
+    ]
+    return tuple(dict.fromkeys(_GAP.join(filter(None, each)) for each in cells))
 
 
-def describe(progress: Progress) -> tuple[str, ...]:
-    """Return the cells of the progress line: simulated time, events, events/s, and what is left if known."""
-    rate = float(f"{progress.events / progress.wall_s:.3g}") if progress.wall_s > 0 else 0.0
-    cells = [format_time(progress.sim_ns), f"{format_count(progress.events)} events", f"{format_count(rate)} events/s"]
-    if progress.fraction:
-        left = progress.wall_s * (1 - progress.fraction) / progress.fraction
-        cells.append(f"{progress.fraction:.0%}, {left:.0f} s left")
-    return tuple(cells)
+def _part(progress: Progress) -> str:
+    """Say how much is over, and when the step will be if it goes on so; a part is never said to be all before it is."""
+    if progress.fraction is None:
+        return f"{progress.done} of {progress.of} {progress.unit}" if progress.of and progress.unit != "bytes" else ""
+    percent = f"{math.floor(progress.fraction * 100)}%"
+    if progress.left_s is None or progress.step_s < _SOON_S:
+        return percent
+    left = math.ceil(progress.left_s)
+    return f"{percent}, {f'{left} s' if left < 60 else format_clock(left)} left"
+
+
+def format_clock(seconds: float) -> str:
+    """Write real time as a clock does: `0:12`, `1:05`, `2:00:07`."""
+    minutes, whole = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{whole:02}" if hours else f"{minutes}:{whole:02}"

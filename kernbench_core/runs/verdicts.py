@@ -18,18 +18,26 @@ if TYPE_CHECKING:
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.oplog.log import OpRecord
     from kernbench_core.runs.options import RunOptions
+    from kernbench_core.runs.run_progress import RunProgress
     from kernbench_core.values.value import OpId
 
 
 def verdicts(
-    options: RunOptions, engine: GraphEngine, executor: DataExecutor
+    options: RunOptions, engine: GraphEngine, executor: DataExecutor, progress: RunProgress
 ) -> tuple[Verification | None, Verification | None]:
-    """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op."""
+    """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op.
+
+    `progress` is told how many ops are computed, of how many.
+    """
     try:
         if options.verify_data or options.verify_ops:
+            progress.begin("verifying")
+            executor.on_computed = progress.did
             on_demand = engine.device.on_demand
             on_demand.confirm(executor, lambda failure: _wrong_data(engine, executor).maker(failure, "It"))
-        data = _verify(engine, executor) if options.verify_data else None
+        data = _verify(engine, executor, progress) if options.verify_data else None
+        if options.verify_ops:
+            progress.begin("computing", len(engine.op_log), "ops")
         return data, _verify_ops(engine, executor) if options.verify_ops else None
     except ExecutionError as error:
         site = None if error.op_id is None else _sites(engine).get(error.op_id)
@@ -38,7 +46,7 @@ def verdicts(
         raise
 
 
-def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
+def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) -> Verification:
     """Run phase 2 on what the checked tensors need, and compare them."""
     from kernbench_core.compute.verification import Expected
     from kernbench_core.explain.wrong_data import check_names
@@ -49,6 +57,8 @@ def _verify(engine: GraphEngine, executor: DataExecutor) -> Verification:
         told[str(number)] = name, each
         reference, atol = _reference(each)
         expected[str(number)] = Expected(Access("", ()), reference, each.rtol, atol, value=each.value)
+    if progress.on_tick is not None:
+        progress.begin("computing", executor.pending_ops([each.value for each in engine.expectations]), "ops")
     verification = executor.verify(expected)
     if not verification.found:
         return verification

@@ -125,6 +125,9 @@ class FakeExecutor:
 
     def __init__(self, log: FakeLog, store: object, functions: object) -> None: ...
 
+    def pending_ops(self, values: object) -> int:
+        return 0
+
     def verify(self, expected: object) -> Any:
         return verdict
 

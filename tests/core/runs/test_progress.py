@@ -12,10 +12,11 @@ import textwrap
 import time
 from pathlib import Path
 
+import attrs
 import pytest
 
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.runs.progress import ProgressDisplay, describe, one_line
+from kernbench_core.runs.progress import ProgressDisplay, describe, format_clock, one_line
 from tests.core.screen import run_in_terminal, screen, wrapped
 
 REPO = Path(__file__).parents[3]
@@ -38,38 +39,83 @@ def test_nothing_is_shown_without_a_terminal() -> None:
 
 
 def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line holds simulated time, events and events/s, and is gone at the end."""
+    """The line holds the time since the beginning, simulated time and events/s, and is gone at the end."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
-    with ProgressDisplay("gemm", stream) as display:
-        display.update(Progress(12_500.0, 40_000, 0.5))
+    with ProgressDisplay("gemm", stream, clock=lambda: 7.0) as display:
+        display.update(Progress(12_500.0, 40_000, 0.5, 0.25, "kernel", "add_kernel"))
         deadline = time.monotonic() + 60
         while "80 k events/s" not in stream.getvalue() and time.monotonic() < deadline:
             time.sleep(0.02)
     assert "gemm" in stream.getvalue()
-    assert "12.5 us 40 k events 80 k events/s" in stream.getvalue()
+    assert "gemm  kernel add_kernel  25%  0:00  12.5 us  80 k events/s" in stream.getvalue()
 
 
 def test_what_is_shown_never_goes_back() -> None:
-    """An update with smaller numbers does not turn the display back."""
+    """An update with smaller numbers does not turn the display back; another step begins at its own part."""
     display = ProgressDisplay("gemm", io.StringIO())
     display.update(Progress(10.0, 100, 1.0, 0.5))
     display.update(Progress(5.0, 200, 0.5, 0.25))
-    assert display.latest == Progress(10.0, 200, 1.0, 0.5)
+    latest = display.latest
+    assert (latest.sim_ns, latest.events, latest.wall_s, latest.fraction) == (10.0, 200, 1.0, 0.5)
+    display.update(Progress(11.0, 200, 2.0, 0.6, "kernel", "k", step_s=1.0))
+    display.update(Progress(12.0, 200, 3.0, None, "kernel", "k", step_s=2.0))
+    assert display.latest.fraction == 0.6
+    for step in (
+        Progress(12.0, 200, 3.0, 0.1, "kernel", "other", step_s=2.0),
+        Progress(12.0, 200, 4.0, 0.05, "kernel", "other", step_s=0.5),  # the next launch of it
+        Progress(12.0, 200, 5.0, None, "device_to_host", step_s=0.0),
+    ):
+        display.update(step)
+        assert display.latest.fraction == step.fraction
+
+
+def test_the_clock_goes_on_while_nothing_is_told() -> None:
+    """One event, or one batch, may take long: the time goes on, and what is left does not shrink by waiting."""
+    clock = [100.0]
+    display = ProgressDisplay("gemm", io.StringIO(), clock=lambda: clock[0])
+    clock[0] = 110.0
+    display.update(Progress(2e6, 300, 10.0, 0.5, "kernel", "k", step_s=8.0))
+    assert display.forms()[0] == "kernel k  50%, 8 s left  0:10  2 ms  30 events/s"
+    clock[0] = 165.0
+    assert display.forms()[0] == "kernel k  50%, 1:03 left  1:05  2 ms  30 events/s"
+
+
+RUNNING = Progress(2e6, 3_000_000, 2.0)
 
 
 @pytest.mark.parametrize(
-    ("progress", "cells"),
+    ("progress", "form"),
     [
-        (Progress(0.0, 0, 0.0), ("0 ns", "0 events", "0 events/s")),
-        (Progress(2e6, 3_000_000, 2.0), ("2 ms", "3 M events", "1.5 M events/s")),
-        (Progress(2e6, 3_000_000, 2.0, 0.25), ("2 ms", "3 M events", "1.5 M events/s", "25%, 6 s left")),
+        (Progress(0.0, 0, 0.0), "0:02"),
+        (RUNNING, "0:02  2 ms  1.5 M events/s"),
+        (attrs.evolve(RUNNING, fraction=0.25), "25%, 6 s left  0:02  2 ms  1.5 M events/s"),
+        (attrs.evolve(RUNNING, fraction=0.25, step_s=0.5), "25%  0:02  2 ms  1.5 M events/s"),  # it has just begun
+        (attrs.evolve(RUNNING, fraction=0.999), "99%, 1 s left  0:02  2 ms  1.5 M events/s"),
+        (attrs.evolve(RUNNING, fraction=1.0), "100%, 0 s left  0:02  2 ms  1.5 M events/s"),
+        (attrs.evolve(RUNNING, fraction=0.01), "1%, 3:18 left  0:02  2 ms  1.5 M events/s"),
+        (attrs.evolve(RUNNING, phase="bench"), "running the bench  0:02  2 ms  1.5 M events/s"),
+        (
+            attrs.evolve(RUNNING, phase="kernel", what="k", done=0, of=64, unit="programs"),
+            "kernel k  0 of 64 programs  0:02  2 ms  1.5 M events/s",
+        ),
+        (
+            attrs.evolve(RUNNING, phase="host_to_device", done=1, of=64, unit="bytes", fraction=0.5),
+            "copying to the device  50%, 2 s left  0:02  2 ms  1.5 M events/s",
+        ),
+        (Progress(0.0, 0, 0.1, phase="building"), "building the machine  0:02"),
+        (attrs.evolve(RUNNING, phase="of a plug-in"), "of a plug-in  0:02  2 ms  1.5 M events/s"),
     ],
 )
-def test_cells(progress: Progress, cells: tuple[str, ...]) -> None:
-    """The part done and the time left appear only when they are known."""
-    assert describe(progress) == cells
+def test_what_is_known_is_said(progress: Progress, form: str) -> None:
+    """The part done and the time left appear only when they are known, and never all before it is over."""
+    assert describe(progress, 2.5)[0] == form
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.0, "0:00"), (59.99, "0:59"), (60.0, "1:00"), (7207.0, "2:00:07")])
+def test_a_clock(seconds: float, text: str) -> None:
+    assert format_clock(seconds) == text
 
 
 def test_breakpoint_takes_the_line_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,21 +214,25 @@ def test_a_pipe_gets_rows_without_controls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("width", "line"),
     [
-        (80, "all_reduce, 3 of 10 runs 2 ms 3 M events 1.5 M events/s 25%, 6 s left"),
-        (60, "all_reduce, 3 of 10 runs 2 ms 3 M events 25%, 6 s left"),
-        (50, "all_reduce, 3 of 10 runs 2 ms 25%, 6 s left"),
-        (40, "all_reduce, 3 of 10 runs 25%, 6 s left"),
-        (30, "all_reduce, 3 o… 25%, 6 s left"),
-        (10, "…"),
+        (80, "all_reduce, 3 of 10 runs  kernel ring_kernel  25%, 6 s left  1:02  2 ms"),
+        (70, "all_reduce, 3 of 10 runs  kernel ring_kernel  25%, 6 s left  1:02"),
+        (60, "all_reduce, 3 of 10 runs  kernel  25%, 6 s left  1:02"),
+        (50, "all_reduce, 3 of 10 runs  kernel  25%, 6 s left"),
+        (40, "all_reduce, 3 of…  kernel  25%, 6 s left"),
+        (25, "a…  kernel  25%, 6 s left"),
+        (24, "kernel  25%, 6 s left"),
+        (10, "kernel  2…"),
+        (1, "…"),
     ],
 )
 def test_the_line_is_one_line_whatever_the_width(width: int, line: str) -> None:
-    """The rate goes first, then the number of events and the simulated time; a title is cut last."""
-    cells = describe(Progress(2e6, 3_000_000, 2.0, 0.25))
-    assert one_line("all_reduce, 3 of 10 runs", cells, width) == line
+    """The rate goes first, then simulated time, the kernel's name and the clock; a title is cut last."""
+    forms = describe(attrs.evolve(RUNNING, fraction=0.25, phase="kernel", what="ring_kernel"), 62.0)
+    assert one_line("all_reduce, 3 of 10 runs", forms, width) == line
+    assert len(line) <= width
 
 
-def test_a_title_without_cells_is_cut() -> None:
+def test_a_title_without_more_is_cut() -> None:
     """What has no simulated time to tell has its title only."""
     assert one_line("case 3 of 10: ring, 5 ranks", (), 80) == "case 3 of 10: ring, 5 ranks"
     assert one_line("case 3 of 10: ring, 5 ranks", (), 12) == "case 3 of 1…"

@@ -10,6 +10,7 @@ import pytest
 from kernbench_core.errors import ExecutionError, KernelError
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.options import RunOptions
+from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
 
 
@@ -35,6 +36,8 @@ def test_a_reference_that_raises_is_a_kernel_error(toy: ModuleType, monkeypatch:
 class Executor:
     """Notes what it is asked for; `verify_ops` fails at op 1 of PE 0 when it is told to."""
 
+    on_computed: Any = None
+
     def __init__(self, fails: bool = False) -> None:
         self.fails = fails
         self.asked: list[str] = []
@@ -59,6 +62,7 @@ def engine(asked: list[str]) -> Any:
     sites = {(0, 1): (code, len(code.co_code) - 2)}
     return SimpleNamespace(
         expectations=[],
+        op_log=(),
         hardware=SimpleNamespace(op_logger=SimpleNamespace(sites=sites)),
         device=SimpleNamespace(on_demand=SimpleNamespace(confirm=lambda *_: asked.append("confirmed"))),
     )
@@ -76,7 +80,7 @@ def engine(asked: list[str]) -> Any:
 def test_only_what_is_asked_for_is_verified(options: dict[str, bool], asked: list[str]) -> None:
     """What programs read while the run went on is confirmed once, before anything is compared."""
     executor = Executor()
-    data, ops = verdicts(RunOptions(**options), engine(executor.asked), executor)  # type: ignore[arg-type]
+    data, ops = verdicts(RunOptions(**options), engine(executor.asked), executor, RunProgress(None))  # type: ignore[arg-type]
     assert executor.asked == asked
     assert (data is not None, ops is not None) == ("data" in asked, "ops" in asked)
 
@@ -84,9 +88,9 @@ def test_only_what_is_asked_for_is_verified(options: dict[str, bool], asked: lis
 def test_an_op_is_told_with_its_kernel_line() -> None:
     """One that is wrong, and one that cannot be computed; an op of nobody has no line."""
     executor = Executor()
-    _, where = verdicts(RunOptions(verify_ops=True), engine(executor.asked), executor)  # type: ignore[arg-type]
+    _, where = verdicts(RunOptions(verify_ops=True), engine(executor.asked), executor, RunProgress(None))  # type: ignore[arg-type]
     assert where == (" at /home/me/kernel.py:7", "")
     executor = Executor(fails=True)
     with pytest.raises(ExecutionError) as caught:
-        verdicts(RunOptions(verify_ops=True), engine(executor.asked), executor)  # type: ignore[arg-type]
+        verdicts(RunOptions(verify_ops=True), engine(executor.asked), executor, RunProgress(None))  # type: ignore[arg-type]
     assert caught.value.__notes__ == ["It is the op of /home/me/kernel.py:7."]

@@ -1,0 +1,134 @@
+"""How far runs of the shipped benches are, looked at every 64 events: it is true, and looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernbench_core.engine import Progress
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import run
+
+PHASES = ("host_to_device", "kernel", "device_to_host", "verifying", "computing")
+RUNS = {
+    "gemm": {"M": 96, "N": 64, "K": 200, "tile_m": 32, "tile_n": 32, "tile_k": 32},
+    "gemm-composite": {"M": 96, "N": 64, "K": 200, "tile_m": 32, "tile_n": 32, "tile_k": 32},
+    "softmax": {"rows": 40, "cols": 64, "block": 1},
+    "vector-add": {"n": 5000, "block": 64},
+    "mlp": {"tokens": 16, "hidden": 64, "ffn": 96, "tile_m": 16, "tile_n": 16, "tile_k": 16},
+}
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch, plugins: Plugins) -> Callable[..., tuple[list[Progress], Any]]:
+    """Give a function that runs a bench on `tiny` and returns all that `on_progress` was told, and the result."""
+    monkeypatch.setattr("kernbench_core.engine.watchdog._MOST_EVENTS", 64)
+    monkeypatch.setattr("kernbench_core.runs.run_progress._LOOK_S", 0.0)
+
+    def look(bench: Any, params: dict[str, Any], **more: Any) -> tuple[list[Progress], Any]:
+        seen: list[Progress] = []
+        return seen, run(bench, "tiny", params, on_progress=seen.append, plugins=plugins, **more)
+
+    return look
+
+
+def steps(seen: list[Progress]) -> list[list[Progress]]:
+    """Return what was told of each step: one begins where another phase or kernel does, or its clock begins anew."""
+    found: list[list[Progress]] = []
+    for one in seen:
+        last = found[-1][-1] if found else None
+        if last is None or (last.phase, last.what) != (one.phase, one.what) or one.step_s < last.step_s:
+            found.append([])
+        found[-1].append(one)
+    return found
+
+
+@pytest.mark.parametrize("bench", RUNS)
+def test_every_step_goes_forward_to_its_end(watched: Any, bench: str, plugins: Plugins) -> None:
+    """Counts and parts do not go back, and are as large as what is counted; the run is the same as unwatched."""
+    seen, result = watched(bench, RUNS[bench], verify_data=True)
+    assert result.op_log_sha256 == run(bench, "tiny", RUNS[bench], plugins=plugins).op_log_sha256
+    assert result.verified
+    assert seen[0].phase == "building"
+    assert [step[0].phase for step in steps(seen)][-2:] == ["verifying", "computing"]
+    assert {one.phase for one in seen} >= set(PHASES)
+    for step in steps(seen):
+        fractions = [one.fraction for one in step if one.fraction is not None]
+        assert fractions == sorted(fractions)
+        assert all(0 <= fraction <= 1 for fraction in fractions)
+        counts = [one.done for one in step if one.done is not None]
+        assert counts == sorted(counts)
+        assert all(one.of is None or (one.done or 0) <= one.of for one in step)
+    assert [one.sim_ns for one in seen] == sorted(one.sim_ns for one in seen)
+    assert [one.wall_s for one in seen] == sorted(one.wall_s for one in seen)
+    assert seen[-1].fraction == 1.0
+    assert seen[-1].done == seen[-1].of
+    assert seen[-1].of is not None
+    assert seen[-1].of <= result.ops
+
+
+@pytest.mark.parametrize("bench", ["gemm", "gemm-composite", "softmax", "vector-add"])
+def test_the_kernel_is_seen_on_its_way(watched: Any, bench: str) -> None:
+    """With one program on each PE none is over till the end; their loops, or tiles, tell how far they are."""
+    seen, _ = watched(bench, RUNS[bench])
+    kernel = [one for one in seen if one.phase == "kernel"]
+    parts = {round(one.fraction, 2) for one in kernel if one.fraction is not None}
+    assert len(parts) >= 5
+    assert min(parts) < 0.3
+    assert max(parts) > 0.7
+    assert {(one.of, one.unit) for one in kernel} == {(4, "programs")}
+    assert all(one.fraction is None or one.fraction <= 0.99 or one.done == one.of for one in kernel)
+    simulated = [(one.sim_ns - kernel[0].sim_ns) / (kernel[-1].sim_ns - kernel[0].sim_ns) for one in kernel]
+    # programs that are alike take about as much simulated time for each turn as for any other
+    assert all(
+        abs(part - (one.fraction or 0.0)) < 0.4 for part, one in zip(simulated, kernel, strict=True) if one.fraction
+    )
+
+
+def test_a_copy_is_told_in_its_bytes(watched: Any) -> None:
+    """What is counted is what the bench copies: 100,000 numbers of 4 bytes, to the device twice, and back once."""
+    seen, _ = watched("vector-add", {"n": 100_000})
+    for phase, copies in (("host_to_device", 2), ("device_to_host", 1)):
+        found = [step for step in steps(seen) if step[0].phase == phase and any(one.done for one in step)]
+        assert {one.of for step in found for one in step if one.done} == {400_000}
+        assert len(found) <= copies
+        assert all(one.fraction == (one.done or 0) / 400_000 for step in found for one in step if one.done)
+
+
+FILE = '''
+def one_by_one(tl):
+    tl.dot(tl.zeros((16, 16), "f32"), tl.zeros((16, 16), "f32"))
+
+def bench(rt, programs: int = 40):
+    x = rt.zeros((4,))
+    rt.launch(one_by_one, grid=(programs,))
+'''
+
+
+def test_programs_that_are_over_are_counted(watched: Any, tmp_path: Path) -> None:
+    """A kernel without loops tells by its programs alone; before the first is over, nothing is said to be."""
+    path = tmp_path / "bench.py"
+    path.write_text(FILE)
+    seen, _ = watched(path, {})
+    kernel = [one for one in seen if one.phase == "kernel"]
+    assert {one.of for one in kernel} == {40}
+    assert all(one.fraction is None for one in kernel if not one.done)
+    told = [(one.done, one.fraction) for one in kernel if one.done]
+    assert len(told) >= 3
+    assert all(fraction == pytest.approx(done / 40) for done, fraction in told if done < 40)
+    assert kernel[0].what == "one_by_one"
+
+
+def test_files_are_a_step(watched: Any, tmp_path: Path) -> None:
+    seen, _ = watched("vector-add", RUNS["vector-add"], out=tmp_path / "out")
+    assert seen[-1].phase == "writing"
+
+
+def test_single_ops_are_counted(watched: Any) -> None:
+    """With verify_ops every op of the log is computed, the copies too."""
+    seen, result = watched("softmax", RUNS["softmax"], verify_ops=True)
+    assert seen[-1].phase == "computing"
+    assert (seen[-1].of, seen[-1].done) == (result.ops, result.ops)
