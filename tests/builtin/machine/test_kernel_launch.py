@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, LimitError, NoDataError, OutOfBoundsError, UsageError
-from kernbench_core.runs.options import RunOptions
+from kernbench_core.runs.options import RunCall, RunOptions
 from tests.conftest import examples
 
 KINDS = {
@@ -170,9 +170,8 @@ class Foreign:
 
 
 X = ramp(4)
-OPTIONS = (
-    "components, data, device, explain, grid, max_events, max_sim_ns, on_progress, out, plugins, race_by, seed, set, "
-    "strict_races, tcm_map, timeout_s, topology, trace, verify_ops"
+OPTIONS = ", ".join(
+    sorted({*inspect.signature(RunCall).parameters, "grid"} - {"bench", "params", "verify_data", "bundle"})
 )
 
 
