@@ -135,6 +135,8 @@ class Fabric:
         self.op_logger = op_logger
         self.parts = parts
         self.wires: list[Wire] = []
+        #: The wires that are not `fresh`: each with how long it had been busy and until when it was taken before (ns).
+        self.used_wires: list[tuple[Wire, float, float]] = []
         #: (source, destination, op, bytes, largest channel share) -> the quickest round trip, for the bound check.
         self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
         #: (source, destination, bytes) -> the quickest one-way message, for the bound check.
@@ -147,6 +149,8 @@ class Fabric:
         self.under_way: dict[MsgBase, None] = {}
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
         self.moved_bytes: dict[str, int] = {}
+        #: who asks a memory -> where the payload bytes of its answered transactions are counted, by memory.
+        self.counted_for: dict[str, dict[str, int]] = {}
         self._routes = routes
         self._addresses = addresses
         self._layout = layout
@@ -211,6 +215,7 @@ class Fabric:
             on_head=on_head,
             payload_bytes=payload_bytes,
             header_bytes=header_bytes,
+            used=self.used_wires,
         )
         self.wires.append(wire)
         return wire
@@ -256,13 +261,17 @@ class Fabric:
         self.completed += 1
         elapsed = transaction.tail - transaction.born
         path = transaction.path
-        self.moved_bytes[path[0]] = self.moved_bytes.get(path[0], 0) + transaction.moved_bytes
+        memory = path[0]
+        self.moved_bytes[memory] = self.moved_bytes.get(memory, 0) + transaction.moved_bytes
+        moved = self.counted_for.get(path[-1])
+        if moved is not None:
+            moved[memory] = moved.get(memory, 0) + transaction.total
         # of the shares only the largest: gathers spread over channels in ever new ways, and entries must not pile up
         most = 0
         for _, nbytes in transaction.shares:
             if nbytes > most:
                 most = nbytes
-        key = (path[-1], path[0], transaction.op, transaction.moved_bytes, most)
+        key = (path[-1], memory, transaction.op, transaction.moved_bytes, most)
         entry = self.round_trips.get(key)
         if entry is None or elapsed < entry.least_ns:
             out, op = path[::-1], transaction.op

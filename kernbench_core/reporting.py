@@ -88,29 +88,41 @@ class Computing(Protocol):
         """Return the most operations per ns on work of the dtype of a message."""
 
 
+class UnitWork:
+    """Count the operations that a unit computed, and keep the highest of its peaks (per ns) on such work."""
+
+    __slots__ = ("flops", "peak")
+
+    def __init__(self) -> None:
+        self.flops = 0.0
+        self.peak = 0.0
+
+
 class Rates:
-    """Compare how fast the ops of a component were with the peaks that it declares.
+    """Compare how fast the ops of a component were with the peaks that it declares, and count them.
 
     `peaks` are those of the dtypes that were computed in, in operations per ns; `too_fast` is the first op that was
-    faster: the message, its operations, how many ns it took, and the peak.
+    faster: the message, its operations, how many ns it took, and the peak. `work` is where ops are counted now.
     """
 
-    __slots__ = ("peaks", "too_fast")
+    __slots__ = ("peaks", "too_fast", "work")
 
     def __init__(self) -> None:
         self.peaks: dict[str, float] = {}
         self.too_fast: tuple[MsgBase, float, float, float] | None = None
+        self.work = UnitWork()
 
     def note(self, component: Computing, msg: MsgBase, took: float) -> None:
-        """Compare an op that took `took` ns with the peak; what takes no time is found in the op log."""
-        peak = component.peak_flops(msg)
+        """Count an op that took `took` ns, and compare it with the peak; what takes no time is found in the op log."""
+        peak, flops, work = component.peak_flops(msg), component.flops(msg), self.work
+        work.flops += flops
+        if peak > work.peak:
+            work.peak = peak
         if not peak:
             return
         self.peaks[_dtype_of(msg)] = peak
-        if took and self.too_fast is None:
-            flops = component.flops(msg)
-            if flops > peak * took * (1 + 1e-9):
-                self.too_fast = (msg, flops, took, peak)
+        if took and self.too_fast is None and flops > peak * took * (1 + 1e-9):
+            self.too_fast = (msg, flops, took, peak)
 
 
 def _dtype_of(msg: object) -> str:

@@ -189,6 +189,11 @@ def format_bandwidth(bytes_per_ns: float) -> str:
     return _scaled(bytes_per_ns, ((1e3, "TB/s"), (1.0, "GB/s"), (1e-3, "MB/s"), (1e-6, "kB/s"), (1e-9, "B/s")))
 
 
+def format_flops(per_ns: float) -> str:
+    """Write a rate in FLOP per ns as FLOP/s, to four digits: `4.096 TFLOP/s`."""
+    return f"{per_ns / 1e3:.4g} TFLOP/s" if per_ns >= 1e3 else f"{per_ns:.4g} GFLOP/s"
+
+
 def format_count(count: float) -> str:
     """Write a plain count, to four digits above a thousand: `950`, `12.4 k`, `3.1 M`."""
     return f"{count:g}" if abs(count) < 1e4 else _scaled(count, ((1e9, "G"), (1e6, "M"), (1e3, "k")))

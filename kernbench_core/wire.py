@@ -44,7 +44,8 @@ class Wire(Waits):
     """Carry messages one way, first come first served, and keep the ledger of what passed.
 
     `bandwidth` is bytes/ns, `latency` ns. `on_head(msg)` says whether the receiver acts on the first
-    byte of a message (cut-through) or on its last.
+    byte of a message (cut-through) or on its last. `fresh` says that it was not used since somebody last asked which
+    wires were; its first use then adds it to `used`, with how long it had been busy and until when it was taken (ns).
     """
 
     __slots__ = (
@@ -53,11 +54,12 @@ class Wire(Waits):
         "_key",
         "_on_head",
         "_queue",
+        "_used",
         "available_at",
         "bandwidth",
         "busy_ns",
         "bytes_carried",
-        "deliveries",
+        "fresh",
         "header_bytes",
         "latency",
         "name",
@@ -76,6 +78,7 @@ class Wire(Waits):
         on_head: bool | Callable[[Any], bool],
         payload_bytes: int = 0,
         header_bytes: int = 0,
+        used: list[tuple[Wire, float, float]] | None = None,
     ) -> None:
         super().__init__()
         self._queue: list[Any] = env._queue
@@ -91,7 +94,23 @@ class Wire(Waits):
         self.available_at = 0.0
         self.busy_ns = 0.0
         self.bytes_carried = 0
-        self.deliveries = 0
+        self.fresh = True
+        self._used = [] if used is None else used
+
+    @property
+    def number(self) -> int:
+        """Its edge id: 1 for the first wire of a fabric, one more for each other."""
+        return self._key >> SEQUENCE_BITS
+
+    @property
+    def deliveries(self) -> int:
+        """How many messages, or pieces of them, it has delivered."""
+        return self._key & (1 << SEQUENCE_BITS) - 1
+
+    def note_use(self) -> None:
+        """Be used from now on: for who writes the totals of a wire, before that, and only while it is `fresh`."""
+        self.fresh = False
+        self._used.append((self, self.busy_ns, self.available_at))
 
     def bytes_on_wire(self, nbytes: int) -> int:
         """Return `nbytes` of payload plus its headers: one per started payload unit, at least one."""
@@ -126,6 +145,8 @@ class Wire(Waits):
         took = self._duration.get(nbytes)
         if took is None:
             took = self.duration(nbytes)
+        if self.fresh:
+            self.note_use()
         start = self.available_at
         if start < head:
             start = head
@@ -142,7 +163,6 @@ class Wire(Waits):
         """Deliver `msg` at `time` ns, as the wire's next delivery."""
         msg.callbacks = self._arrive
         self._key += 1
-        self.deliveries += 1
         heappush(self._queue, (time, DELIVERY, self._key, msg))
 
     def carry(self, piece: Any, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
@@ -153,11 +173,12 @@ class Wire(Waits):
         """
         self.hold(nbytes, start, took, msg)
         self._key += 1
-        self.deliveries += 1
         heappush(self._queue, (start + self.latency, DELIVERY, self._key, piece))
 
     def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
         """Take the wire from `start` ns on for `took` ns, with `nbytes` of payload, without delivering anything."""
+        if self.fresh:
+            self.note_use()
         self.available_at = start + took
         self.busy_ns += took
         self.bytes_carried += nbytes
@@ -188,6 +209,8 @@ class Wire(Waits):
         took = self._duration.get(nbytes)
         if took is None:
             took = self.duration(nbytes)
+        if self.fresh:
+            self.note_use()
         start = self.available_at
         if start < head:
             start = head
@@ -215,7 +238,6 @@ class Wire(Waits):
             head = tail
         msg.callbacks = self._arrive
         self._key += 1
-        self.deliveries += 1
         heappush(self._queue, (head, DELIVERY, self._key, msg))
 
 

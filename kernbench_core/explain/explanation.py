@@ -6,7 +6,7 @@ changes nothing: the op log is the same, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,8 +15,8 @@ from kernbench_core.engine.faults import models_blamed
 from kernbench_core.explain.causes import Cause, CauseRecorder, RecordingEnvironment
 from kernbench_core.explain.critical_path import Fold, Parts, Segment, critical_path, cut, fold, sum_of, waited_most_at
 from kernbench_core.explain.ledger import PARTS, Ledger, LedgerRow, QueueingPlace, queueing_places
-from kernbench_core.explain.roofline import Achieved, RooflinePoint, WorkMeter
 from kernbench_core.explain.usage import Filling, Usage, UsageSampler, filling_of
+from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
 from kernbench_core.topology.design import Machine
@@ -69,7 +69,7 @@ class LaunchExplanation:
             "path": [segment.to_json() for segment in self.path],
             "lines": [attrs.asdict(each) for each in self.folds],
             "balance": None if self.balance is None else attrs.asdict(self.balance),
-            "roofline": None if self.roofline is None else _roofline_json(self.roofline),
+            "roofline": None if self.roofline is None else self.roofline.to_json(),
         }
 
 
@@ -127,12 +127,6 @@ class Explanation:
         return f"<Explanation of {len(self.launches)} launches, {len(self.queueing)} places of queueing>"
 
 
-def _roofline_json(point: RooflinePoint) -> dict[str, Any]:
-    resources = [{**attrs.asdict(each), "share": each.share} for each in point.resources]
-    intensity = point.intensity if point.intensity != float("inf") else None
-    return {**attrs.asdict(point), "intensity": intensity, "share": point.share, "resources": resources}
-
-
 class Recorder:
     """Look on at one run (a `RunObserver` of the engine), on a clock that notes what causes what."""
 
@@ -149,7 +143,6 @@ class Recorder:
         env = self._env
         self._hardware = hardware
         self._ledger = Ledger(hardware)
-        self._work = WorkMeter(hardware)
         self._sampler = UsageSampler(hardware)
         env.cause_of = CauseRecorder(hardware).cause_of
         env.sample_with(self._sampler.sample, self._sampler.first)
@@ -157,14 +150,11 @@ class Recorder:
             component.observe(self)
 
     def answered(self, component: ComponentBase, msg: MsgBase) -> None:
-        """Add an answer's way to the ledger, and to what memory moved."""
+        """Add an answer's way to the ledger."""
         self._ledger.add(msg)
-        self._work.moved(msg)
 
     def served(self, component: ComponentBase, msg: MsgBase) -> None:
-        """Count the operations of a message that a unit has served."""
-        if self._work.counts(component):
-            self._work.served(component, msg)
+        """Do nothing: what was served is in the op log."""
 
     def submitted(self, request: HostRequest) -> None:
         """Note when a host request completes, and why."""
@@ -173,8 +163,10 @@ class Recorder:
 
     # What it all meant ------------------------------------------------------------------------------
 
-    def explanation(self, requests: Iterable[HostRequest]) -> Explanation:
-        """Explain what has happened so far."""
+    def explanation(
+        self, requests: Iterable[HostRequest], point_of: Callable[[Launch], RooflinePoint | None]
+    ) -> Explanation:
+        """Explain what has happened so far; `point_of` gives a launch's point under the roof."""
         requests = tuple(requests)
         total = self._env.now
         with models_blamed(self._hardware):
@@ -183,7 +175,7 @@ class Recorder:
                 tuple(self._went(total, requests)),
                 self._ledger.rows(PHASES),
                 queueing_places(self._hardware),
-                tuple(self._launches(requests)),
+                tuple(self._launches(requests, point_of)),
                 self._sampler.usage(total),
                 filling_of(self._hardware, total),
             )
@@ -195,16 +187,17 @@ class Recorder:
         found = self._hardware.graph.nodes.get(node)
         return node if found is None else found.kind
 
-    def _launches(self, requests: Iterable[HostRequest]) -> Iterable[LaunchExplanation]:
+    def _launches(
+        self, requests: Iterable[HostRequest], point_of: Callable[[Launch], RooflinePoint | None]
+    ) -> Iterable[LaunchExplanation]:
         for request in requests:
             end = self._ends.get(request)
             if end is not None and isinstance(request, KernelLaunchMsg) and request.response is not None:
                 kernel = getattr(request.launch.kernel, "__name__", repr(request.launch.kernel))
                 path, launch = self._path(end, request.born), request.launch
                 completed = request.response.completed_ns
-                yield LaunchExplanation(
-                    kernel, request.born, completed, path, self._work.point(launch), self._balance(launch)
-                )
+                balance = self._balance(launch)
+                yield LaunchExplanation(kernel, request.born, completed, path, point_of(launch), balance)
 
     def _balance(self, launch: Launch) -> Balance | None:
         """Compare the times of the PEs that ran a launch."""

@@ -9,7 +9,7 @@ from attrs import field, frozen
 from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.kernel.neighbours import Neighbours
-from kernbench_core.kernel.pe_state import Kernels
+from kernbench_core.kernel.pe_state import Kernels, Meter
 from kernbench_core.kernel.queues import Queues
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
@@ -53,10 +53,11 @@ class Device:
         race_by: str = "pe",
         tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
+        meter: Meter | None = None,
     ) -> Device:
         """Make an empty device of a machine. `now` tells the simulated time in ns, for the rest see `GraphEngine`.
 
-        `launch_on(pe)` says, for errors, which launch runs on a PE.
+        `launch_on(pe)` says, for errors, which launch runs on a PE; `meter` measures launches.
         """
         sites, nodes = machine.design.pes, machine.nodes
         memory, store = DeviceMemory(machine.design), MemoryStore(data=data)
@@ -71,6 +72,7 @@ class Device:
             nearest=Neighbours(sites, nodes).nearest,
             recorder=recorder,
             ops=ops,
+            meter=meter,
         )
         queues = Queues(sites, nodes, kernels, now, launch_on)
         return cls(machine.design, memory, store, hazards, on_demand, kernels, queues, recorder)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from kernbench_core.host.device import Device
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.expectation import Expectation
+    from kernbench_core.host.figures.launch import LaunchFigures
+    from kernbench_core.host.figures.meter import Busy
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.rows import Scalar
     from kernbench_core.kernel.queues import Queues
@@ -43,7 +45,7 @@ POLL_NS: Final = 100.0
 _MOST_IDLE_POLLS: Final = 10_000
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class LaunchHandle:
     """Refer to a launch that may still be running.
 
@@ -71,6 +73,37 @@ class LaunchHandle:
         if caller is None or caller.shared is not self.program.shared or not caller.bridge.inside:
             return self.request.response is not None
         return caller.poll(self)
+
+    @property
+    def figures(self) -> LaunchFigures:
+        """How the launch went: its times, what was busiest, what it achieved; UsageError while it is not over."""
+        found = self.program.figures_of(self)
+        if found is None:
+            raise UsageError(
+                f"the figures of {self.name} must be asked for when it is over, and it is not; wait for it before, by "
+                "rt.wait."
+            )
+        return found
+
+    @property
+    def time_ns(self) -> float:
+        """How long the kernel ran, in ns: from its first program's start to its last one's end."""
+        return self.figures.time_ns
+
+    @property
+    def busiest(self) -> tuple[Busy, ...]:
+        """The busiest resource of each kind while the kernel ran, highest first."""
+        return self.figures.busiest
+
+    @property
+    def name(self) -> str:
+        """Its label, or where it has none, what kernel it launches."""
+        kernel = self.launch.kernel
+        return self.label or f"the launch of {getattr(kernel, '__name__', repr(kernel))!r}"
+
+    def __repr__(self) -> str:
+        over = self.program.figures_of(self)
+        return f"<LaunchHandle of {self.name}, {'not over' if over is None else repr(over)}>"
 
 
 @attrs.define(eq=False)
@@ -102,6 +135,9 @@ class Session(Protocol):
     device: Device
     op_log: OpLog
     seed: int
+
+    def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
+        """Return the figures of a launch, None for one that is not over."""
 
     def submit(self, request: HostRequest, program: HostProgram | None = None) -> Signal:
         """Send a request of a program to the device; return what fires with its answer."""
@@ -185,6 +221,10 @@ class HostProgram:
 
             self.shared.plugins = load_plugins()
         return self.shared.plugins
+
+    def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
+        """Return the figures of a launch, None for one that is not over."""
+        return self._session.figures_of(handle)
 
     @property
     def site(self) -> CallSite | None:

@@ -18,15 +18,9 @@ def running_on(shared: Shared, pe: int) -> LaunchHandle | None:
     return None
 
 
-def name_of(handle: LaunchHandle) -> str:
-    """Return a launch's label, or where it has none, what kernel it launches."""
-    kernel = handle.launch.kernel
-    return handle.label or f"the launch of {getattr(kernel, '__name__', repr(kernel))!r}"
-
-
 def called(handle: LaunchHandle) -> str:
     """Return a launch's name and the line that called it, as far as there is one."""
-    return name_of(handle) + ("" if handle.site is None else f", called at {describe_site(handle.site)}")
+    return handle.name + ("" if handle.site is None else f", called at {describe_site(handle.site)}")
 
 
 def running_in_words(shared: Shared, pe: int) -> str:

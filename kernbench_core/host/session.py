@@ -19,6 +19,8 @@ from kernbench_core.errors import DeadlockError, LimitError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.host.device import Device
+from kernbench_core.host.figures.launch import LaunchFigures, figures_of
+from kernbench_core.host.figures.meter import LaunchMeter
 from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
 from kernbench_core.host.rows import Row
@@ -38,7 +40,7 @@ from kernbench_core.values.memory_store import MemoryStore
 if TYPE_CHECKING:
     from kernbench_core.engine.engine import RunObserver
     from kernbench_core.graph import PeSite
-    from kernbench_core.host.host_program import HostProgram
+    from kernbench_core.host.host_program import HostProgram, LaunchHandle
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.plugins import Plugins
 
@@ -94,6 +96,7 @@ class GraphEngine:
         #: What the host programs of the run share, and the first of them, the bench.
         self.shared = Shared(plugins=plugins, inputs=inputs)
         self.runtime: Runtime | None = None
+        self.meter = LaunchMeter()
         machine = self.machine = machine_of(graph)
         self.pes = select_pes(machine.design.pes, device)
         self.device = Device.of(
@@ -106,6 +109,7 @@ class GraphEngine:
             race_by=race_by,
             tcm_map=tcm_map,
             launch_on=partial(running_in_words, self.shared),
+            meter=self.meter,
         )
         self.hardware = Hardware(
             env,
@@ -124,6 +128,7 @@ class GraphEngine:
             wall=wall,
             observers=observers,
         )
+        self.meter.attach(self.hardware)
         self._wall = wall
 
     @property
@@ -238,6 +243,14 @@ class GraphEngine:
     def rows(self) -> tuple[Row, ...]:
         """What the host program reported."""
         return tuple(self.shared.rows)
+
+    def figures(self) -> tuple[LaunchFigures, ...]:
+        """Return the figures of every launch that is over, in the order in which they were submitted."""
+        return tuple(figures for handle in self.shared.launches if (figures := self.figures_of(handle)) is not None)
+
+    def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
+        """Return the figures of a launch, None for one that is not over."""
+        return figures_of(handle.request, handle.label, handle.site, self.meter)
 
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""

@@ -58,12 +58,22 @@ class PeState:
         self.last: tuple[str, CallSite, float] | None = None
 
 
+class Meter(Protocol):
+    """Who measures launches."""
+
+    def begun(self, launch: Launch, pe: int) -> None:
+        """Take note that the PE of this index begins with its programs now."""
+
+    def ended(self, launch: Launch, pe: int) -> None:
+        """Take note that it has ended them, and that all of their commands are complete."""
+
+
 class Kernels:
     """What the kernels of one run share: memory, what it holds, who watches its use, and by PE what it keeps.
 
     Without `hazards` nobody looks for unordered uses, without `on_demand` nothing is computed while kernels run.
     `nearest(pe, direction)` gives the neighbour of a PE where a launch does not; `recorder` notes what scratchpads
-    hold, `ops` are what plug-ins add to the language.
+    hold, `ops` are what plug-ins add to the language, `meter` measures launches.
     """
 
     def __init__(
@@ -76,6 +86,7 @@ class Kernels:
         nearest: Callable[[int, str], int | None] | None = None,
         recorder: TcmRecorder | None = None,
         ops: OpsOfPlugins | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.memory = memory
         self.store = store
@@ -84,6 +95,7 @@ class Kernels:
         self.nearest = nearest
         self.recorder = recorder
         self.ops = ops or OpsOfPlugins({})
+        self.meter = meter
         self.states: dict[int, PeState] = {}
 
     def state(self, site: PeSite) -> PeState:

@@ -75,7 +75,9 @@ class KernelRunner:
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
         state.runner, self._launch = self, launch
-        hazards = state.hazards
+        hazards, meter = state.hazards, state.kernels.meter
+        if meter is not None:
+            meter.begun(launch, state.pe)
         if hazards is not None:
             hazards.begun(launch, state.pe)
         for turn, program in enumerate(launch.programs.get(state.pe, ())):
@@ -88,6 +90,8 @@ class KernelRunner:
         state.runner = None
         launch.ended_ns[state.pe] = env.now
         launch.issued[state.pe] = state.issued
+        if meter is not None:
+            meter.ended(launch, state.pe)
 
     def where(self) -> str | None:
         """Give `file.py:LINE` of the kernel line that is suspended, or None when no kernel is."""

@@ -281,9 +281,10 @@ def _result(
         op_log=engine.op_log,
         store=engine.store,
         interrupted=interrupted,
-        explain=None if recorder is None else recorder.explanation(engine.shared.requests),
+        explain=None if recorder is None else recorder.explanation(engine.shared.requests, engine.meter.point),
         tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
         hazards=engine.device.hazards.found(),
+        launches=engine.figures(),
         rows=engine.rows,
     )
 

@@ -25,7 +25,7 @@ from kernbench_core.explain.explanation import (
 from kernbench_core.explain.ledger import PARTS
 from kernbench_core.runs.result import PHASES
 from kernbench_core.runs.text_report import bare_table, show
-from kernbench_core.units import format_bandwidth, format_time
+from kernbench_core.units import format_bandwidth, format_flops, format_time
 
 _ROWS = 6
 #: Blanks between columns, and the least that a column which gives way keeps.
@@ -331,7 +331,7 @@ def _achieved(launches: Sequence[LaunchExplanation], width: int, verbose: bool) 
         yield Group(
             table,
             Text(
-                f"  roofline: {intensity}; {_flops(point.achieved)} of the {_flops(point.attainable)} that "
+                f"  roofline: {intensity}; {format_flops(point.achieved)} of the {format_flops(point.attainable)} that "
                 f"{'HBM allows' if point.bound == 'memory' else 'the units allow'} ({point.share:.1%})"
             ),
         )
@@ -346,9 +346,4 @@ def _against_peak(r: Achieved) -> Iterable[Sequence[str]]:
 
 
 def _rate(each: Achieved, rate: float) -> str:
-    return format_bandwidth(rate) if each.unit == "GB/s" else _flops(rate)
-
-
-def _flops(per_ns: float) -> str:
-    """Write FLOP/ns as FLOP/s."""
-    return f"{per_ns / 1e3:.4g} TFLOP/s" if per_ns >= 1e3 else f"{per_ns:.4g} GFLOP/s"
+    return format_bandwidth(rate) if each.unit == "GB/s" else format_flops(rate)

@@ -13,6 +13,7 @@ from kernbench_core.units import finite, format_time
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
     from kernbench_core.explain.explanation import Explanation
+    from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
     from kernbench_core.memory.hazard import Hazard
@@ -61,6 +62,7 @@ class RunResult:
     rows: tuple[Row, ...] = ()
     op_verification: Verification | None = None
     timeline: Timeline | None = None
+    launches: tuple[LaunchFigures, ...] = ()
 
     @property
     def total_ns(self) -> float:
@@ -144,6 +146,7 @@ class RunResult:
             "op_failures": [] if self.op_verification is None else list(self.op_verification.failures),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
+            "launches": [launch.to_json() for launch in self.launches],
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}

@@ -60,6 +60,20 @@ def test_round_trips_are_as_many_as_bounds_and_not_as_shares() -> None:
     assert (trip.least_ns, trip.regions[0].base) == (937.0, 63)
 
 
+def test_payload_is_counted_for_who_asked_while_somebody_wants_it() -> None:
+    """Without the addresses of further ranges, by memory; others ask for nobody."""
+    fabric = make_fabric()
+    counted: dict[str, int] = {}
+    fabric.counted_for["a"] = counted
+    for asker, memory, nbytes in (("a", "m", 64), ("c", "m", 1000), ("a", "n", 32), ("a", "m", 128)):
+        regions = Region(0, nbytes // 2), Region(4096, nbytes // 2)
+        sent = Transaction("write", regions, nbytes, (asker, memory), nothing)
+        sent.turn_around()
+        fabric.note_round_trip(sent)
+    assert counted == {"m": 192, "n": 32}
+    assert fabric.moved_bytes == {"m": 1192 + 3 * 8, "n": 32 + 8}
+
+
 def test_graph_made_by_hand_has_no_design() -> None:
     """Asking for what only a machine has is a sentence; a session offers nothing there."""
     fabric = make_fabric()

@@ -107,6 +107,9 @@ class FakeEngine:
     def get_timing_result(self) -> Any:
         return timing
 
+    def figures(self) -> tuple[Any, ...]:
+        return ()
+
 
 class FakeRecorder:
     """Saw a run in which nothing took time."""

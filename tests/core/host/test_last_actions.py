@@ -21,10 +21,8 @@ def machine(**last: tuple[str, float]) -> Any:
 
 def launch(kernel: str, ended: dict[int, float], program: Any = None) -> Any:
     """Stand for a launch that PEs have ended."""
-    function = SimpleNamespace(__name__=kernel)
-    return SimpleNamespace(
-        label="", site=HERE, program=program, launch=SimpleNamespace(kernel=function, ended_ns=ended, started_ns=ended)
-    )
+    launched = SimpleNamespace(ended_ns=ended, started_ns=ended)
+    return SimpleNamespace(name=f"the launch of {kernel!r}", site=HERE, program=program, launch=launched)
 
 
 def test_names_of_pes_are_joined_cube_by_cube() -> None:

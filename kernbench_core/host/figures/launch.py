@@ -1,0 +1,141 @@
+"""The figures of one launch that is over: when, how long, what was busiest, and how near to the peaks it came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kernbench_core.callsite import describe_site
+from kernbench_core.host.figures.meter import busiest_of
+from kernbench_core.units import format_bandwidth, format_flops, format_time
+
+if TYPE_CHECKING:
+    from kernbench_core.callsite import CallSite
+    from kernbench_core.host.figures.meter import Busy, Interval, LaunchMeter, Resources
+    from kernbench_core.host.figures.roofline import RooflinePoint
+    from kernbench_core.messages import KernelLaunchMsg
+
+
+@attrs.frozen(repr=False, eq=False, slots=False)
+class LaunchFigures:
+    """Say how one launch went; times in ns.
+
+    The host asked for it at `injected_ns` and learned of its end at `completed_ns`; the first program began at
+    `started_ns`, the last one ended at `ended_ns`. `kernel` is the kernel's name, `label` what reports call the launch
+    where that is something else, `line` the line of the host program that asked. `roofline` says what was achieved
+    between start and end, None where nothing was computed or moved. Figures are equal where all that and `busiest` are.
+    """
+
+    kernel: str
+    label: str
+    line: str
+    grid: tuple[int, int, int]
+    pes: int
+    injected_ns: float
+    started_ns: float
+    ended_ns: float
+    completed_ns: float
+    roofline: RooflinePoint | None
+    _resources: Resources | None
+    _intervals: Sequence[Interval]
+
+    @cached_property
+    def busiest(self) -> tuple[Busy, ...]:
+        """The busiest resource of each kind between start and end, the highest utilisation first."""
+        return () if self._resources is None else busiest_of(self._resources, self._intervals)
+
+    @property
+    def time_ns(self) -> float:
+        """How long the kernel ran: from its first program's start to its last one's end."""
+        return self.ended_ns - self.started_ns
+
+    @property
+    def host_ns(self) -> float:
+        """How long it took as the host sees it, on its way there and back included."""
+        return self.completed_ns - self.injected_ns
+
+    @property
+    def flops(self) -> float:
+        """The floating-point operations of its units."""
+        return 0.0 if self.roofline is None else self.roofline.flops
+
+    @property
+    def hbm_bytes(self) -> int:
+        """The payload bytes that its PEs moved to and from HBM."""
+        return 0 if self.roofline is None else self.roofline.hbm_bytes
+
+    @property
+    def flops_per_s(self) -> float:
+        """FLOP/s while the kernel ran."""
+        return self.flops / self.time_ns * 1e9 if self.time_ns else 0.0
+
+    @property
+    def hbm_bytes_per_s(self) -> float:
+        """Bytes/s of HBM while the kernel ran."""
+        return self.hbm_bytes / self.time_ns * 1e9 if self.time_ns else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {
+            "kernel": self.kernel,
+            "label": self.label,
+            "line": self.line,
+            "grid": list(self.grid),
+            "pes": self.pes,
+            "injected_ns": self.injected_ns,
+            "started_ns": self.started_ns,
+            "ended_ns": self.ended_ns,
+            "completed_ns": self.completed_ns,
+            "time_ns": self.time_ns,
+            "busiest": [attrs.asdict(use) for use in self.busiest],
+            "roofline": None if self.roofline is None else self.roofline.to_json(),
+        }
+
+    def _values(self) -> tuple[Any, ...]:
+        own = (getattr(self, field.name) for field in attrs.fields(type(self)) if field.name[0] != "_")
+        return (*own, self.busiest)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, LaunchFigures) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.line, self.started_ns, self.ended_ns))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the machine behind: what was busiest is what goes along."""
+        return {**vars(self), "busiest": self.busiest, "_resources": None, "_intervals": ()}
+
+    def __repr__(self) -> str:
+        told = [f"{self.pes} PE{'' if self.pes == 1 else 's'}", format_time(self.time_ns)]
+        if self.busiest:
+            told.append(f"{self.busiest[0].name} {self.busiest[0].utilisation:.1%} busy")
+        for each in () if self.roofline is None else self.roofline.resources:
+            rate = format_bandwidth(each.achieved) if each.unit == "GB/s" else format_flops(each.achieved)
+            told.append(f"{each.kind} {rate} ({each.share:.1%} of peak)")
+        return f"<LaunchFigures {self.label or self.kernel}: {', '.join(told)}>"
+
+
+def figures_of(
+    request: KernelLaunchMsg, label: str, site: CallSite | None, meter: LaunchMeter
+) -> LaunchFigures | None:
+    """Return the figures of a launch, None for one that is not over."""
+    launch, response = request.launch, request.response
+    if response is None or not launch.started_ns or len(launch.ended_ns) < len(launch.programs):
+        return None
+    return LaunchFigures(
+        kernel=getattr(launch.kernel, "__name__", repr(launch.kernel)),
+        label=label,
+        line="" if site is None else describe_site(site),
+        grid=launch.grid,
+        pes=len(launch.started_ns),
+        injected_ns=request.born,
+        started_ns=min(launch.started_ns.values()),
+        ended_ns=max(launch.ended_ns.values()),
+        completed_ns=response.completed_ns,
+        roofline=meter.point(launch),
+        resources=meter.resources,
+        intervals=meter.intervals(launch),
+    )
