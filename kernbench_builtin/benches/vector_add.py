@@ -20,7 +20,7 @@ def add_kernel(x_ptr, y_ptr, z_ptr, n, share, BLOCK, tl):
         tl.store(z_ptr + offsets, x + y, mask=mask)
 
 
-@sizes_from(x=("n",), y=("n",))
+@sizes_from(x="n", y="n")
 def bench(
     rt: Runtime,
     n: int = 262144,
@@ -31,9 +31,11 @@ def bench(
 ) -> DeviceTensor:
     """Add two vectors of n elements, each PE its own share, from its own memory."""
     require_positive(n=n, block=block)
-    left = rt.operand(x, (n,), dtype, name="x")
-    right = rt.operand(y, (n,), dtype, name="y")
-    z = rt.empty((n,), dtype, name="z")
+    given = y if x is None else x
+    shape = (n,) if given is None else given.shape
+    left = rt.operand(x, shape, dtype, name="x")
+    right = rt.operand(y, shape, dtype, name="y")
+    z = rt.empty(shape, dtype, name="z")
     share = -(-n // rt.n_pes)
     rt.launch(add_kernel, left, right, z, n, share, block)
     read_back(rt, z, x, y)

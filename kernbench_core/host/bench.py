@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import attrs
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.parameters.array_sizes import ArraySizes, Extents
+from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Extents
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
@@ -162,14 +162,15 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
 
 
 def sizes_from(
-    *, dtypes: Mapping[str, str] | None = None, **shapes: Extents | list[Extents]
+    *, dtypes: Mapping[str, str] | None = None, **shapes: str | Extents | list[Extents]
 ) -> Callable[[_Function], _Function]:
     """Take sizes and dtypes of a bench from its array parameters, and let other benches call it.
 
     Each array is given with the names of its extents: of parameters, which then need not be given, or of extents that
-    arrays have in common. "heads*tokens" is a product; a list holds one form for each number of dimensions. `dtypes`
-    names, for arrays, the parameter that is their dtype; by default that is `dtype` for all, where there is one. A size
-    that is given all the same, and contradicts, is a UsageError.
+    arrays have in common. "heads*tokens" is a product; a list holds one form for each number of dimensions; the bare
+    text "n" is what the elements of any shape are counted by. `dtypes` names, for arrays, the parameter that is their
+    dtype; by default that is `dtype` for all, where there is one. A size that is given all the same, and contradicts,
+    is a UsageError.
 
     The bench may be called with its `rt` by another one: parameters are checked as those of a run are, and arrays may
     be tensors of the device. `rt.operand` makes either, and None, a tensor.
@@ -183,7 +184,7 @@ def sizes_from(
     """
 
     def decorate(function: _Function) -> _Function:
-        forms = {name: tuple(form) if isinstance(form, list) else (form,) for name, form in shapes.items()}
+        forms = {name: _forms(form) for name, form in shapes.items()}
         has_dtype = "dtype" in inspect.signature(function).parameters
         named = {name: "dtype" for name in shapes if has_dtype} if dtypes is None else dict(dtypes)
 
@@ -203,6 +204,12 @@ def sizes_from(
         return call  # type: ignore[return-value]  # it takes what the function takes
 
     return decorate
+
+
+def _forms(form: str | Extents | list[Extents]) -> tuple[Extents, ...]:
+    if isinstance(form, str):
+        return ((ANY_SHAPE, form),)
+    return tuple(form) if isinstance(form, list) else (form,)
 
 
 def _check_sizes(bench: str, sizes: ArraySizes, kinds: Mapping[str, str]) -> None:

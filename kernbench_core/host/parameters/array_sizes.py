@@ -12,6 +12,8 @@ from kernbench_core.errors import StoreError, UsageError
 from kernbench_core.values.dtypes import NAMES, dtype_name, info
 
 Extents: TypeAlias = tuple[str, ...]
+#: The first of two extents, where the second is what the elements of an array of any shape are counted by.
+ANY_SHAPE = "..."
 
 
 @frozen
@@ -19,8 +21,8 @@ class ArraySizes:
     """Say what the array parameters of a bench are like.
 
     `shapes` has for each the names of its extents, once for each number of dimensions that it may have; "heads*tokens"
-    is a product. A name of a parameter is that parameter, any other an extent that arrays have in common. `dtypes` has
-    for each the parameter that names its dtype.
+    is a product, and (ANY_SHAPE, "n") counts the elements of any shape. A name of a parameter is that parameter, any
+    other an extent that arrays have in common. `dtypes` has for each the parameter that names its dtype.
     """
 
     shapes: Mapping[str, tuple[Extents, ...]]
@@ -28,7 +30,7 @@ class ArraySizes:
 
     def sentences(self) -> dict[str, str]:
         """Return what each array is like, in words."""
-        return {name: f"Of shape {' or '.join(map(_shown, forms))}." for name, forms in self.shapes.items()}
+        return {name: f"Of {' or '.join(map(_shown, forms))}." for name, forms in self.shapes.items()}
 
     def derive(
         self,
@@ -44,12 +46,11 @@ class ArraySizes:
         """
         found = _Found(bench, self.shapes, files, {name: value for name, value in given.items() if value is not None})
         arrays = [(name, found.given[name]) for name in self.shapes if name in found.given]
-        forms = {name: found.form(name, array) for name, array in arrays}
+        extents = [(name, *each) for name, array in arrays for each in found.extents(name, array)]
         for products in (False, True):
-            for name, array in arrays:
-                for extent, size in zip(forms[name], array.shape, strict=True):
-                    if ("*" in extent) is products:
-                        found.settle(name, extent, int(size))
+            for name, extent, size in extents:
+                if ("*" in extent) is products:
+                    found.settle(name, extent, size)
         for name, array in arrays:
             if name in self.dtypes:
                 param = self.dtypes[name]
@@ -71,13 +72,20 @@ class _Found:
     def form(self, name: str, array: Any) -> Extents:
         """Return the names of an array's extents."""
         for form in self.shapes[name]:
-            if len(form) == len(array.shape):
+            if form[0] == ANY_SHAPE or len(form) == len(array.shape):
                 return form
-        forms = " or ".join(f"{len(form)} dimensions, {_shown(form)}," for form in self.shapes[name])
+        forms = " or ".join(f"{len(form)} dimensions, ({_names(form)})," for form in self.shapes[name])
         raise UsageError(
             f"parameter {name!r} of bench {self.bench!r} must be an array of {forms} not "
             f"{self._where(name)}of shape {tuple(array.shape)}; give another array."
         )
+
+    def extents(self, name: str, array: Any) -> list[tuple[str, int]]:
+        """Return what an array's extents are called, with their sizes."""
+        form = self.form(name, array)
+        if form[0] == ANY_SHAPE:
+            return [(form[1], math.prod(map(int, array.shape)))]
+        return list(zip(form, map(int, array.shape), strict=True))
 
     def settle(self, name: str, extent: str, size: int) -> None:
         """Take one extent of an array for what it is called, or for the one factor of it that is not known."""
@@ -153,7 +161,10 @@ class _Found:
         array, file = self.given[name], f" in {self.files[name]!r}" if name in self.files else ""
         if isinstance(of, str):
             return f"{name!r}{file} of dtype {array.dtype}"
-        return f"{name!r}{file} of shape {_shown(self.form(name, array))} = {tuple(array.shape)}"
+        form, shape = self.form(name, array), tuple(array.shape)
+        if form[0] == ANY_SHAPE:
+            return f"{name!r}{file} of shape {shape}, {form[1]} = {math.prod(shape)} in all"
+        return f"{name!r}{file} of {_shown(form)} = {shape}"
 
 
 def _is_narrow(name: str, nbytes: int) -> bool:
@@ -161,4 +172,8 @@ def _is_narrow(name: str, nbytes: int) -> bool:
 
 
 def _shown(form: Extents) -> str:
-    return f"({', '.join(form)}{',' if len(form) == 1 else ''})"
+    return f"{form[1]} elements in any shape" if form[0] == ANY_SHAPE else f"shape ({_names(form)})"
+
+
+def _names(form: Extents) -> str:
+    return f"{', '.join(form)}{',' if len(form) == 1 else ''}"

@@ -256,6 +256,24 @@ def test_only_a_tensor_that_is_there_can_be_given(run) -> None:
         run(bench)
 
 
+def test_matrices_are_added_as_vectors_are(run) -> None:
+    """Of any shape, which the result has, too; shapes of as many elements are not the same."""
+    x, y = normal(6, 10), normal(6, 10)
+    outputs = []
+
+    def bench(rt) -> None:
+        outputs.append(vector_add(rt, x=rt.tensor(x), y=y).numpy())
+
+    assert run(bench).verified
+    assert (outputs[0] == x + y).all()
+    assert run("vector-add", x=x).params["n"] == 60
+    with pytest.raises(UsageError) as caught:
+        run("vector-add", x=x, y=y.T)
+    assert str(caught.value).partition("\n")[0] == (
+        "operand 'y' must be an array of shape (6, 10), not (10, 6); give another array, or other sizes."
+    )
+
+
 def test_two_and_three_dimensions_of_heads_are_the_same(run) -> None:
     """A tensor of the device may hold the rows of all heads below each other, as the result does."""
     q, k, v = normal(2, 6, 8), normal(1, 6, 8), normal(1, 6, 8)

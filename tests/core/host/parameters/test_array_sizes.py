@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_core.errors import UsageError
-from kernbench_core.host.parameters.array_sizes import ArraySizes
+from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes
 
 CHOICES = {"dtype": ("f16", "bf16", "f32")}
 PRODUCT = ArraySizes({"a": (("M", "K"),), "b": (("K", "N"),)}, {"a": "dtype", "b": "dtype"})
@@ -64,6 +65,21 @@ def test_one_factor_of_a_product_follows_from_the_others(heads, groups, tokens, 
     assert derive(HEADS, q=zeros(heads * tokens, d), heads=heads)["tokens"] == tokens
     found = derive(HEADS, k=k, q=zeros(heads, tokens, d))
     assert found == {"heads": heads, "tokens": tokens, "d": d, "groups": groups}
+
+
+@given(st.lists(extents, max_size=4), st.booleans())
+def test_elements_of_any_shape_may_be_counted(shape, also) -> None:
+    """However many dimensions there are; a list of another count is told with both."""
+    flat = ArraySizes({"x": ((ANY_SHAPE, "n"),), "y": (("n",),)}, {})
+    count = math.prod(shape)
+    x = zeros(*shape)
+    assert derive(flat, x=x, **({"n": count} if also else {})) == {"n": count}
+    assert derive(flat, x=x, y=zeros(count)) == {"n": count}
+    assert sentence(flat, x=x, y=zeros(count + 1)) == (
+        f"arrays 'x' and 'y' of bench 'thing' must agree on 'n', not be 'x' of shape {tuple(shape)}, n = {count} in "
+        f"all and 'y' of shape (n,) = ({count + 1},); give another array."
+    )
+    assert flat.sentences() == {"x": "Of n elements in any shape.", "y": "Of shape (n,)."}
 
 
 def test_two_unknown_factors_are_left_to_the_bench() -> None:
