@@ -145,6 +145,7 @@ def kernbench_report_sections() -> list[ReportSectionEntry]:
     return [
         ReportSectionEntry("summary", f"{PAGE}.summary_section:SUMMARY", "How long, how fast, and whether right."),
         ReportSectionEntry("machine", f"{PAGE}.machine_section:MACHINE", "The machine, coloured by use or queueing."),
+        ReportSectionEntry("timeline", f"{PAGE}.timeline_section:TIMELINE", "What happened when, down to single ops."),
         ReportSectionEntry("ledger", f"{PAGE}.ledger_section:LEDGER", "Where the time went, and why."),
         ReportSectionEntry("run", f"{PAGE}.run_section:RUN", "What it takes to run it again."),
     ]

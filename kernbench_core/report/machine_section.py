@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kernbench_core.drawing.svg import view_svg
+from kernbench_core.report.busy_bins import busy_bins
 from kernbench_core.report.page import asset, environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
@@ -44,8 +45,18 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
         "queueing": [[place["place"], place["total_ns"], place["waits"], place["longest_ns"]]
                      for place in (page.explain or {}).get("queueing", ())],
         "launches": _launches(page),
-        "busy": None,
+        "busy": _busy(page),
     }  # fmt: skip
+
+
+def _busy(page: RunPage) -> Mapping[str, Any] | None:
+    """Return how busy places were over time, where there is a timeline; each of several servers is a part of it."""
+    use = (page.machine or {}).get("use", {})
+    if page.timeline is None:
+        return None
+    columns = zip(use.get("places", ()), use.get("utilisation", ()), use.get("busy_ns", ()), strict=True)
+    servers = {place: max(1.0, round(busy / (share * page.total_ns))) for place, share, busy in columns if share}
+    return busy_bins(page.timeline, ("unit", "channel", "wire"), servers)
 
 
 def _launches(page: RunPage) -> list[Mapping[str, Any]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kernbench_core.drawing import MachineDrawing
+
+if TYPE_CHECKING:
+    from kernbench_core.timeline import Timeline
 
 
 @attrs.define(slots=False, repr=False)
@@ -21,7 +24,7 @@ class RunPage:
     name: str
     result: Mapping[str, Any]
     machine: Mapping[str, Any] | None = None
-    timeline: Any = None
+    timeline: Timeline | None = None
     sources: Mapping[str, str] = attrs.field(factory=dict)
 
     @property

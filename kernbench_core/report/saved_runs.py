@@ -11,6 +11,7 @@ from typing import Any, Final
 from kernbench_core.drawing import MachineDrawing
 from kernbench_core.errors import UsageError
 from kernbench_core.report.run_page import RunPage
+from kernbench_core.timeline import TIMELINE, Timeline, load
 
 RESULT: Final = "result.json"
 MACHINE: Final = "machine.json"
@@ -40,7 +41,8 @@ def read_run(folder: Path, name: str = "") -> RunPage:
             MachineDrawing.from_json(machine)
         except ValueError as error:
             raise UsageError(f"file {str(machine_path)!r}: {error}; {_AGAIN}") from None
-    timeline = None
+    timeline_path = folder / TIMELINE
+    timeline = load(timeline_path) if timeline_path.is_file() else None
     return RunPage(name or folder.name or str(folder), result, machine, timeline, dict(_sources(timeline, folder)))
 
 
@@ -72,7 +74,7 @@ def _check_result(path: Path, result: Mapping[str, Any]) -> None:
         raise UsageError(f"file {str(path)!r} must hold {', '.join(wrong)} as a run wrote them; {_AGAIN}")
 
 
-def _sources(timeline: Any, folder: Path) -> Iterator[tuple[str, str]]:
+def _sources(timeline: Timeline | None, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the texts of the files of kernels that the folder holds; of others only the lines that ran are known.
 
     What a folder names elsewhere is not read: it may come from somebody else.

@@ -40,15 +40,11 @@ def page_of(result: RunResult, machine: Mapping[str, Any]) -> RunPage:
     from kernbench_core.report.run_page import RunPage
 
     sources = {}
-    lines = {line["line"] for launch in (result.explain.launches if result.explain else ()) for line in _lines(launch)}
-    for name in sorted({line.rpartition(":")[0] for line in lines if line}):
+    lines = () if result.timeline is None else result.timeline.lines
+    for name in sorted({line.rpartition(":")[0] for line in lines}):
         with suppress(OSError, ValueError):
             sources[name] = Path(name).read_text(encoding="utf-8")
-    return RunPage(f"{result.bench} on {result.topology}", result.to_json(), machine, None, sources)
-
-
-def _lines(launch: Any) -> Sequence[Mapping[str, Any]]:
-    return [{"line": each.line} for each in launch.folds]
+    return RunPage(f"{result.bench} on {result.topology}", result.to_json(), machine, result.timeline, sources)
 
 
 def write_report(path: Path, pages: Sequence[RunPage], plugins: Plugins) -> None:

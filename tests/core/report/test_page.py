@@ -19,7 +19,7 @@ from kernbench_core.registry import Provider, Registry, ReportSectionEntry
 from kernbench_core.report import RunPage, Section, render_report
 from kernbench_core.report.run_section import command
 
-SHIPPED = ("summary", "machine", "ledger", "run")
+SHIPPED = ("summary", "machine", "timeline", "ledger", "run")
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7*7 }}\'"&'
 
 

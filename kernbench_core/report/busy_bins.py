@@ -1,0 +1,56 @@
+"""How busy each place was in each of many equal stretches of a run, in so few bytes that a page can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from kernbench_core.timeline import Timeline
+
+#: Stretches of a run; fewer where a machine has so many places that all of them together would be large.
+_BINS: Final = 4096
+_LEAST_BINS: Final = 64
+_MOST_CELLS: Final = 8_000_000
+
+
+def busy_bins(
+    timeline: Timeline, kinds: Collection[str], servers: Mapping[str, float] = MappingProxyType({})
+) -> Mapping[str, Any]:
+    """Return the tracks of some kinds that did anything and, row by row, the root of how busy each was, 0 to 255.
+
+    What lies within another span of the same track is not counted twice. What overlaps is: of a place with several
+    `servers`, each is a part of it. The root keeps a hundredth of a percent apart from nothing.
+    """
+    spans = timeline.spans
+    wanted = np.array([track.kind in kinds for track in timeline.tracks], bool)
+    top = (spans.parent < 0) & wanted[spans.track] if len(spans) else np.zeros(0, bool)
+    track, start, end = spans.track[top], spans.start_ns[top], spans.end_ns[top]
+    used = np.unique(track)
+    bins = int(min(_BINS, max(_LEAST_BINS, _MOST_CELLS // max(1, len(used)))))
+    edges = np.linspace(0.0, timeline.total_ns or 1.0, bins + 1)
+    rows = np.zeros((len(used), bins), np.uint8)
+    bounds = np.searchsorted(track, [*used, len(timeline.tracks)])
+    for row, (number, begin, stop) in enumerate(zip(used, bounds, bounds[1:], strict=False)):
+        several = servers.get(timeline.tracks[number].node, 1.0)
+        rows[row] = np.rint(255 * np.sqrt(shares(start[begin:stop], end[begin:stop], edges, several)))
+    places = [timeline.tracks[number].node for number in used]
+    return {"places": places, "tracks": used.astype(np.int32), "bins": bins, "rows": rows}
+
+
+def shares(
+    start: np.ndarray[Any, Any], end: np.ndarray[Any, Any], edges: np.ndarray[Any, Any], servers: float = 1.0
+) -> Any:
+    """Return how much of each stretch between `edges` intervals cover, on that many servers; 1 at the most."""
+    covered = _elapsed(np.sort(start), edges) - _elapsed(np.sort(end), edges)
+    return np.clip(np.diff(covered) / (np.diff(edges) * servers), 0.0, 1.0)
+
+
+def _elapsed(times: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> Any:
+    """Return, at each edge, how long ago the times before it were, together."""
+    before = np.searchsorted(times, edges)
+    sums = np.concatenate([[0.0], np.cumsum(times)])
+    return before * edges - sums[before]

@@ -1,0 +1,66 @@
+// The source of the kernels, with the time of each line in the window, over all PEs, and on the critical path.
+"use strict";
+
+const { make } = kernbench;
+
+function bar(share, name, kind) {
+  return make("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": name },
+    make("rect", { class: kind, x: 0, y: 1, width: Math.max(share > 0 ? 1 : 0, 100 * share), height: 8 }, make("title", {}, name)));
+}
+
+// Show the files with their lines; choose(line) is called with the number of a line that ran.
+kernbench.source = (element, data, spans, choose) => {
+  const onPath = new Map();
+  for (const segment of data.path) {
+    if (segment.line) onPath.set(segment.line, (onPath.get(segment.line) || 0) + segment.to_ns - segment.from_ns);
+  }
+  const files = new Map();
+  data.lines.forEach((line, index) => {
+    if (!files.has(line.file)) files.set(line.file, new Map());
+    files.get(line.file).set(line.number, index);
+  });
+  const rows = new Map();
+
+  // The lines of a file that are worth a look: those around what ran; all else is left out.
+  function chosen(file, ran) {
+    const text = data.files[file];
+    if (text === undefined) return [...ran].sort(([a], [b]) => a - b).map(([number, index]) => [number, data.lines[index].text]);
+    const near = (number) => [...ran.keys()].some((each) => number >= each - 12 && number <= each + 3);
+    return text.map((line, i) => [i + 1, line]).filter(([number]) => near(number));
+  }
+  for (const [file, ran] of files) {
+    const body = make("tbody");
+    for (const [number, text] of chosen(file, ran)) {
+      const index = ran.get(number);
+      const cells = [make("td", { class: "flame" }), make("td", { class: "flame" }), make("td", { class: "no" }, String(number)), make("td", {}, text)];
+      const row = make("tr", index === undefined ? {} : { class: "hot", tabindex: "0", "aria-label": `line ${number}` }, ...cells);
+      if (index !== undefined) {
+        rows.set(index, row);
+        row.addEventListener("click", () => choose(index));
+        row.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(index); });
+      }
+      body.append(row);
+    }
+    const head = make("thead", {}, make("tr", {}, ...["time", "critical", "", file.split("/").pop()].map((each) => make("th", { scope: "col" }, each))));
+    element.append(make("table", {}, make("caption", {}, file), head, body));
+  }
+  if (!files.size) element.append(make("p", { class: "note" }, " No kernel ran."));
+
+  return {
+    show(from, to) {
+      const { time, runs } = spans.lines(from, to);
+      const most = Math.max(...time, 1e-12);
+      const longest = Math.max(...onPath.values(), 1e-12);
+      for (const [index, row] of rows) {
+        const line = data.lines[index];
+        const path = onPath.get(`${line.file}:${line.number}`) || 0;
+        row.children[0].replaceChildren(bar(time[index] / most, `${kernbench.time(time[index])} over all PEs, ${runs[index]} times`, "kb-c0"));
+        row.children[1].replaceChildren(bar(path / longest, `${kernbench.time(path)} on the critical path`, "crit"));
+        row.setAttribute("aria-label", `line ${line.number}: ${kernbench.time(time[index])} over all PEs, ${kernbench.time(path)} on the critical path`);
+      }
+    },
+    mark(index) {
+      for (const [each, row] of rows) row.classList.toggle("chosen", each === index);
+    },
+  };
+};

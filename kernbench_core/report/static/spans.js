@@ -1,0 +1,125 @@
+// The spans of a timeline: found by track and time, lit by the critical path, followed from message to message.
+"use strict";
+
+const BLOCK = 64;
+const TICKS = 2 ** 32 - 1;
+
+kernbench.Spans = class {
+  constructor(data) {
+    const { name, ...columns } = data.spans;
+    Object.assign(this, columns, { named: name });
+    this.data = data;
+    this.count = this.start.length;
+    this.tick = data.total / TICKS;
+    this.first = new Int32Array(data.tracks.length + 1);
+    for (let i = 0; i < this.count; i++) this.first[this.track[i] + 1]++;
+    for (let t = 0; t < data.tracks.length; t++) this.first[t + 1] += this.first[t];
+    // The latest end within each block of rows, so that a window is found without looking at all.
+    this.latest = new Float64Array(Math.ceil(this.count / BLOCK));
+    for (let i = 0; i < this.count; i++) {
+      const block = (i / BLOCK) | 0;
+      this.latest[block] = Math.max(this.latest[block], this.start[i] + this.length[i]);
+    }
+    this.use = new Map(Array.from(data.use.tracks, (track, row) => [track, row]));
+    this.outward = null;
+  }
+  from(i) { return this.start[i] * this.tick; }
+  to(i) { return (this.start[i] + this.length[i]) * this.tick; }
+  name(i) { return this.data.names[this.named[i]]; }
+  // The first row of a track that begins at or after a time in ticks.
+  after(track, ticks) {
+    let low = this.first[track];
+    let high = this.first[track + 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.start[middle] < ticks) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+  // How many spans of a track begin in a window of ticks.
+  within(track, from, to) { return this.after(track, to) - this.after(track, from); }
+  // Call visit(i) for each span of a track that touches a window of ticks, in order.
+  each(track, from, to, visit) {
+    const end = this.after(track, to + 1);
+    for (let i = this.first[track]; i < end;) {
+      if (this.latest[(i / BLOCK) | 0] < from) { i = (((i / BLOCK) | 0) + 1) * BLOCK; continue; }
+      const stop = Math.min(end, (((i / BLOCK) | 0) + 1) * BLOCK);
+      for (; i < stop; i++) if (this.start[i] + this.length[i] >= from) visit(i);
+    }
+  }
+  // The innermost span of a track at a time (ticks) and lane, -1 for none.
+  at(track, ticks, slack, lane) {
+    let found = -1;
+    let least = Infinity;
+    this.each(track, ticks - slack, ticks + slack, (i) => {
+      if (lane !== null && this.lane[i] !== lane) return;
+      const away = Math.max(0, this.start[i] - ticks, ticks - this.start[i] - this.length[i]);
+      if (away < least || (away === least && this.lane[i] > this.lane[found])) { least = away; found = i; }
+    });
+    return found;
+  }
+  // Mark the spans that the segments of the critical path lead through: those of its ops, while they are on it.
+  light(path) {
+    const lit = new Uint8Array(this.count);
+    const wanted = new Map();
+    for (const segment of path) {
+      if (!segment.op_id) continue;
+      const key = `${segment.op_id[0]},${segment.op_id[1]}`;
+      if (!wanted.has(key)) wanted.set(key, []);
+      wanted.get(key).push(segment);
+    }
+    const pes = new Set(path.filter((each) => each.op_id).map((each) => each.op_id[0]));
+    for (let i = 0; i < this.count; i++) {
+      if (this.issue[i] < 0 || !pes.has(this.pe[i])) continue;
+      for (const segment of wanted.get(`${this.pe[i]},${this.issue[i]}`) || []) {
+        if (this.from(i) < segment.to_ns && this.to(i) > segment.from_ns) lit[i] = 1;
+      }
+    }
+    return lit;
+  }
+  // The spans that were on a wire or in a unit while something waited for it.
+  holders(place, from, to) {
+    const track = this.data.tracks.findIndex(([, , , node]) => node === place);
+    if (track < 0) return [];
+    const found = [];
+    this.each(track, from / this.tick, to / this.tick, (i) => { if (found.length < 200) found.push(i); });
+    const overlap = (i) => Math.min(this.to(i), to) - Math.max(this.from(i), from);
+    return found.filter((i) => overlap(i) > 0).sort((a, b) => overlap(b) - overlap(a)).slice(0, 6);
+  }
+  // All spans of one message, in time.
+  message_of(i) {
+    if (this.message[i] < 0) return [];
+    const found = [];
+    for (let j = 0; j < this.count; j++) if (this.message[j] === this.message[i]) found.push(j);
+    return found.sort((a, b) => this.start[a] - this.start[b]);
+  }
+  // The arrows from and to a span.
+  flows(i) {
+    if (this.outward === null) {
+      this.outward = new Map();
+      const { from, to } = this.data.flows;
+      for (let f = 0; f < from.length; f++) {
+        for (const end of [from[f], to[f]]) {
+          if (!this.outward.has(end)) this.outward.set(end, []);
+          this.outward.get(end).push(f);
+        }
+      }
+    }
+    return this.outward.get(i) || [];
+  }
+  // Time of each kernel line in a window of ns, and how often it ran.
+  lines(from, to) {
+    const time = new Float64Array(this.data.lines.length);
+    const runs = new Int32Array(this.data.lines.length);
+    this.data.tracks.forEach(([, , kind], track) => {
+      if (kind !== "kernel") return;
+      this.each(track, from / this.tick, to / this.tick, (i) => {
+        if (this.line[i] < 0 || this.own[i] <= 0) return;
+        const long = this.to(i) - this.from(i);
+        const inside = Math.min(this.to(i), to) - Math.max(this.from(i), from);
+        if (inside > 0 && long > 0) { time[this.line[i]] += (this.own[i] * inside) / long; runs[this.line[i]]++; }
+      });
+    });
+    return { time, runs };
+  }
+};

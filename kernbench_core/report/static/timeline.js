@@ -1,0 +1,336 @@
+// The timeline: which rows there are, what is chosen, mouse and keys; the window is that of the whole page.
+"use strict";
+
+const { make } = kernbench;
+const TOP = 20;
+const LANE = 14;
+const FLOWS = ["a kernel line to its op", "a request", "an answer", "a send to its receipt"];
+
+class Timeline {
+  constructor(element, data, run) {
+    Object.assign(this, { element, data, run, span: null, segment: null, line: -1, row: 0 });
+    this.total = data.total || 1;
+    data.below = data.tracks.map(() => []);
+    this.tops = [];
+    data.tracks.forEach(([, parent], track) => (parent < 0 ? this.tops : data.below[parent]).push(track));
+    data.lit = (row) => this.litTimes(row);
+    this.litOf = new Map();
+    this.spans = new kernbench.Spans(data);
+    this.spans.lit = data.path.length ? this.spans.light(data.path) : null;
+    this.lanes = this.countLanes();
+    this.closed = new Set(data.tracks.keys());
+    this.openSome();
+    this.canvas = element.querySelector("canvas");
+    this.box = element.querySelector(".rows");
+    this.painter = new kernbench.Painter(this.canvas, this.spans, data);
+    this.source = kernbench.source(element.querySelector(".source"), data, this.spans, (line) => this.chooseLine(line));
+    this.detail = element.querySelector(".span-detail");
+    this.lay();
+    const places = this.tops.filter((track) => data.tracks[track][2] === "place");
+    const profile = (places.length ? places : this.tops).map((track) => this.painter.busy(track));
+    const all = Array.from(profile[0] || [0], (_, b) => Math.max(...profile.map((each) => each[b])));
+    kernbench.brush(element.querySelector(".window"), run, this.total, all);
+    this.listen();
+    this.tellLines();
+  }
+  countLanes() {
+    const lanes = new Uint8Array(this.data.tracks.length).fill(1);
+    for (let i = 0; i < this.spans.count; i++) {
+      const track = this.spans.track[i];
+      if (this.spans.lane[i] >= lanes[track]) lanes[track] = this.spans.lane[i] + 1;
+    }
+    return lanes;
+  }
+  // Open places from the top as long as all that shows fits into some forty rows; wires stay closed.
+  openSome() {
+    let open = [...this.tops];
+    let rows = open.length;
+    while (open.length) {
+      const inner = open.filter((track) => this.data.below[track].length && !/wires/.test(this.data.tracks[track][0]));
+      const more = inner.reduce((sum, track) => sum + this.data.below[track].length, 0);
+      if (!inner.length || rows + more > 44) {
+        for (const track of inner) if (rows + this.data.below[track].length <= 44) { rows += this.data.below[track].length; this.closed.delete(track); }
+        return;
+      }
+      rows += more;
+      for (const track of inner) this.closed.delete(track);
+      open = inner.flatMap((track) => this.data.below[track]);
+    }
+  }
+  // List the rows that are open, with their places.
+  lay() {
+    this.rows = [];
+    let y = 0;
+    const add = (row) => { row.y = y; y += row.height; this.rows.push(row); };
+    if (this.data.path.length) add({ path: true, name: "critical path", depth: 0, height: 24, track: -1, node: "" });
+    const visit = (track, depth) => {
+      const [name, , kind, node] = this.data.tracks[track];
+      const opens = this.data.below[track].length > 0;
+      const closed = opens && this.closed.has(track);
+      const lanes = closed || kind === "place" ? 1 : this.lanes[track];
+      add({ track, name, node, depth, opens, closed: closed && this.spans.first[track] === this.spans.first[track + 1], shut: closed, height: 5 + Math.max(1, lanes) * LANE });
+      if (opens && !closed) for (const below of this.data.below[track]) visit(below, depth + 1);
+    };
+    for (const track of this.tops) visit(track, 0);
+    this.high = y;
+    this.row = Math.min(this.row, this.rows.length - 1);
+    const height = Math.min(y + TOP, Math.max(220, Math.round(innerHeight * 0.6)), 540);
+    this.box.style.height = `${height + 2}px`;
+    this.element.querySelector(".spacer").style.height = `${Math.max(0, y + TOP - height)}px`;
+    this.canvasHeight = height;
+    this.draw();
+  }
+  // When the critical path was in a unit or wire, or in anything of a part that is closed.
+  litTimes({ track, node, shut, name }) {
+    const key = `${track}${shut}`;
+    if (!this.litOf.has(key)) {
+      const below = (place) => place === node || place.startsWith(`${node}.`) || place.startsWith(`${node}#`);
+      const wires = /^wires/.test(name);
+      const here = ({ place }) => place === node || (shut && (wires
+        ? place.includes("->") && place.split("->").every(below) : place.split("->").some(below)))
+        || (!shut && !wires && place.split("->").includes(node));
+      this.litOf.set(key, node === "" ? [] : this.data.path.filter(here).map(({ from_ns, to_ns }) => [from_ns, to_ns]));
+    }
+    return this.litOf.get(key);
+  }
+  view() {
+    const [from, to] = this.run.window || [0, this.total];
+    this.rows.forEach((row, i) => { row.chosen = i === this.row && document.activeElement === this.canvas; });
+    const lit = this.element.querySelector(".lit");
+    return {
+      from, to, width: this.width(), height: this.canvasHeight, top: TOP, scroll: this.box.scrollTop, rows: this.rows,
+      span: this.span, segment: this.segment, line: this.line, lit: lit !== null && lit.checked, arrows: this.element.querySelector(".arrows").checked,
+    };
+  }
+  draw() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.painter.paint(this.view()); });
+  }
+  listen() {
+    const { run, canvas, element } = this;
+    run.on("window", () => { this.draw(); this.tellLines(); });
+    this.box.addEventListener("scroll", () => this.draw());
+    new ResizeObserver(() => this.draw()).observe(this.box);
+    window.addEventListener("kernbench-theme", () => this.draw());
+    for (const each of element.querySelectorAll(".lit, .arrows")) each.addEventListener("change", () => this.draw());
+    element.querySelector(".zoom-in").addEventListener("click", () => this.zoom(0.5));
+    element.querySelector(".zoom-out").addEventListener("click", () => this.zoom(2));
+    element.querySelector(".fit").addEventListener("click", () => run.set("window", null));
+    element.querySelector(".all").addEventListener("click", (event) => this.openAll(event.target));
+    canvas.addEventListener("focus", () => this.draw());
+    canvas.addEventListener("blur", () => this.draw());
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    canvas.addEventListener("pointerdown", (event) => this.press(event));
+    canvas.addEventListener("dblclick", (event) => { if (this.hit(event).span >= 0) this.zoomTo(this.hit(event).span); });
+    canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.time(event.offsetX));
+    }, { passive: false });
+  }
+  openAll(button) {
+    const open = button.getAttribute("aria-expanded") === "true";
+    this.closed = new Set(open ? this.data.tracks.keys() : []);
+    if (open) this.openSome();
+    button.setAttribute("aria-expanded", String(!open));
+    button.textContent = open ? "open all" : "close all";
+    this.lay();
+  }
+  width() { return Math.max(240, this.box.clientWidth); }
+  left() { return kernbench.labelWidth(this.width()); }
+  time(x) {
+    const [from, to] = this.run.window || [0, this.total];
+    return from + ((x - this.left()) / (this.width() - this.left() - 8)) * (to - from);
+  }
+  // Show a window, kept inside of the run.
+  show(from, to) {
+    const length = Math.min(this.total, Math.max(to - from, this.total / 1e6));
+    const begin = Math.max(0, Math.min(from, this.total - length));
+    this.run.set("window", length >= this.total ? null : [begin, begin + length]);
+  }
+  zoom(factor, around) {
+    const [from, to] = this.run.window || [0, this.total];
+    const middle = around === undefined ? (from + to) / 2 : around;
+    this.show(middle - (middle - from) * factor, middle + (to - middle) * factor);
+  }
+  zoomTo(span) {
+    const from = this.spans.from(span);
+    const to = this.spans.to(span);
+    const room = Math.max((to - from) * 0.25, this.total * 1e-6);
+    this.show(from - room, to + room);
+  }
+  // What is under the mouse: a row, and on it a span or a segment of the critical path.
+  hit(event) {
+    const y = event.offsetY - TOP + this.box.scrollTop;
+    const index = this.rows.findIndex((row) => y >= row.y && y < row.y + row.height);
+    const row = this.rows[index];
+    const time = this.time(event.offsetX);
+    if (row === undefined || event.offsetY < TOP || event.offsetX < this.left()) return { index, row, span: -1, segment: -1 };
+    if (row.path) return { index, row, span: -1, segment: this.data.path.findIndex((each) => each.from_ns <= time && time < each.to_ns) };
+    const lane = Math.max(0, Math.floor((y - row.y - 2) / LANE));
+    const slack = (3 * (this.time(1) - this.time(0))) / this.spans.tick;
+    return { index, row, segment: -1, span: this.spans.at(row.track, time / this.spans.tick, slack, this.lanes[row.track] > 1 ? lane : null) };
+  }
+  press(event) {
+    const found = this.hit(event);
+    if (found.row === undefined) return;
+    this.row = found.index;
+    this.canvas.focus({ preventScroll: true });
+    if (event.offsetX < this.left()) {
+      if (found.row.opens) this.toggle(found.row);
+      return;
+    }
+    const window = this.run.window;
+    const start = this.time(event.offsetX);
+    let moved = false;
+    this.canvas.setPointerCapture(event.pointerId);
+    const move = (now) => {
+      if (Math.abs(now.clientX - event.clientX) > 3) moved = true;
+      if (!moved || window === null) return;
+      const scale = (window[1] - window[0]) / (this.width() - this.left() - 8);
+      const shift = (now.clientX - event.clientX) * scale;
+      this.show(window[0] - shift, window[1] - shift);
+    };
+    this.canvas.addEventListener("pointermove", move);
+    this.canvas.addEventListener("pointerup", (ended) => {
+      this.canvas.removeEventListener("pointermove", move);
+      if (moved && window === null) this.show(Math.min(start, this.time(ended.offsetX)), Math.max(start, this.time(ended.offsetX)));
+      else if (!moved && found.segment >= 0) this.chooseSegment(found.segment);
+      else if (!moved) this.choose(found.span >= 0 ? found.span : null);
+    }, { once: true });
+  }
+  toggle(row) {
+    if (this.closed.has(row.track)) this.closed.delete(row.track); else this.closed.add(row.track);
+    this.lay();
+  }
+  key(event) {
+    const row = this.rows[this.row];
+    const [from, to] = this.run.window || [0, this.total];
+    const step = (to - from) / 10;
+    const acts = {
+      ArrowUp: () => this.go(-1), ArrowDown: () => this.go(1),
+      ArrowLeft: () => (event.shiftKey ? this.show(from - step, to - step) : this.next(-1)),
+      ArrowRight: () => (event.shiftKey ? this.show(from + step, to + step) : this.next(1)),
+      "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
+      0: () => this.run.set("window", null), Home: () => this.run.set("window", null),
+      Enter: () => (row.opens ? this.toggle(row) : this.span !== null && this.zoomTo(this.span)),
+      Escape: () => { this.line = -1; this.source.mark(-1); this.choose(null); },
+    };
+    if (!(event.key in acts) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    acts[event.key]();
+  }
+  go(by) {
+    this.row = Math.min(this.rows.length - 1, Math.max(0, this.row + by));
+    const row = this.rows[this.row];
+    if (row.y < this.box.scrollTop) this.box.scrollTop = row.y;
+    if (row.y + row.height + TOP > this.box.scrollTop + this.canvasHeight) this.box.scrollTop = row.y + row.height + TOP - this.canvasHeight;
+    this.canvas.setAttribute("aria-label", `Timeline, track ${row.name}${row.opens ? (this.closed.has(row.track) ? ", closed" : ", open") : ""}`);
+    this.draw();
+  }
+  // Choose the next span of the track, or segment of the path, and keep it in sight.
+  next(by) {
+    const row = this.rows[this.row];
+    if (row.path) {
+      const now = this.segment === null ? (by > 0 ? -1 : this.data.path.length) : this.segment;
+      this.chooseSegment(Math.min(this.data.path.length - 1, Math.max(0, now + by)), true);
+      return;
+    }
+    const first = this.spans.first[row.track];
+    const last = this.spans.first[row.track + 1] - 1;
+    if (last < first) return;
+    const [from] = this.run.window || [0, this.total];
+    const here = this.span !== null && this.spans.track[this.span] === row.track;
+    const found = here ? this.span + by : Math.min(last, this.spans.after(row.track, from / this.spans.tick));
+    this.choose(Math.min(last, Math.max(first, found)), true);
+  }
+  keepInSight(from, to) {
+    const [low, high] = this.run.window || [0, this.total];
+    if (to > low && from < high) return;
+    const middle = (from + to) / 2;
+    this.show(middle - (high - low) / 2, middle + (high - low) / 2);
+  }
+  choose(span, follow = false) {
+    Object.assign(this, { span, segment: null });
+    if (span !== null && follow) this.keepInSight(this.spans.from(span), this.spans.to(span));
+    if (span === null) this.detail.replaceChildren(make("p", { class: "note" }, "Nothing is chosen."));
+    else {
+      this.tell(span);
+      if (this.spans.line[span] >= 0) this.source.mark(this.spans.line[span]);
+      const node = this.data.tracks[this.spans.track[span]][3];
+      if (node) this.run.set("place", node, this);
+    }
+    this.draw();
+  }
+  chooseLine(line) {
+    this.line = this.line === line ? -1 : line;
+    this.source.mark(this.line);
+    this.draw();
+  }
+  chooseSegment(index, follow = false) {
+    Object.assign(this, { segment: index, span: null });
+    const segment = this.data.path[index];
+    if (follow) this.keepInSight(segment.from_ns, segment.to_ns);
+    this.detail.replaceChildren(...this.segmentTold(segment));
+    this.draw();
+  }
+  // Open what a span's track is in, and show it.
+  reveal(span) {
+    for (let track = this.data.tracks[this.spans.track[span]][1]; track >= 0; track = this.data.tracks[track][1]) this.closed.delete(track);
+    this.lay();
+    this.row = this.rows.findIndex((row) => row.track === this.spans.track[span]);
+    this.choose(span, true);
+    this.go(0);
+  }
+  tell(i) {
+    const { spans, data } = this;
+    const facts = [["from", kernbench.time(spans.from(i))], ["for", kernbench.time(spans.to(i) - spans.from(i))], ["on", this.where(spans.track[i])]];
+    if (spans.bytes[i] >= 0 && spans.bytes[i] > 0) facts.push(["moved", kernbench.bytes(spans.bytes[i])]);
+    if (spans.issue[i] >= 0) facts.push(["op", `${spans.issue[i]} of PE ${spans.pe[i]}`]);
+    if (spans.line[i] >= 0) facts.push(["line", `${data.lines[spans.line[i]].file.split("/").pop()}:${data.lines[spans.line[i]].number}`]);
+    const rows = [make("h4", {}, spans.name(i)), this.list(facts)];
+    const flows = spans.flows(i);
+    if (flows.length) rows.push(make("h5", {}, "arrows"), this.links(flows.slice(0, 12).map((f) => {
+      const other = data.flows.from[f] === i ? data.flows.to[f] : data.flows.from[f];
+      return [`${FLOWS[data.flows.kind[f]]} ${data.flows.from[f] === i ? "to" : "from"} ${spans.name(other)}`, other];
+    })));
+    const way = spans.message_of(i).filter((each) => each !== i);
+    if (way.length) rows.push(make("h5", {}, "the same message"), this.links(way.slice(0, 16).map((each) => [`${this.where(spans.track[each])}, ${kernbench.time(spans.from(each))}`, each])));
+    this.detail.replaceChildren(...rows);
+  }
+  segmentTold(segment) {
+    const parts = Object.entries(segment.parts).map(([name, ns]) => [name, kernbench.time(ns)]);
+    const facts = [["launch", String(segment.launch)], ["at", segment.place.replace("->", " → ")], ["from", kernbench.time(segment.from_ns)],
+      ["for", kernbench.time(segment.to_ns - segment.from_ns)], ...parts];
+    if (segment.line) facts.push(["line", segment.line.split("/").pop()]);
+    const rows = [make("h4", {}, `On the critical path: ${segment.call || segment.sort}`), this.list(facts)];
+    if (segment.waited_at) {
+      rows.push(make("h5", {}, `it waited most at ${segment.waited_at.replace("->", " → ")}, which was held by`));
+      const held = this.spans.holders(segment.waited_at, segment.from_ns, segment.to_ns)
+        .filter((i) => !segment.op_id || this.spans.issue[i] !== segment.op_id[1] || this.spans.pe[i] !== segment.op_id[0]);
+      rows.push(held.length ? this.links(held.map((i) => [`${this.spans.name(i)}${this.spans.issue[i] >= 0 ? `, op ${this.spans.issue[i]} of PE ${this.spans.pe[i]}` : ""}, ${kernbench.time(this.spans.from(i))}`, i]))
+        : make("p", { class: "note" }, "The timeline does not go down to it."));
+    }
+    return rows;
+  }
+  where(track) {
+    const words = [];
+    for (let at = track; at >= 0; at = this.data.tracks[at][1]) words.unshift(this.data.tracks[at][0]);
+    return words.filter((word) => !/^wires/.test(word)).join(", ");
+  }
+  links(items) {
+    return make("ul", { class: "small" }, ...items.map(([text, span]) => make("li", {}, make("button", { type: "button", onclick: () => this.reveal(span) }, text))));
+  }
+  list(facts) {
+    return make("dl", { class: "facts" }, ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  }
+  // Sum up the lines a moment after the window has come to rest.
+  tellLines() {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.source.show(...(this.run.window || [0, this.total])), 80);
+  }
+}
+
+kernbench.section("timeline", (element, data, run) => {
+  if (data !== null) run.timeline = new Timeline(element, data, run);
+});

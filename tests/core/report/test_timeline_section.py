@@ -1,0 +1,101 @@
+"""What the timeline's script is given: spans in lanes, use over time, own time of lines, no more than a page holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_core.report import timeline_section
+from kernbench_core.report.busy_bins import busy_bins, shares
+from kernbench_core.report.run_page import RunPage
+from kernbench_core.report.span_lanes import MOST, lanes
+from kernbench_core.timeline import Timeline, Track
+from kernbench_core.timeline.timeline import Flows, Spans
+from tests.core.report.test_page import result
+
+INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=12)
+
+
+def timeline(rows: Sequence[tuple[int, float, float, int, int]], kinds: Sequence[str]) -> Timeline:
+    """Return a timeline of spans (track, start, end, line, parent) on tracks of some kinds."""
+    columns: list[Any] = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
+    track, start, end, line, parent = columns
+    none = np.full(len(rows), -1)
+    spans = Spans(track, np.zeros(len(rows), int), start, end, line, none, none, parent, none)
+    flows = Flows(*(np.zeros(0) for _ in range(5)))
+    tracks = tuple(Track(i, -1, f"t{i}", kind, f"n{i}") for i, kind in enumerate(kinds))
+    return Timeline(100.0, tracks, ("name",), ("/a/b.py:3", "/a/b.py:4"), ("x = 1", "y = 2"), spans, (), flows)
+
+
+@given(INTERVALS)
+def test_spans_of_one_lane_do_not_overlap(given_spans: list[tuple[int, int]]) -> None:
+    """Nothing overlaps below the last lane, and no lane is used while one above it is free."""
+    ordered = sorted(((s, s + n) for s, n in given_spans), key=lambda each: (each[0], -each[1]))
+    start, end = (np.array([each[i] for each in ordered], float) for i in (0, 1))
+    found = lanes(np.zeros(len(ordered), int), start, end, np.full(len(ordered), -1)).tolist()
+    for i, (begin, _) in enumerate(ordered):
+        taken = {found[j] for j in range(i) if ordered[j][1] > begin}
+        free = [lane for lane in range(MOST - 1) if lane not in taken]
+        assert found[i] == (free[0] if free else MOST - 1)
+
+
+def test_parts_stand_below_what_they_are_part_of() -> None:
+    """However deep, as long as there are lanes."""
+    number = 12
+    parent = np.arange(-1, number - 1)
+    zeros = np.zeros(number)
+    assert lanes(zeros.astype(int), zeros, zeros + 9, parent).tolist() == [min(i, MOST - 1) for i in range(number)]
+
+
+@given(INTERVALS, st.integers(1, 3))
+def test_shares_are_what_counting_moments_gives(given_spans: list[tuple[int, int]], servers: int) -> None:
+    """In each stretch, the moments of each interval, one by one."""
+    start = np.array([s for s, _ in given_spans], float)
+    end = np.array([s + n for s, n in given_spans], float)
+    found = shares(start, end, np.arange(0.0, 81.0, 8.0), servers)
+    for index, share in enumerate(found):
+        moments = sum(s <= t < s + n for s, n in given_spans for t in range(8 * index, 8 * index + 8))
+        assert share == pytest.approx(min(1.0, moments / 8 / servers))
+
+
+def test_what_lies_within_another_span_is_not_counted_twice() -> None:
+    """A part of a span adds nothing; other kinds of tracks are left out."""
+    given_rows = [(0, 0.0, 50.0, -1, -1), (0, 10.0, 20.0, -1, 0), (1, 0.0, 100.0, -1, -1)]
+    found = busy_bins(timeline(given_rows, ["unit", "host"]), ("unit",))
+    rows = found["rows"].reshape(-1, found["bins"])
+    assert found["places"] == ["n0"]
+    assert ((rows[0] / 255) ** 2).mean() == pytest.approx(0.5, abs=1e-3)
+
+
+def test_the_time_of_a_line_is_without_that_of_lines_within_it() -> None:
+    """A call's own lines take their time from the line that called."""
+    rows = [(0, 0.0, 90.0, -1, -1), (0, 10.0, 50.0, 0, 0), (0, 20.0, 30.0, 1, 1), (1, 0.0, 9.0, 0, -1)]
+    page = RunPage("r", result(), timeline=timeline(rows, ["kernel", "unit"]))
+    assert timeline_section.TIMELINE.data is not None
+    data = timeline_section.TIMELINE.data(page)
+    assert data is not None
+    assert data["spans"]["own"].tolist() == [0.0, 30.0, 10.0, 0.0]
+    assert data["lines"][1] == {"file": "/a/b.py", "number": 4, "text": "y = 2"}
+    ticks = data["spans"]["start"] * (100.0 / (2**32 - 1))
+    assert ticks.tolist() == pytest.approx([0.0, 10.0, 20.0, 0.0])
+
+
+def test_more_spans_than_a_page_holds_leave_the_finest_levels_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand as use over time, and the page says so; tracks and their numbers stay."""
+    rows = [(0, 1.0, 2.0, -1, -1), *((1, float(i), i + 0.5, -1, -1) for i in range(9))]
+    given_timeline = timeline(rows, ["unit", "wire"])
+    page = RunPage("r", result(), timeline=given_timeline)
+    assert timeline_section.shown(given_timeline) is given_timeline
+    monkeypatch.setattr(timeline_section, "MOST_SPANS", 5)
+    assert "wires stand as use over time only" in timeline_section.TIMELINE.html(page)
+    assert timeline_section.TIMELINE.data is not None
+    data = timeline_section.TIMELINE.data(page)
+    assert data is not None
+    assert [track[2] for track in data["tracks"]] == ["unit", "wire"]
+    assert data["spans"]["track"].tolist() == [0]
+    assert data["use"]["tracks"].tolist() == [0, 1]
