@@ -21,7 +21,7 @@ from kernbench_core.host.launch_arguments import choose_pes
 from kernbench_core.memory.placement import Placements
 from kernbench_core.messages import MapUpdate, MemoryReadMsg, MemoryWriteMsg, MmuMapMsg
 from kernbench_core.values.arrays import Array
-from kernbench_core.values.dtypes import cast, dtype_name, itemsize, numpy_dtype
+from kernbench_core.values.dtypes import cast, dtype_name, is_known, itemsize, numpy_dtype
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import ArrayValue, Value
 
@@ -115,7 +115,7 @@ class HostTensors(HostProgram):
                 f"operand {name!r} must be an array of shape {shape}, not {tuple(source.shape)}; give another array, "
                 "or other sizes."
             )
-        if kind != (dtype if isinstance(source, DeviceTensor) else numpy_dtype(dtype)):
+        if (kind if isinstance(kind, str) else is_known(kind) and dtype_name(kind)) != dtype:
             raise UsageError(
                 f"operand {name!r} must be an array of dtype {dtype}, not {kind}; cast it, or choose another dtype."
             )

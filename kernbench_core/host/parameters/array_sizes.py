@@ -70,13 +70,13 @@ class _Found:
     said: dict[str, str] = field(factory=dict)
 
     def form(self, name: str, array: Any) -> Extents:
-        """Return the names of an array's extents."""
-        for form in self.shapes[name]:
-            if form[0] == ANY_SHAPE or len(form) == len(array.shape):
-                return form
-        forms = " or ".join(f"{len(form)} dimensions, ({_names(form)})," for form in self.shapes[name])
+        """Return the names of an array's extents; UsageError where it has others, or no element."""
+        forms = [form for form in self.shapes[name] if form[0] == ANY_SHAPE or len(form) == len(array.shape)]
+        if forms and 0 not in array.shape:
+            return forms[0]
+        wanted = " or ".join(f"of {_dimensions(form)}" for form in self.shapes[name]) if not forms else "with elements,"
         raise UsageError(
-            f"parameter {name!r} of bench {self.bench!r} must be an array of {forms} not "
+            f"parameter {name!r} of bench {self.bench!r} must be an array {wanted} not "
             f"{self._where(name)}of shape {tuple(array.shape)}; give another array."
         )
 
@@ -173,6 +173,10 @@ def _is_narrow(name: str, nbytes: int) -> bool:
 
 def _shown(form: Extents) -> str:
     return f"{form[1]} elements in any shape" if form[0] == ANY_SHAPE else f"shape ({_names(form)})"
+
+
+def _dimensions(form: Extents) -> str:
+    return f"{len(form)} dimension{'s' if len(form) != 1 else ''}, ({_names(form)}),"
 
 
 def _names(form: Extents) -> str:

@@ -54,6 +54,14 @@ def test_a_tensor_is_taken_as_it_is() -> None:
     run(bench)
 
 
+def test_the_order_of_bytes_and_of_rows_does_not_matter() -> None:
+    def bench(rt: Any) -> None:
+        for array in (X.astype(">f4"), np.asfortranarray(X), X[:, ::-1][:, ::-1]):
+            assert (rt.operand(array, (4, 6), "f32", name="x").numpy() == X).all()
+
+    run(bench)
+
+
 def test_bytes_of_a_file_are_of_the_dtype_that_is_asked_for() -> None:
     pairs = X.astype(ml_dtypes.bfloat16)
 

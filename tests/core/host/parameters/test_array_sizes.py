@@ -137,6 +137,11 @@ def test_bytes_without_a_name_are_the_one_narrow_dtype_of_their_size() -> None:
             "cast it.",
         ),
         (
+            {"a": zeros(0, 4)},
+            "parameter 'a' of bench 'thing' must be an array with elements, not that in 'A.npy' of shape (0, 4); give "
+            "another array.",
+        ),
+        (
             {"a": zeros(3)},
             "parameter 'a' of bench 'thing' must be an array of 2 dimensions, (M, K), not that in 'A.npy' of shape "
             "(3,); give another array.",
@@ -157,6 +162,6 @@ def test_products_that_do_not_fit() -> None:
         "12; give other sizes, or another array."
     )
     assert sentence(HEADS, q=zeros(2, 3, 4, 5)) == (
-        "parameter 'q' of bench 'thing' must be an array of 3 dimensions, (heads, tokens, d), or 2 dimensions, "
+        "parameter 'q' of bench 'thing' must be an array of 3 dimensions, (heads, tokens, d), or of 2 dimensions, "
         "(heads*tokens, d), not of shape (2, 3, 4, 5); give another array."
     )
