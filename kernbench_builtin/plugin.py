@@ -111,7 +111,15 @@ def kernbench_exporters() -> list[ExporterEntry]:
             f"{HERE}.exporters.chrome_trace:export",
             (".json",),
             "Chrome and Perfetto JSON.",
-        )
+            takes="timeline",
+        ),
+        ExporterEntry(
+            "perfetto",
+            f"{HERE}.exporters.perfetto:export",
+            (".pftrace",),
+            "Perfetto's own protobuf, with nested tracks.",
+            takes="timeline",
+        ),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter as Tally
 from collections import defaultdict
 from typing import Any
@@ -16,7 +17,7 @@ from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import KernelLaunchMsg
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
-from kernbench_core.timeline import Timeline, TimelineRecorder
+from kernbench_core.timeline import LEVELS, Timeline, TimelineRecorder
 from kernbench_core.timeline.timeline import FLOWS, op_of
 from kernbench_core.topology.compilation import compile_topology
 
@@ -106,15 +107,15 @@ def test_bandwidths_integrate_to_bytes(seen: Seen) -> None:
     timeline = seen.timeline
     carried: dict[str, int] = defaultdict(int)
     for wire in seen.engine.hardware.wires:
-        carried[wire.name.partition("#")[0]] += wire.bytes_carried
+        inside_a_pe = re.fullmatch(r"(.*\.pe\d+)\.\w+->\1\.\w+", wire.name)
+        if not inside_a_pe and wire.busy_ns:
+            carried[wire.name.partition("#")[0]] += wire.bytes_carried
     counted = {
         timeline.tracks[each.track].node: float(np.sum(each.values[:-1] * np.diff(each.times_ns))) / 1e9
         for each in timeline.counters
         if each.name == "bandwidth"
     }
-    assert set(counted) >= {name for name, nbytes in carried.items() if nbytes}
-    for name, nbytes in counted.items():
-        assert nbytes == pytest.approx(carried[name], rel=1e-9)
+    assert counted == pytest.approx(dict(carried), rel=1e-9)
 
 
 def test_a_kernel_is_somewhere_all_the_time(seen: Seen) -> None:
@@ -196,3 +197,22 @@ def test_lines_are_those_of_the_kernel(plugins: Plugins) -> None:
     first = kernel.__code__.co_firstlineno
     assert timeline.lines == tuple(f"{__file__}:{first + number}" for number in (1, 2))
     assert timeline.sources == ("x = tl.load(x_ptr, shape=(16,))", "tl.store(x_ptr, x + 1)")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_coarser_level_is_the_finest_one_cut(level: str, plugins: Plugins) -> None:
+    """What is noted down to a level is what the whole timeline has of it: but for arrows from and to wires."""
+    whole, coarse = TimelineRecorder(), TimelineRecorder(level)
+    engines = [engine_of(plugins, "gemm", [recorder]) for recorder in (whole, coarse)]
+    cut, found = (
+        recorder.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
+        for recorder, engine in zip((whole, coarse), engines, strict=True)
+    )
+    cut = cut.level(level)
+    assert found.depth == cut.depth == level
+    assert found.without_empty_tracks().tracks == cut.tracks
+    for column in ("track", "start_ns", "end_ns", "line", "op", "nbytes", "parent"):
+        assert np.array_equal(getattr(found.without_empty_tracks().spans, column), getattr(cut.spans, column)), column
+    assert [found.names[name] for name in found.spans.name] == [cut.names[name] for name in cut.spans.name]
+    counted = [[(each.name, *each.values.tolist()) for each in line.counters] for line in (found, cut)]
+    assert Tally(counted[0]) == Tally(counted[1])

@@ -1,139 +1,147 @@
-"""Write an op log as Chrome trace JSON, which Perfetto and chrome://tracing open.
+"""Write a timeline as Chrome trace JSON, which Perfetto and chrome://tracing open.
 
-A process is a die (`sip0.cube0`), a thread is a unit on it (`pe0.pe_gemm`), an op is a complete event.
-Ops of one unit that overlap in time go to further threads of that unit; an event is drawn inside another
-one only when it is a stage of it. Times are microseconds since the run began, to the picosecond.
+A process is a place of the first two levels of the machine ("SIP 0 · cube 0"), a thread is a track in it ("PE 0 ·
+DMA"), a span is a complete event. Spans that overlap go to further threads of the track; an event is drawn inside
+another one only where it is a part of it. Times are microseconds since the run began, to the nanosecond,
+as importers take them: rounded, halves up.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, Final
 
 import attrs
 
-PS_PER_NS = 1000
-PS_PER_US = 1_000_000
-_DIE = re.compile(r"(?:sip\d+\.(?:cube|io)\d+|[^.]+)")
+from kernbench_core.timeline import Timeline
+from kernbench_core.timeline.lanes import lanes, whole_ns
+from kernbench_core.timeline.timeline import FLOWS, op_of
+
+NS_PER_US: Final = 1000
+_PLACES: Final = 2
+_BATCH: Final = 1 << 12
 
 
-@attrs.define
-class _Lane:
-    """One thread of the trace: the ops that are still open on it, outermost first."""
+@attrs.frozen
+class _Thread:
+    """Where a lane of a track is drawn."""
 
-    number: int
-    open: list[tuple[int, object]] = attrs.field(factory=list)
-
-    def takes(self, start: int, owner: object) -> bool:
-        """Say whether an op that starts at `start` ps may be drawn here: on free ground, or inside its owner."""
-        while self.open and self.open[-1][0] <= start:
-            self.open.pop()
-        return not self.open or (owner is not None and self.open[-1][1] == owner)
+    pid: int
+    tid: int
+    process: str
+    name: str
 
 
-def export(op_log: Iterable[Any], out: IO[bytes]) -> None:
-    """Write every record of `op_log` to `out`; the bytes depend on the log alone."""
-    lanes: dict[str, list[_Lane]] = {}
-    placed = [(record, _place(lanes.setdefault(record.component_id, [_Lane(0)]), record)) for record in op_log]
-    threads = _threads(lanes)
+def export(timeline: Timeline, out: IO[bytes]) -> None:
+    """Write a timeline; the bytes depend on it alone."""
+    on = lanes(timeline.spans).tolist()
+    threads = _threads(timeline, on)
     out.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
-    separator = b""
-    for event in _names(threads):
-        out.write(separator + _line(event))
-        separator = b",\n"
-    for record, lane in placed:
-        pid, tid, _, _ = threads[record.component_id, lane]
-        out.write(separator + _event(record, pid, tid))
-        separator = b",\n"
+    batch: list[str] = []
+    separator = ""
+    for event in _events(timeline, on, threads):
+        batch.append(event)
+        if len(batch) == _BATCH:
+            out.write((separator + ",\n".join(batch)).encode())
+            separator = ",\n"
+            batch.clear()
+    if batch:
+        out.write((separator + ",\n".join(batch)).encode())
     out.write(b"\n]}\n")
 
 
-def _place(lanes: list[_Lane], record: Any) -> int:
-    """Return the number of the first lane of a unit that can hold `record`, opening a new one if none can."""
-    start, end = _picoseconds(record.t_start), _picoseconds(record.t_end)
-    for lane in lanes:
-        if lane.takes(start, record.stage_of) and not (lane.open and end > lane.open[-1][0]):
-            break
-    else:
-        lane = _Lane(len(lanes))
-        lanes.append(lane)
-    lane.open.append((end, record.op_id))
-    return lane.number
+def _events(timeline: Timeline, on: list[int], threads: Mapping[tuple[int, int], _Thread]) -> Iterator[str]:
+    yield from _names(threads.values())
+    heads = {place: f'"pid":{thread.pid},"tid":{thread.tid}' for place, thread in threads.items()}
+    yield from _slices(timeline, on, heads)
+    yield from _arrows(timeline, on, heads)
+    for counter in timeline.counters:
+        thread = threads[counter.track, 0]
+        name = json.dumps(f"{thread.name}: {counter.name} ({counter.unit})", ensure_ascii=False)
+        for time, value in zip(whole_ns(counter.times_ns), counter.values.tolist(), strict=True):
+            yield f'{{"ph":"C","name":{name},"pid":{thread.pid},"ts":{_us(time)},"args":{{"value":{value!r}}}}}'
 
 
-def _threads(lanes: Mapping[str, list[_Lane]]) -> dict[tuple[str, int], tuple[int, int, str, str]]:
-    """Number dies and units in natural order: (unit, lane) -> (pid, tid, die name, thread name)."""
-    numbered: dict[tuple[str, int], tuple[int, int, str, str]] = {}
+def _threads(timeline: Timeline, on: list[int]) -> dict[tuple[int, int], _Thread]:
+    """Number processes and threads in the order of the timeline: by track and lane."""
+    count = [0] * len(timeline.tracks)
+    shown = {*(counter.track for counter in timeline.counters), *timeline.spans.track.tolist()}
+    for track, lane in zip(timeline.spans.track.tolist(), on, strict=True):
+        count[track] = max(count[track], lane)
+    found: dict[tuple[int, int], _Thread] = {}
     pids: dict[str, int] = {}
-    tids: dict[str, int] = {}
-    for component in sorted(lanes, key=_natural):
-        die = die_of(component)
-        pid = pids.setdefault(die, len(pids) + 1)
-        unit = component[len(die) + 1 :] or component
-        for lane in lanes[component]:
-            tids[die] = tids.get(die, 0) + 1
-            name = unit if lane.number == 0 else f"{unit} ({lane.number + 1})"
-            numbered[component, lane.number] = (pid, tids[die], die, name)
-    return numbered
+    tids: dict[int, int] = {}
+    for track in timeline.tracks:
+        if track.id not in shown:
+            continue
+        path = [track]
+        while path[0].parent >= 0:
+            path.insert(0, timeline.tracks[path[0].parent])
+        places = min(_PLACES, max(1, len(path) - 1))
+        process = " · ".join(each.name for each in path[:places])
+        name = " · ".join(each.name for each in path[places:]) or track.name
+        pid = pids.setdefault(process, len(pids) + 1)
+        for lane in range(count[track.id] + 1):
+            tids[pid] = tids.get(pid, 0) + 1
+            found[track.id, lane] = _Thread(pid, tids[pid], process, name + (f" ({lane + 1})" if lane else ""))
+    return found
 
 
-def _names(threads: Mapping[tuple[str, int], tuple[int, int, str, str]]) -> Iterable[dict[str, object]]:
-    """Yield the metadata events: each die's name and place once, then each of its threads'."""
+def _names(threads: Iterable[_Thread]) -> Iterator[str]:
+    """Return the metadata: each process's name and place once, then each of its threads'."""
     seen: set[int] = set()
-    for pid, tid, die, name in threads.values():
-        if pid not in seen:
-            seen.add(pid)
-            yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": die}}
-            yield {"ph": "M", "pid": pid, "name": "process_sort_index", "args": {"sort_index": pid}}
-        yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}
-        yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": tid}}
+    for thread in threads:
+        if thread.pid not in seen:
+            seen.add(thread.pid)
+            whole = {"ph": "M", "pid": thread.pid}
+            yield _line({**whole, "name": "process_name", "args": {"name": thread.process}})
+            yield _line({**whole, "name": "process_sort_index", "args": {"sort_index": thread.pid}})
+        head = {"ph": "M", "pid": thread.pid, "tid": thread.tid}
+        yield _line({**head, "name": "thread_name", "args": {"name": thread.name}})
+        yield _line({**head, "name": "thread_sort_index", "args": {"sort_index": thread.tid}})
 
 
-def _event(record: Any, pid: int, tid: int) -> bytes:
-    start, end = _picoseconds(record.t_start), _picoseconds(record.t_end)
-    plain = ((key, _plain(value)) for key, value in record.params.items())
-    args: dict[str, object] = {key: value for key, value in plain if value is not None}
-    for key in ("op_id", "stage_of"):
-        if getattr(record, key) is not None:
-            args[key] = list(getattr(record, key))
-    head = _line({"name": record.op_name, "cat": record.op_kind, "ph": "X", "pid": pid, "tid": tid})
-    # Times are written digit by digit: a quotient of floats would make touching ops overlap by a rounding error.
-    times = f',"ts":{_microseconds(start)},"dur":{_microseconds(end - start)},"args":'
-    return head[:-1] + times.encode() + _line(args) + b"}"
+def _slices(timeline: Timeline, on: list[int], heads: Mapping[tuple[int, int], str]) -> Iterator[str]:
+    spans = timeline.spans
+    kinds = [json.dumps(track.kind) for track in timeline.tracks]
+    names = [json.dumps(name, ensure_ascii=False) for name in timeline.names]
+    lines = [json.dumps(line, ensure_ascii=False) for line in timeline.lines]
+    starts, ends = whole_ns(spans.start_ns), whole_ns(spans.end_ns)
+    columns = (getattr(spans, name).tolist() for name in ("track", "name", "line", "op", "nbytes", "message"))
+    for lane, start, end, track, name, line, op, nbytes, sent in zip(on, starts, ends, *columns, strict=True):
+        arguments = []
+        if nbytes:
+            arguments.append(f'"bytes":{nbytes}')
+        found = op_of(op)
+        if found is not None:
+            arguments.append(f'"PE":{found[0]},"op":{found[1]}')
+        if line >= 0:
+            arguments.append(f'"line":{lines[line]}')
+        if sent >= 0:
+            arguments.append(f'"message":{sent}')
+        yield (
+            f'{{"name":{names[name]},"cat":{kinds[track]},"ph":"X",{heads[track, lane]},"ts":{_us(start)},'
+            f'"dur":{_us(end - start)},"args":{{{",".join(arguments)}}}}}'
+        )
 
 
-def die_of(component: str) -> str:
-    """Return the die that a node is on: `sip0.cube3` or `sip0.io0`; a node on no die is its own first name."""
-    match = _DIE.match(component)
-    return match.group() if match else component
+def _arrows(timeline: Timeline, on: list[int], heads: Mapping[tuple[int, int], str]) -> Iterator[str]:
+    """Return the arrows: a beginning and an end of one number, each bound to the event that it lies in."""
+    spans, flows = timeline.spans, timeline.flows
+    tracks = spans.track.tolist()
+    rows = (getattr(flows, name).tolist() for name in ("kind", "from_span", "to_span"))
+    times = whole_ns(flows.from_ns), whole_ns(flows.to_ns)
+    for number, (kind, begin, end, leaves, comes) in enumerate(zip(*rows, *times, strict=True), 1):
+        said = f'"name":"{FLOWS[kind]}","cat":"{FLOWS[kind]}","id":{number}'
+        for phase, row, time in (("s", begin, leaves), ("f", end, comes)):
+            yield f'{{"ph":"{phase}","bp":"e",{said},{heads[tracks[row], on[row]]},"ts":{_us(time)}}}'
 
 
-def _picoseconds(ns: float) -> int:
-    return round(ns * PS_PER_NS)
+def _us(ns: int) -> str:
+    """Write digit by digit: a quotient of floats would make touching events overlap by a rounding error."""
+    return f"{ns // NS_PER_US}.{ns % NS_PER_US:03d}"
 
 
-def _microseconds(ps: int) -> str:
-    return f"{ps // PS_PER_US}.{ps % PS_PER_US:06d}"
-
-
-def _plain(value: object) -> object:
-    """Return `value` if JSON can hold it in little space (scalars, short tuples of scalars), else None."""
-    if isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else str(value)
-    if isinstance(value, tuple | list) and len(value) <= 8:
-        items = [_plain(item) for item in value]
-        return None if None in items else items
-    return None
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sort key under which cube2 comes before cube10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def _line(event: Mapping[str, object]) -> bytes:
-    return json.dumps(event, separators=(",", ":"), sort_keys=False, allow_nan=False).encode()
+def _line(event: Mapping[str, Any]) -> str:
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False)

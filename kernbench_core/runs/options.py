@@ -83,7 +83,7 @@ class RunOptions:
         bool, Option("Compute every op anew, by itself, and compare; name the first wrong.", kept=True)
     ] = False
     explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
-    trace: Annotated[str | Path | None, Option("Write a timeline (.json or .json.gz) for Perfetto.", "FILE")] = None
+    trace: Annotated[str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE")] = None
     level: Annotated[
         str, Option("How far down the timeline of --trace and --out goes.", choices=LEVELS)
     ] = LEVELS[-1]

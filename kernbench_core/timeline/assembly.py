@@ -18,6 +18,7 @@ from kernbench_core.timeline.notes import MESSAGE, PASSAGE, PROGRAM, RECEIPT, ST
 from kernbench_core.timeline.span_rows import SpanRows
 from kernbench_core.timeline.timeline import Counter, Flows, Ints, Timeline, Times, op_number
 from kernbench_core.timeline.tracks import TrackTree
+from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -152,11 +153,13 @@ class Assembly:
     def _count_bytes(
         self, edges: Ints, used: Ints, noted: dict[str, Times], wires: dict[int, str]
     ) -> None:
-        """Note the bandwidth of each wire, and of each memory by its channels together."""
+        """Note what each link between units carries, and each memory by its channels together."""
         order = np.argsort(edges, kind="stable")
         bounds = np.searchsorted(edges[order], [*used, np.inf])
         for edge, first, last in zip(used.tolist(), bounds[:-1], bounds[1:], strict=True):
             name, rows = wires[edge], order[first:last]
+            if _inside_a_pe(name):
+                continue
             track = self._tree.place(name.partition("#")[0]) if "#" in name else self._tree.wire(name)
             passages = noted["start_ns"][rows], noted["end_ns"][rows], noted["nbytes"][rows]
             self._bandwidths.setdefault(track, []).append(passages)
@@ -174,7 +177,7 @@ class Assembly:
         """Count bytes per second, requests that are out, and what scratchpads hold; tracks are not final."""
         trips = rows_of(self._notes.trips, TRIP)
         sender = trips["sender"].astype(np.int64)
-        held = [] if scratchpads is None else scratchpads.result(self._total).uses
+        held = scratchpads.result(self._total).uses if scratchpads is not None and self.reaches("unit") else ()
         most = counters.values_each(len(self._bandwidths) + len(self._notes.senders) + len(held))
         found = [counters.bandwidth(track, wires, most) for track, wires in self._bandwidths.items()]
         for name, number in self._notes.senders.items():
@@ -235,6 +238,11 @@ def _enclosing(found: Outline, rows: Ints, of: Ints) -> Ints:
         & (found.end_ns <= found.end_ns[whole])
     )
     return np.where(inside, of, -1)
+
+
+def _inside_a_pe(wire: str) -> bool:
+    source, arrow, destination = wire.partition("->")
+    return bool(arrow) and pe_prefix(source) is not None and pe_prefix(source) == pe_prefix(destination)
 
 
 def _asked(request: HostRequest) -> str:

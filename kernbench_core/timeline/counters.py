@@ -9,9 +9,9 @@ import numpy as np
 
 from kernbench_core.timeline.timeline import Counter, Times
 
-_ALL_VALUES: Final = 400_000
-_MOST_VALUES: Final = 4096
-_LEAST_VALUES: Final = 64
+_ALL_VALUES: Final = 200_000
+_MOST_VALUES: Final = 500
+_LEAST_VALUES: Final = 50
 _NS_PER_S: Final = 1e9
 
 Passages = tuple[Times, Times, Times]

@@ -45,7 +45,7 @@ class TimelineRecorder:
         """Have the machine built with wires that note what passes, where that is wanted."""
         self._hardware = hardware
         if self._passages:
-            hardware.wire_type = noting_wire(self._notes)
+            hardware.wire_type = noting_wire(self._notes, channels_only=self.level == "channel")
 
     def attach(self, hardware: Hardware) -> None:
         """Look on from now at what comes back to components, and at what they serve."""

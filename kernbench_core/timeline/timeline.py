@@ -119,7 +119,8 @@ class Flows:
 class Counter:
     """A number over time, of one track: `values[i]`, in `unit`, holds from `times_ns[i]` on until the next time.
 
-    `name` is "bandwidth" (unit "B/s"; times its durations it sums to the bytes that the spans moved), "outstanding"
+    `name` is "bandwidth" (unit "B/s", of links outside PEs and of memories, whose channels count together; times its
+    durations it sums to the bytes that the spans moved), "outstanding"
     (requests that a node has sent and that are not answered) or "scratchpad" (bytes that it holds).
     """
 

@@ -14,12 +14,34 @@ from kernbench_core.timeline.timeline import op_number
 from kernbench_core.wire import Wire
 
 
-def noting_wire(notes: Notes) -> type[Wire]:
-    """Return a class of wires that note what they carry, and are like any wire otherwise."""
+def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
+    """Return a class of wires that note what they carry, and are like any wire otherwise.
+
+    With `channels_only` those inside a component do.
+    """
     extend, number = notes.passages.extend, notes.number
 
-    class NotingWire(Wire):
-        """Note each passage."""
+    class NotingChannel(Wire):
+        """Note each passage that a component books, inside it."""
+
+        __slots__ = ()
+
+        def book(self, nbytes: int, head: float, tail: float, msg: MsgBase | None = None) -> tuple[float, float]:
+            start = max(self.available_at, head)
+            out = super().book(nbytes, head, tail, msg)
+            self._note(start, self.available_at, nbytes, msg)
+            return out
+
+        def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
+            super().hold(nbytes, start, took, msg)
+            self._note(start, start + took, nbytes, msg)
+
+        def _note(self, start: float, end: float, nbytes: int, msg: MsgBase | None) -> None:
+            if not channels_only or "#" in self.name:
+                extend((self._key >> SEQUENCE_BITS, start, end, nbytes, -1 if msg is None else number(msg)))
+
+    class NotingWire(NotingChannel):
+        """Note each passage, what is sent along too."""
 
         __slots__ = ()
 
@@ -28,18 +50,7 @@ def noting_wire(notes: Notes) -> type[Wire]:
             super().send(msg, head, tail)
             extend((self._key >> SEQUENCE_BITS, start, self.available_at, nbytes, number(msg)))
 
-        def book(self, nbytes: int, head: float, tail: float, msg: MsgBase | None = None) -> tuple[float, float]:
-            start = max(self.available_at, head)
-            out = super().book(nbytes, head, tail, msg)
-            named = -1 if msg is None else number(msg)
-            extend((self._key >> SEQUENCE_BITS, start, self.available_at, nbytes, named))
-            return out
-
-        def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
-            super().hold(nbytes, start, took, msg)
-            extend((self._key >> SEQUENCE_BITS, start, start + took, nbytes, -1 if msg is None else number(msg)))
-
-    return NotingWire
+    return NotingChannel if channels_only else NotingWire
 
 
 class NotingBridge(Bridge):
