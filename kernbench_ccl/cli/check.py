@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernbench_ccl.cli.completion import every_algorithm
+from kernbench_ccl.cli.completion import networks as network_names
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
@@ -94,9 +96,12 @@ class _Display(ProgressDisplay):
 
 
 @click.command("check")
-@click.argument("algo", metavar="ALGO")
+@click.argument("algo", metavar="ALGO", shell_complete=every_algorithm)
 @click.option("--ranks", metavar="N,N-N", type=Numbers(), default="2-17", show_default=True, help="Numbers of ranks.")
-@click.option("--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all of core's.")
+@click.option(
+    "--topology", "networks", metavar="NAME", multiple=True, help="A network; default: all of core's.",
+    shell_complete=network_names,
+)
 @click.option("--pes", metavar="N", type=Numbers(), help="PEs of each rank; default: one, and several.")
 @click.option("--count", "counts", metavar="N,N-N", type=Numbers(), help="Element counts; default: the awkward ones.")
 @click.option(

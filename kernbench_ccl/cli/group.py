@@ -11,6 +11,8 @@ import click
 
 from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
+from kernbench_ccl.cli.completion import algorithms_of, dtypes, networks, one_of
+from kernbench_core.cli.option_types import completed_by
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
 
@@ -148,10 +150,10 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
     own = []
     if kind.reduces:
         own.append(option("-o", "--redop", metavar="OP", default="sum", show_default=True, callback=_one_of(*_REDOPS),
-                          help="sum, avg, product, min or max."))
+                          shell_complete=one_of(*_REDOPS), help="sum, avg, product, min or max."))
     if kind.per_pe:
         own.append(option("--contributors", metavar="sip|pe", default="sip", show_default=True,
-                          callback=_one_of("sip", "pe"),
+                          callback=_one_of("sip", "pe"), shell_complete=one_of("sip", "pe"),
                           help="Who brings a vector and gets the result: each SIP, or each PE."))
     if kind.rooted:
         own.append(option("-r", "--root", metavar="RANK", default="0", show_default=True, callback=_at_least(0),
@@ -165,22 +167,27 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
                help="Each size is N times the one before.  [default: 2]"),
         option("-i", "--stepbytes", "step", metavar="SIZE", callback=_size,
                help="Each size is SIZE bytes more instead."),
-        option("-d", "--dtype", metavar="DTYPE", default="f16", show_default=True, help="f16, bf16, f32, int32, …"),
+        option("-d", "--dtype", metavar="DTYPE", default="f16", show_default=True, shell_complete=dtypes,
+               help="f16, bf16, f32, int32, …"),
         *own,
         option("--ranks", metavar="N", callback=_at_least(2),
                help="Ranks, each a SIP.  [default: the SIPs of the topology]"),
-        option("--network", metavar="NAME",
+        option("--network", metavar="NAME", shell_complete=networks,
                help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's.  [default: the topology's]"),
         option("--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction, as '100 GB/s'."),
         option("--link-latency", metavar="TIME", help="Of a scale-up link, as '500 ns'."),
-        option("--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine."),
-        option("--components", metavar="FILE", help="A YAML file merged over the topology."),
+        option("--topology", metavar="PRESET|FILE", default="default", show_default=True, help="The machine.",
+               shell_complete=completed_by("presets")),
+        option("--components", metavar="FILE", help="A YAML file merged over the topology.",
+               shell_complete=completed_by("files")),
         option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
         option("--idealised", is_flag=True, help="Let nothing but the scale-up links take time."),
         option("--algo", metavar="NAME|auto|all", multiple=True,
+               shell_complete=algorithms_of(kind.name, "auto", "all"),
                help="The algorithm; several, or all, are compared.  [default: ccl.yaml's]"),
-        option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults."),
-        option("--pipeline", metavar="on|off", callback=_one_of("on", "off"),
+        option("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.",
+               shell_complete=completed_by("files")),
+        option("--pipeline", metavar="on|off", callback=_one_of("on", "off"), shell_complete=one_of("on", "off"),
                help="off: no step begins before all of the last one have ended."),
         option("--pes", metavar="N", callback=_at_least(1), help="PEs of each rank that take part."),
         option("--check/--no-check", "check", default=True, help="Check the data, or keep shapes only."),

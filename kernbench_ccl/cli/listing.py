@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict, frozen
 
+from kernbench_ccl.cli.completion import collectives
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
@@ -42,7 +43,7 @@ class Listed:
 
 
 @click.command("list")
-@click.argument("collective", required=False)
+@click.argument("collective", required=False, shell_complete=collectives)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.pass_obj
 def list_algorithms(shell: Shell, /, collective: str | None, as_json: bool) -> int:

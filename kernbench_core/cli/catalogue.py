@@ -11,6 +11,7 @@ import rich_click as click
 
 from kernbench_core.cli.bench_view import describe_bench, print_benches
 from kernbench_core.cli.columns import paragraph, table, width, wrapped
+from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import KernbenchError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("name", metavar="[NAME|FILE.py]", required=False)
+@click.argument("name", metavar="[NAME|FILE.py]", required=False, shell_complete=completed_by("benches"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.pass_obj
 def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
@@ -71,7 +72,7 @@ def _one_bench(shell: Shell, name: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completed_by("models"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.pass_obj
 def components(shell: Shell, name: str | None, as_json: bool) -> None:

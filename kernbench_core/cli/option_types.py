@@ -1,7 +1,8 @@
-"""Types of options that are refused in our words: whole numbers, and times with their unit."""
+"""Types of options that are refused in our words: whole numbers, times with their unit; and what completes values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import rich_click as click
@@ -54,3 +55,25 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs o
 
 def _name(param: click.Parameter | None) -> str:
     return param.opts[0] if param is not None else "the option"
+
+
+_BY_METAVAR = {"PRESET|FILE": "presets", "FILE": "files", "DIR": "folders", "all|sip:N": "devices"}
+
+
+def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """Return what completes a value by the function of this name of `completion`, which is imported when it is asked.
+
+    It is given to an argument or an option of click as its `shell_complete`.
+    """
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        from kernbench_core.cli import completion
+
+        return getattr(completion, name)(ctx, param, incomplete)
+
+    return complete
+
+
+def completed_as(metavar: str | None) -> Callable[[click.Context, click.Parameter, str], Any] | None:
+    """Return what completes a value that the help shows so; None where that is nothing of its own."""
+    return completed_by(_BY_METAVAR[metavar]) if metavar in _BY_METAVAR else None

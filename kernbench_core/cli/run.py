@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import Time, Whole
+from kernbench_core.cli.option_types import Time, Whole, completed_as, completed_by
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
@@ -72,13 +72,16 @@ def _as_option(name: str, option: Option, default: object) -> Callable[[Callable
     shown = default not in (None, ())
     return click.option(
         flag, name, metavar=option.metavar, type=kind, default=default if shown else None, show_default=shown,
-        multiple=default == (), help=option.help,
+        multiple=default == (), help=option.help, shell_complete=completed_as(option.metavar),
     )  # fmt: skip
 
 
 @click.command(cls=RunCommand)
-@click.argument("bench", metavar="BENCH")
-@click.option("-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.")
+@click.argument("bench", metavar="BENCH", shell_complete=completed_by("benches"))
+@click.option(
+    "-p", "params", metavar="NAME=VALUE", multiple=True, help="Set a parameter of the bench; repeatable.",
+    shell_complete=completed_by("parameters"),
+)
 @_run_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
@@ -115,7 +118,7 @@ def run(
 
 
 @click.command()
-@click.argument("manifest", metavar="MANIFEST|BUNDLE")
+@click.argument("manifest", metavar="MANIFEST|BUNDLE", shell_complete=completed_by("files"))
 @click.option("--trust", is_flag=True, help="Run a bench that lies outside of the manifest's folder, or a function.")
 @click.option(
     "--timeout", "timeout_s", metavar="T", type=Time("60 s", 1e-9),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_core.cli.columns import table
+from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Graph
     from kernbench_core.registry import MachineRegistry, NetworkRegistry
 
-_COMPONENTS = click.option("--components", metavar="FILE", help="A YAML file merged over the topology.")
+_COMPONENTS = click.option(
+    "--components", metavar="FILE", help="A YAML file merged over the topology.", shell_complete=completed_by("files")
+)
 _SETS = click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 
@@ -27,7 +30,7 @@ def topology() -> None:
 
 
 @topology.command()
-@click.argument("source", metavar="PRESET|FILE")
+@click.argument("source", metavar="PRESET|FILE", shell_complete=completed_by("presets"))
 @click.option(
     "--view",
     type=click.Choice(["system", "sip", "cube", "pe"]),
@@ -60,7 +63,7 @@ def show(
 
 
 @topology.command()
-@click.argument("source", metavar="PRESET|FILE")
+@click.argument("source", metavar="PRESET|FILE", shell_complete=completed_by("presets"))
 @_COMPONENTS
 @_SETS
 @_JSON
@@ -78,7 +81,7 @@ def validate(shell: Shell, source: str, components: str | None, sets: tuple[str,
 
 
 @topology.command("list")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completed_by("preset_names"))
 @_JSON
 @click.pass_obj
 def presets(shell: Shell, name: str | None, as_json: bool) -> None:
