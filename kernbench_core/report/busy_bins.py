@@ -18,12 +18,13 @@ _MOST_CELLS: Final = 8_000_000
 
 
 def busy_bins(
-    timeline: Timeline, kinds: Collection[str], servers: Mapping[str, float] = MappingProxyType({})
+    timeline: Timeline, kinds: Collection[str], whole: Mapping[str, float] = MappingProxyType({})
 ) -> Mapping[str, Any]:
     """Return the tracks of some kinds that did anything and, row by row, the root of how busy each was, 0 to 255.
 
-    What lies within another span of the same track is not counted twice. What overlaps is: of a place with several
-    `servers`, each is a part of it. The root keeps a hundredth of a percent apart from nothing.
+    What lies within another span of the same track is not counted twice. `whole` says how busy places were over the
+    run: a span may be longer than what is in it, as on a wire that its source feeds slowly, and a place may have several
+    servers, so that what spans cover is scaled to that. The root keeps a hundredth of a percent apart from nothing.
     """
     spans = timeline.spans
     wanted = np.array([track.kind in kinds for track in timeline.tracks], bool)
@@ -35,18 +36,19 @@ def busy_bins(
     rows = np.zeros((len(used), bins), np.uint8)
     bounds = np.searchsorted(track, [*used, len(timeline.tracks)])
     for row, (number, begin, stop) in enumerate(zip(used, bounds, bounds[1:], strict=False)):
-        several = servers.get(timeline.tracks[number].node, 1.0)
-        rows[row] = np.rint(255 * np.sqrt(shares(start[begin:stop], end[begin:stop], edges, several)))
+        found = shares(start[begin:stop], end[begin:stop], edges)
+        known = whole.get(timeline.tracks[number].node)
+        covered = found.mean()
+        found = np.minimum(found if known is None or not covered else found * (known / covered), 1.0)
+        rows[row] = np.rint(255 * np.sqrt(found))
     places = [timeline.tracks[number].node for number in used]
     return {"places": places, "tracks": used.astype(np.int32), "bins": bins, "rows": rows}
 
 
-def shares(
-    start: np.ndarray[Any, Any], end: np.ndarray[Any, Any], edges: np.ndarray[Any, Any], servers: float = 1.0
-) -> Any:
-    """Return how much of each stretch between `edges` intervals cover, on that many servers; 1 at the most."""
+def shares(start: np.ndarray[Any, Any], end: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> Any:
+    """Return how much of each stretch between `edges` intervals cover; more than 1 where they overlap."""
     covered = _elapsed(np.sort(start), edges) - _elapsed(np.sort(end), edges)
-    return np.clip(np.diff(covered) / (np.diff(edges) * servers), 0.0, 1.0)
+    return np.maximum(np.diff(covered) / np.diff(edges), 0.0)
 
 
 def _elapsed(times: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> Any:

@@ -50,13 +50,12 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
 
 
 def _busy(page: RunPage) -> Mapping[str, Any] | None:
-    """Return how busy places were over time, where there is a timeline; each of several servers is a part of it."""
-    use = (page.machine or {}).get("use", {})
+    """Return how busy places were over time, where there is a timeline."""
     if page.timeline is None:
         return None
-    columns = zip(use.get("places", ()), use.get("utilisation", ()), use.get("busy_ns", ()), strict=True)
-    servers = {place: max(1.0, round(busy / (share * page.total_ns))) for place, share, busy in columns if share}
-    return busy_bins(page.timeline, ("unit", "channel", "wire"), servers)
+    use = (page.machine or {}).get("use", {})
+    whole = dict(zip(use.get("places", ()), use.get("utilisation", ()), strict=True))
+    return busy_bins(page.timeline, ("unit", "channel", "wire"), whole)
 
 
 def _launches(page: RunPage) -> list[Mapping[str, Any]]:

@@ -38,11 +38,12 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
     kept = shown(page.timeline)
     number = {(track.node, track.name, track.kind): track.id for track in page.timeline.tracks}
     return {
-        "total": page.total_ns,
+        "total": page.timeline.total_ns,
+        "tick": tick_of(page.timeline.total_ns),
         "names": kept.names,
         "tracks": [[track.name, track.parent, track.kind, track.node] for track in page.timeline.tracks],
         "spans": _spans(kept, [number[track.node, track.name, track.kind] for track in kept.tracks]),
-        "flows": _flows(kept, page.total_ns),
+        "flows": _flows(kept, page.timeline.total_ns),
         "use": busy_bins(page.timeline, LEVELS),
         "lines": list(_lines(kept, page.sources)),
         "files": {name: text.splitlines() for name, text in page.sources.items()},
@@ -70,31 +71,43 @@ def _left_out(timeline: Timeline) -> str | None:
     return " and ".join(f"{level}s" for level in gone) or None
 
 
+def tick_of(total: float) -> float:
+    """Return the length in ns of what times are counted in: a 64th, or more where 32 bits would not reach."""
+    return max(1 / 64, total / (2**32 - 2))
+
+
 def _ticks(times: np.ndarray[Any, Any], total: float) -> np.ndarray[Any, Any]:
-    """Return times as parts of the run of which it has 2^32 - 1."""
-    scale = (2**32 - 1) / total if total else 0.0
-    ticks: np.ndarray[Any, Any] = np.rint(np.clip(times, 0.0, total) * scale).astype(np.uint32)
+    ticks: np.ndarray[Any, Any] = np.rint(np.clip(times, 0.0, total) / tick_of(total)).astype(np.int64)
     return ticks
 
 
 def _spans(timeline: Timeline, numbers: list[int]) -> Mapping[str, Any]:
-    """Return the columns of the spans, as small as they can be."""
+    """Return the columns of the spans, as small as they can be: starts and ops as steps from the span before."""
     spans, total = timeline.spans, timeline.total_ns
     start, end = _ticks(spans.start_ns, total), _ticks(spans.end_ns, total)
-    issued = np.where(spans.op >= 0, spans.op, -1)
+    track = np.array(numbers, np.int32)[spans.track] if len(spans) else np.zeros(0, np.int32)
+    issue = np.where(spans.op >= 0, spans.op % _ISSUES, -1)
     return {
-        "track": np.array(numbers, np.int32)[spans.track] if len(spans) else np.zeros(0, np.int32),
-        "start": start,
-        "length": end - start,
+        "track": track,
+        "start": _steps(start, track).astype(np.uint32),
+        "length": (end - start).astype(np.uint32),
+        "inner": _ticks(_inner_time(timeline), total).astype(np.uint32),
         "name": _small(spans.name),
         "line": _small(spans.line),
-        "pe": _small(np.where(issued >= 0, issued // _ISSUES, -1)),
-        "issue": np.where(issued >= 0, issued % _ISSUES, -1).astype(np.int32),
+        "pe": _small(np.where(spans.op >= 0, spans.op // _ISSUES, -1)),
+        "issue": _steps(issue, track).astype(np.int32),
         "bytes": np.minimum(spans.nbytes, 2**31 - 1).astype(np.int32),
         "message": spans.message.astype(np.int32),
         "lane": lanes(spans.track, spans.start_ns, spans.end_ns, spans.parent),
-        "own": _own_time(timeline).astype(np.float32),
     }
+
+
+def _steps(numbers: np.ndarray[Any, Any], track: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return each number less the one before on its track."""
+    steps = np.diff(numbers, prepend=0)
+    first = np.flatnonzero(np.diff(track, prepend=-1))
+    steps[first] = numbers[first]
+    return steps
 
 
 def _small(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -102,16 +115,14 @@ def _small(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return numbers.astype(np.int16 if not len(numbers) or numbers.max() < 2**15 else np.int32)
 
 
-def _own_time(timeline: Timeline) -> np.ndarray[Any, Any]:
-    """Return, of each span of a kernel line, the time in ns that is of no line within it; 0 for others."""
+def _inner_time(timeline: Timeline) -> np.ndarray[Any, Any]:
+    """Return, of each span of a kernel line, the time in ns that is of lines within it; 0 for others."""
     spans = timeline.spans
-    has_line = spans.line >= 0
-    kernel = np.array([track.kind == "kernel" for track in timeline.tracks], bool)
-    own = has_line & kernel[spans.track] if len(spans) else has_line
-    time = np.where(own, spans.end_ns - spans.start_ns, 0.0)
-    inner = np.flatnonzero(own & (spans.parent >= 0))
-    np.subtract.at(time, spans.parent[inner], np.where(own[spans.parent[inner]], time[inner], 0.0))
-    return np.maximum(time, 0.0)
+    time = np.zeros(len(spans))
+    inner = np.flatnonzero((spans.line >= 0) & (spans.parent >= 0))
+    np.add.at(time, spans.parent[inner], (spans.end_ns - spans.start_ns)[inner])
+    kept: np.ndarray[Any, Any] = np.where(spans.line >= 0, time, 0.0)
+    return kept
 
 
 def _flows(timeline: Timeline, total: float) -> Mapping[str, Any]:
@@ -120,8 +131,8 @@ def _flows(timeline: Timeline, total: float) -> Mapping[str, Any]:
         "kind": flows.kind.astype(np.int8),
         "from": flows.from_span.astype(np.int32),
         "to": flows.to_span.astype(np.int32),
-        "left": _ticks(flows.from_ns, total),
-        "came": _ticks(flows.to_ns, total),
+        "left": _ticks(flows.from_ns, total).astype(np.uint32),
+        "came": _ticks(flows.to_ns, total).astype(np.uint32),
     }
 
 

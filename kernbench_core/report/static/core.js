@@ -29,19 +29,36 @@ const ARRAYS = {
 async function unpacked(found) {
   const Type = ARRAYS[found.$];
   if (found.v) return Type.from(found.v);
-  const text = atob(found.z);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytesOf(found.z)]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
   const size = Type.BYTES_PER_ELEMENT;
-  if (size === 1) return new Type(planes.buffer);
-  const joined = new Uint8Array(planes.length);
-  for (let plane = 0; plane < size; plane++) {
-    const begin = plane * found.n;
-    for (let i = 0, at = plane; i < found.n; i++, at += size) joined[at] = planes[begin + i];
+  return size === 1 ? new Type(planes.buffer) : new Type(joined(planes, found.n, size).buffer);
+}
+
+function bytesOf(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+// Put the bytes of numbers, which came plane by plane, together again.
+function joined(planes, count, size) {
+  if (size === 2) {
+    const made = new Uint16Array(count);
+    for (let i = 0; i < count; i++) made[i] = planes[i] | (planes[count + i] << 8);
+    return made;
   }
-  return new Type(joined.buffer);
+  if (size === 4) {
+    const made = new Uint32Array(count);
+    const [a, b, c] = [count, 2 * count, 3 * count];
+    for (let i = 0; i < count; i++) made[i] = planes[i] | (planes[a + i] << 8) | (planes[b + i] << 16) | (planes[c + i] << 24);
+    return made;
+  }
+  const made = new Uint8Array(planes.length);
+  for (let plane = 0; plane < size; plane++) for (let i = 0, at = plane; i < count; i++, at += size) made[at] = planes[plane * count + i];
+  return made;
 }
 
 // Replace packed arrays, wherever they stand, by typed arrays.

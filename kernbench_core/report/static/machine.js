@@ -35,14 +35,29 @@ class Figures {
     if (span === null || this.bins === null) return this.whole.has(place) ? this.whole.get(place).share : null;
     const row = this.rows.get(place);
     if (row === undefined) return null;
-    const { bins, rows } = this.bins;
-    const from = (span[0] / this.total) * bins;
-    const to = (span[1] / this.total) * bins;
-    let sum = 0;
-    for (let bin = Math.floor(from); bin < Math.min(bins, Math.ceil(to)); bin++) {
-      sum += (rows[row * bins + bin] / 255) ** 2 * (Math.min(to, bin + 1) - Math.max(from, bin));
+    const { bins } = this.bins;
+    const at = (time) => {
+      const place = Math.min(bins, Math.max(0, (time / this.total) * bins));
+      const bin = Math.min(bins - 1, Math.floor(place));
+      const before = this.sums()[row * (bins + 1) + bin];
+      return before + (this.sums()[row * (bins + 1) + bin + 1] - before) * (place - bin);
+    };
+    return span[1] > span[0] ? ((at(span[1]) - at(span[0])) * this.total) / (bins * (span[1] - span[0])) : 0;
+  }
+  // Use up to each bin, so that a window takes two looks however long it is.
+  sums() {
+    if (this.summed) return this.summed;
+    const { bins, rows, places } = this.bins;
+    const square = Float64Array.from({ length: 256 }, (_, root) => (root / 255) ** 2);
+    const summed = new Float32Array(places.length * (bins + 1));
+    for (let row = 0; row < places.length; row++) {
+      let sum = 0;
+      for (let bin = 0; bin < bins; bin++) {
+        sum += square[rows[row * bins + bin]];
+        summed[row * (bins + 1) + bin + 1] = sum;
+      }
     }
-    return to > from ? sum / (to - from) : 0;
+    return (this.summed = summed);
   }
   // How many messages waited at a place, on average over the run.
   queue(place) {
@@ -80,7 +95,7 @@ class Machine {
     run.on("window", () => {
       const option = this.scope.querySelector("option[value=window]");
       if (option !== null && run.window !== null) this.scope.value = "window";
-      this.paint();
+      this.soon();
     });
     run.on("place", (place, source) => { if (source !== this) this.find(place); });
     this.show(this.start());
@@ -163,6 +178,9 @@ class Machine {
     });
     this.element.querySelector(".crumbs").replaceChildren(list);
   }
+  soon() {
+    if (!this.waiting) this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.paint(); });
+  }
   // Colour everything by the metric and the window chosen; a number and a width say it too.
   paint() {
     const metric = this.metric.value;
@@ -212,6 +230,8 @@ class Machine {
     line.setAttribute("y", String(middle + 7));
   }
   legend(metric, top) {
+    if (this.drawn === `${metric} ${top}`) return;
+    this.drawn = `${metric} ${top}`;
     const marks = [0, 0.05, 0.25, 0.5, 1];
     const svg = make("svg", { viewBox: "0 0 260 30", class: "kb-plot legend-scale" });
     for (let i = 0; i < 65; i++) svg.append(make("rect", { x: i * 4, y: 0, width: 4.5, height: 12, fill: kernbench.colour(i / 64) }));

@@ -4,6 +4,7 @@
 // How wide the names of tracks are: less on a narrow screen.
 kernbench.labelWidth = (width) => Math.round(Math.min(190, 0.34 * width));
 const LANE = 14;
+const SQUARE = Float32Array.from({ length: 256 }, (_, root) => (root / 255) ** 2);
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b3a500", "#999999"];
 const INKS = ["#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#000"];
 
@@ -24,7 +25,7 @@ kernbench.Painter = class {
       const { bins, rows } = this.data.use;
       const row = this.spans.use.get(track);
       const found = new Float32Array(bins);
-      if (row !== undefined) for (let b = 0; b < bins; b++) found[b] = (rows[row * bins + b] / 255) ** 2;
+      if (row !== undefined) for (let b = 0; b < bins; b++) found[b] = SQUARE[rows[row * bins + b]];
       for (const below of this.data.below[track]) {
         const inner = this.busy(below);
         for (let b = 0; b < bins; b++) if (inner[b] > found[b]) found[b] = inner[b];
@@ -118,19 +119,26 @@ kernbench.Painter = class {
     const bins = shares.length;
     const height = row.height - 4;
     context.fillStyle = COLOURS[row.opens ? 7 : 0];
-    const left = this.left;
     const scale = bins / this.data.total;
-    const perPixel = ((view.to - view.from) / (view.width - this.left - 8)) * scale;
-    for (let px = 0; px < view.width - this.left - 8; px++) {
-      const a = view.from * scale + px * perPixel;
-      let sum = 0;
-      let count = 0;
-      for (let b = Math.max(0, Math.floor(a)); b < Math.min(bins, Math.max(a + perPixel, Math.floor(a) + 1)); b++) { sum += shares[b]; count++; }
-      if (sum > 0) {
-        const high = Math.max(1, (height * sum) / count);
-        context.fillRect(left + px, y + 2 + height - high, 1, high);
-      }
+    const wide = view.width - this.left - 8;
+    const perPixel = ((view.to - view.from) / wide) * scale;
+    let begun = 0;
+    let before = 0;
+    for (let px = 0; px <= wide; px++) { // columns of one height are one rectangle
+      const high = px < wide ? this.column(shares, view.from * scale + px * perPixel, perPixel, height) : 0;
+      if (high === before) continue;
+      if (before > 0) context.fillRect(this.left + begun, y + 2 + height - before, px - begun, before);
+      begun = px;
+      before = high;
     }
+  }
+  // The height of one column: the mean of the bins in it, at least a pixel where there is anything.
+  column(shares, from, length, height) {
+    const first = Math.max(0, Math.floor(from));
+    const last = Math.min(shares.length, Math.max(Math.ceil(from + length), first + 1));
+    let sum = 0;
+    for (let b = first; b < last; b++) sum += shares[b];
+    return sum > 0 ? Math.max(1, Math.round((height * sum) / (last - first))) : 0;
   }
   each(view, row, y) {
     const { context, spans } = this;

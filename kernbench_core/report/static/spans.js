@@ -2,7 +2,6 @@
 "use strict";
 
 const BLOCK = 64;
-const TICKS = 2 ** 32 - 1;
 
 kernbench.Spans = class {
   constructor(data) {
@@ -10,10 +9,16 @@ kernbench.Spans = class {
     Object.assign(this, columns, { named: name });
     this.data = data;
     this.count = this.start.length;
-    this.tick = data.total / TICKS;
+    this.tick = data.tick;
     this.first = new Int32Array(data.tracks.length + 1);
     for (let i = 0; i < this.count; i++) this.first[this.track[i] + 1]++;
     for (let t = 0; t < data.tracks.length; t++) this.first[t + 1] += this.first[t];
+    // Starts and ops came as steps from the span before on the same track.
+    for (let i = 1; i < this.count; i++) {
+      if (this.track[i] !== this.track[i - 1]) continue;
+      this.start[i] += this.start[i - 1];
+      this.issue[i] += this.issue[i - 1];
+    }
     // The latest end within each block of rows, so that a window is found without looking at all.
     this.latest = new Float64Array(Math.ceil(this.count / BLOCK));
     for (let i = 0; i < this.count; i++) {
@@ -114,10 +119,12 @@ kernbench.Spans = class {
     this.data.tracks.forEach(([, , kind], track) => {
       if (kind !== "kernel") return;
       this.each(track, from / this.tick, to / this.tick, (i) => {
-        if (this.line[i] < 0 || this.own[i] <= 0) return;
+        if (this.line[i] < 0) return;
         const long = this.to(i) - this.from(i);
         const inside = Math.min(this.to(i), to) - Math.max(this.from(i), from);
-        if (inside > 0 && long > 0) { time[this.line[i]] += (this.own[i] * inside) / long; runs[this.line[i]]++; }
+        if (inside <= 0 || long <= 0) return;
+        time[this.line[i]] += (Math.max(0, long - this.inner[i] * this.tick) * inside) / long; // without lines within it
+        runs[this.line[i]]++;
       });
     });
     return { time, runs };

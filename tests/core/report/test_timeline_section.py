@@ -52,15 +52,15 @@ def test_parts_stand_below_what_they_are_part_of() -> None:
     assert lanes(zeros.astype(int), zeros, zeros + 9, parent).tolist() == [min(i, MOST - 1) for i in range(number)]
 
 
-@given(INTERVALS, st.integers(1, 3))
-def test_shares_are_what_counting_moments_gives(given_spans: list[tuple[int, int]], servers: int) -> None:
+@given(INTERVALS)
+def test_shares_are_what_counting_moments_gives(given_spans: list[tuple[int, int]]) -> None:
     """In each stretch, the moments of each interval, one by one."""
     start = np.array([s for s, _ in given_spans], float)
     end = np.array([s + n for s, n in given_spans], float)
-    found = shares(start, end, np.arange(0.0, 81.0, 8.0), servers)
+    found = shares(start, end, np.arange(0.0, 81.0, 8.0))
     for index, share in enumerate(found):
         moments = sum(s <= t < s + n for s, n in given_spans for t in range(8 * index, 8 * index + 8))
-        assert share == pytest.approx(min(1.0, moments / 8 / servers))
+        assert share == pytest.approx(moments / 8)
 
 
 def test_what_lies_within_another_span_is_not_counted_twice() -> None:
@@ -70,6 +70,9 @@ def test_what_lies_within_another_span_is_not_counted_twice() -> None:
     rows = found["rows"].reshape(-1, found["bins"])
     assert found["places"] == ["n0"]
     assert ((rows[0] / 255) ** 2).mean() == pytest.approx(0.5, abs=1e-3)
+    scaled = busy_bins(timeline(given_rows, ["unit", "host"]), ("unit",), {"n0": 0.125})["rows"]
+    assert ((scaled / 255) ** 2).mean() == pytest.approx(0.125, abs=1e-3)
+    assert (scaled[0] > 0).sum() == (rows[0] > 0).sum()
 
 
 def test_the_time_of_a_line_is_without_that_of_lines_within_it() -> None:
@@ -79,10 +82,9 @@ def test_the_time_of_a_line_is_without_that_of_lines_within_it() -> None:
     assert timeline_section.TIMELINE.data is not None
     data = timeline_section.TIMELINE.data(page)
     assert data is not None
-    assert data["spans"]["own"].tolist() == [0.0, 30.0, 10.0, 0.0]
+    assert (data["spans"]["inner"] * data["tick"]).tolist() == [0.0, 10.0, 0.0, 0.0]
     assert data["lines"][1] == {"file": "/a/b.py", "number": 4, "text": "y = 2"}
-    ticks = data["spans"]["start"] * (100.0 / (2**32 - 1))
-    assert ticks.tolist() == pytest.approx([0.0, 10.0, 20.0, 0.0])
+    assert (data["spans"]["start"] * data["tick"]).tolist() == [0.0, 10.0, 10.0, 0.0]  # from the one before
 
 
 def test_more_spans_than_a_page_holds_leave_the_finest_levels_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,231 @@
+"""The page in a real browser, offline: views, clicks, brush, keys, colours; skipped where there is no browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.plugins import Plugins
+from kernbench_core.report.saved_runs import read_run
+from kernbench_core.runs.looks import write_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+MACHINE = "article[data-section=machine]"
+TIMELINE = "article[data-section=timeline]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start a browser once."""
+    assert playwright is not None
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def runs(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the page of one run, and one of two runs from their folders."""
+    folder = tmp_path_factory.mktemp("report")
+    one = folder / "one.html"
+    for name, tile in (("a", 64), ("b", 128)):
+        kb.run(
+            "gemm", "tiny", {"M": 128, "N": 128, "K": 128, "tile_m": tile}, plugins=plugins, verify_data=True,
+            tcm_map=True, explain=True, out=folder / name, report=one if name == "a" else None,
+        )  # fmt: skip
+    both = folder / "both.html"
+    write_report(both, [read_run(folder / name) for name in ("a", "b")], plugins)
+    return one, both
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a page where nothing may leave; at the end, nothing was asked for and nothing was told on the console."""
+    contexts, told = [], []
+
+    def open_page(file: Path, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})
+        contexts.append(context)
+        context.route("**/*", lambda route: route.continue_() if route.request.url == file.as_uri() else (
+            told.append(f"asked for {route.request.url}"), route.abort()))  # fmt: skip
+        context.set_offline(True)
+        page = context.new_page()
+        page.on("console", lambda message: told.append(message.text))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.goto(file.as_uri())
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert told == []
+
+
+def pixels(page: Any, selector: str) -> str:
+    """Return what a canvas shows, as text."""
+    page.wait_for_timeout(120)
+    return str(page.eval_on_selector(selector, "canvas => canvas.toDataURL()"))
+
+
+def test_every_view_is_there_and_descends(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """From the cube, where the only package begins, into a PE and back to the whole by the crumbs."""
+    page = opened(runs[0])
+    assert page.locator("section h2").all_inner_texts() == ["Summary", "Machine", "Timeline", "Ledger", "Run"]
+    crumbs = page.locator(f"{MACHINE} .crumbs li")
+    assert crumbs.all_inner_texts() == ["machine", "sip0", "cube0"]
+    page.locator(f"{MACHINE} .kb-part").first.dblclick()
+    assert crumbs.all_inner_texts() == ["machine", "sip0", "cube0", "pe0"]
+    assert page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']").count() == 1
+    crumbs.first.locator("button").click()
+    assert page.locator(f"{MACHINE} [aria-label^='sip0, ']").count() == 1
+
+
+def test_a_click_tells_parameters_with_their_source(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Of a box its model and parameters, of a line its bandwidth; how busy each was."""
+    page = opened(runs[0])
+    page.locator(f"{MACHINE} [aria-label^='sip0.cube0.hbm_ctrl0, ']").click()
+    told = page.locator(f"{MACHINE} .detail").inner_text()
+    assert "builtin.hbm_ctrl" in told and "busy over the run" in told
+    rows = page.locator(f"{MACHINE} .detail tbody tr").all_inner_texts()
+    (channels,) = [row for row in rows if row.startswith("channels\t")]
+    assert "base.yaml:" in channels.split("\t")[2]
+    line = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.r0c0->sip0.cube0.r0c1, ']")
+    line.locator(".kb-hit").click(force=True)
+    told = page.locator(f"{MACHINE} .detail").inner_text()
+    assert "128 GB/s" in told and "833.3 ps" in told
+
+
+def test_the_brush_colours_the_machine_of_the_window(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """A window in which the kernel runs makes its matrix unit busier than over the run; the timeline shows it too."""
+    page = opened(runs[0])
+    page.locator(f"{MACHINE} .kb-part").first.dblclick()
+    gemm = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']")
+
+    def busy() -> float:
+        return float(gemm.get_attribute("aria-label").split(", ")[1].split(" ")[0])
+
+    before, picture = busy(), pixels(page, f"{TIMELINE} .rows canvas")
+    launch = page.evaluate("kernbench.run(0).machine.data.launches[0]")
+    total = page.evaluate("kernbench.run(0).machine.total")
+    box = page.locator(f"{MACHINE} .track").bounding_box()
+    for event, time in (("move", launch["from"]), ("down", 0), ("move", launch["to"]), ("up", 0)):
+        if event == "move":
+            page.mouse.move(box["x"] + box["width"] * time / total, box["y"] + box["height"] / 2)
+        else:
+            getattr(page.mouse, event)()
+    assert page.locator(f"{MACHINE} .scope").input_value() == "window"
+    assert busy() > 1.5 * before
+    assert pixels(page, f"{TIMELINE} .rows canvas") != picture
+    page.locator(f"{MACHINE} .scope").select_option("run")
+    assert busy() == before
+
+
+def test_a_window_says_what_the_whole_run_says(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Counted from the timeline's spans, each wire was as busy over the run as the simulator counted."""
+    page = opened(runs[0])
+    found = page.evaluate(
+        "(() => { const f = kernbench.run(0).machine.figures;"
+        " return [...f.whole].filter(([place]) => place.includes('->'))"
+        ".map(([place, use]) => [place, use.share, f.busy(place, [0, f.total])]); })()"
+    )
+    assert len(found) > 20
+    for place, whole, window in found:
+        assert window == pytest.approx(whole, rel=0.05, abs=0.002), place
+
+
+def test_the_timeline_by_keyboard(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Tracks, spans, zoom and back, without a mouse; the chosen span is told."""
+    page = opened(runs[0])
+    canvas = page.locator(f"{TIMELINE} .rows canvas")
+    canvas.focus()
+    page.keyboard.press("ArrowDown")
+    assert canvas.get_attribute("aria-label") == "Timeline, track host"
+    page.keyboard.press("ArrowRight")
+    detail = page.locator(f"{TIMELINE} .span-detail")
+    assert detail.locator("h4").inner_text() == "map pages"
+    page.keyboard.press("ArrowRight")
+    assert detail.locator("h4").inner_text().startswith("copy to device")
+    page.keyboard.press("Enter")
+    low, high = page.evaluate("kernbench.run(0).window")
+    assert high - low < page.evaluate("kernbench.run(0).machine.total") / 2
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.evaluate("kernbench.run(0).window")[0] > low
+    page.keyboard.press("0")
+    assert page.evaluate("kernbench.run(0).window") is None
+    page.keyboard.press("Escape")
+    assert detail.inner_text() == "Nothing is chosen."
+
+
+def test_the_page_by_tab(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """The skip link is first, then the sections; a box of the machine opens with Enter and closes with Escape."""
+    page = opened(runs[0])
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Summary"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.locator(f"{MACHINE} .kb-part").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(f"{MACHINE} .crumbs b").inner_text() == "pe0"
+    page.keyboard.press("Escape")
+    assert page.locator(f"{MACHINE} .crumbs b").inner_text() == "cube0"
+    handle = page.locator(f"{MACHINE} .handle.from")
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    assert float(handle.get_attribute("aria-valuenow")) > 0
+
+
+def test_lines_of_the_kernel_and_the_critical_path(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Lines that ran have their time; a segment that waited names what held the place."""
+    page = opened(runs[0])
+    page.wait_for_timeout(150)
+    hot = page.locator(f"{TIMELINE} .source tr.hot")
+    assert hot.count() >= 3
+    assert "on the critical path" in hot.first.get_attribute("aria-label")
+    waited = page.evaluate(
+        "kernbench.run(0).timeline.data.path.findIndex((each) => each.waited_at && each.op_id && each.parts.queueing)"
+    )
+    page.evaluate(f"kernbench.run(0).timeline.chooseSegment({waited})")
+    detail = page.locator(f"{TIMELINE} .span-detail")
+    assert "which was held by" in detail.inner_text()
+    before = page.evaluate("kernbench.run(0).timeline.span")
+    detail.locator("li button").first.click()
+    assert page.evaluate("kernbench.run(0).timeline.span") not in (before, None)
+
+
+def test_light_and_dark(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """As the system has them, and by the button; text stands out in both, canvases are drawn anew."""
+    for scheme, ground in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 22, 28)")):
+        page = opened(runs[0], color_scheme=scheme)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
+    picture = pixels(page, f"{TIMELINE} .rows canvas")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert pixels(page, f"{TIMELINE} .rows canvas") != picture
+
+
+def test_four_times_as_large_the_page_reflows(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """At 400 % of a window of 1400 px nothing but tables and drawings in their own frames is wider than the page."""
+    page = opened(runs[0], viewport={"width": 350, "height": 225}, device_scale_factor=4)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 350
+
+
+def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Each with its name and figures; what is chosen in one stays in it."""
+    page = opened(runs[1])
+    names = page.locator("#machine h3.of")
+    assert names.all_inner_texts() == ["a", "b"]
+    boxes = [names.nth(i).bounding_box() for i in (0, 1)]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] < boxes[1]["x"]
+    page.evaluate("kernbench.run(0).set('window', [10, 20])")
+    assert page.evaluate("kernbench.run(1).window") is None
