@@ -265,7 +265,7 @@ def test_three_lines_of_python() -> None:
         "from kernbench_core.plugins import load_plugins\n"
         "plugins = load_plugins(['builtin = kernbench_builtin.plugin'], installed=False)\n"
         "r = kb.run('vector-add', topology='tiny', params={'n': 4096}, verify_data=True, plugins=plugins)\n"
-        "print(r.verified, r.total_ns > 0, len(r.op_log) == r.ops, repr(r)[:27])"
+        "print(r.verified, r.total_ns > 0, len(r.op_log) == len(r.ops), repr(r)[:27])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False

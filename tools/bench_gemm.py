@@ -48,7 +48,7 @@ def simulation(quick: bool) -> Iterable[Result]:
     yield Result("events of gemm", result.events, "events")
     yield Result("events per hop", result.events / result.timing.hops, "events")
     yield Result("events per second", result.events / result.timing.wall_s / 1e3, "k/s")
-    yield Result("op records", result.ops, "records")
+    yield Result("op records", result.timing.ops, "records")
 
 
 def phase_2(quick: bool) -> Iterable[Result]:

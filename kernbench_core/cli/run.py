@@ -159,7 +159,7 @@ def _tell_rerun(again: Rerun) -> None:
 
     result = again.result
     if again.same:
-        click.echo(f"same op log: {result.op_log_sha256} ({result.ops:,} ops)")
+        click.echo(f"same op log: {result.op_log_sha256} ({result.timing.ops:,} ops)")
         for difference in again.differences:
             click.echo(shown(f"  though {difference}"))
     else:

@@ -9,7 +9,7 @@ from attrs import field, frozen
 from kernbench_core.compute.on_demand import OnDemand
 from kernbench_core.compute.ops.plugin_ops import OpsOfPlugins
 from kernbench_core.kernel.neighbours import Neighbours
-from kernbench_core.kernel.pe_state import Kernels, Meter
+from kernbench_core.kernel.pe_state import Kernels, MeasuresLaunches
 from kernbench_core.kernel.queues import Queues
 from kernbench_core.memory.device_memory import DeviceMemory
 from kernbench_core.memory.hazards import Hazards
@@ -53,7 +53,7 @@ class Device:
         race_by: str = "pe",
         tcm_map: bool = False,
         launch_on: Callable[[int], str] = lambda pe: "",
-        meter: Meter | None = None,
+        meter: MeasuresLaunches | None = None,
     ) -> Device:
         """Make an empty device of a machine. `now` tells the simulated time in ns, for the rest see `GraphEngine`.
 

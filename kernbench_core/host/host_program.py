@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.expectation import Expectation
     from kernbench_core.host.figures.launch import LaunchFigures
-    from kernbench_core.host.figures.meter import Busy
+    from kernbench_core.host.figures.meter import LaunchUse
     from kernbench_core.host.inputs import Inputs
     from kernbench_core.host.rows import Scalar
     from kernbench_core.kernel.queues import Queues
+    from kernbench_core.memory.device_memory import TensorAllocation
     from kernbench_core.oplog.log import OpLog
     from kernbench_core.plugins import Plugins
     from kernbench_core.topology.design import Design
@@ -91,7 +92,7 @@ class LaunchHandle:
         return self.figures.time_ns
 
     @property
-    def busiest(self) -> tuple[Busy, ...]:
+    def busiest(self) -> tuple[LaunchUse, ...]:
         """The busiest resource of each kind while the kernel ran, highest first."""
         return self.figures.busiest
 
@@ -117,6 +118,8 @@ class Shared:
     running: list[LaunchHandle] = attrs.field(factory=list)
     expectations: list[Expectation] = attrs.field(factory=list)
     rows: list[dict[str, Scalar]] = attrs.field(factory=list)
+    #: The tensors that were made and not freed, with the names that they were given.
+    tensors: dict[TensorAllocation, str | None] = attrs.field(factory=dict)
     #: Programs that sleep between two polls.
     polling: int = 0
     #: What each package keeps for the run, under a name of its own.

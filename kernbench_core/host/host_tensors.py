@@ -163,6 +163,7 @@ class HostTensors(HostProgram):
         extents = tuple(int(n) for n in shape)
         allocation = self._session.device.memory.allocate(extents, dtype, label, pes, placement)
         self.request(MmuMapMsg(self._pe_indices, MapUpdate(allocation.all_regions)))
+        self.shared.tensors[allocation] = name
         return DeviceTensor(self, allocation)
 
     def free(self, tensor: DeviceTensor) -> None:
@@ -175,6 +176,7 @@ class HostTensors(HostProgram):
         self.settle(tensor)
         self.request(MmuMapMsg(self._pe_indices, MapUpdate(tensor.allocation.all_regions, unmap=True)))
         self._session.device.memory.free(tensor.allocation)
+        self.shared.tensors.pop(tensor.allocation, None)
         self.store.forget("hbm", tensor.allocation.all_regions)
 
     def copy_to_host(self, tensor: DeviceTensor) -> None:

@@ -19,7 +19,9 @@ from kernbench_core.errors import DeadlockError, LimitError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.host.device import Device
+from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.host.figures.launch import LaunchFigures, figures_of
+from kernbench_core.host.figures.links import links
 from kernbench_core.host.figures.meter import LaunchMeter
 from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
@@ -247,6 +249,10 @@ class GraphEngine:
     def figures(self) -> tuple[LaunchFigures, ...]:
         """Return the figures of every launch that is over, in the order in which they were submitted."""
         return tuple(figures for handle in self.shared.launches if (figures := self.figures_of(handle)) is not None)
+
+    def links(self) -> ColumnTable:
+        """Return every wire and channel, with what passed it so far."""
+        return links(self.hardware)
 
     def figures_of(self, handle: LaunchHandle) -> LaunchFigures | None:
         """Return the figures of a launch, None for one that is not over."""

@@ -58,7 +58,7 @@ class PeState:
         self.last: tuple[str, CallSite, float] | None = None
 
 
-class Meter(Protocol):
+class MeasuresLaunches(Protocol):
     """Who measures launches."""
 
     def begun(self, launch: Launch, pe: int) -> None:
@@ -86,7 +86,7 @@ class Kernels:
         nearest: Callable[[int, str], int | None] | None = None,
         recorder: TcmRecorder | None = None,
         ops: OpsOfPlugins | None = None,
-        meter: Meter | None = None,
+        meter: MeasuresLaunches | None = None,
     ) -> None:
         self.memory = memory
         self.store = store

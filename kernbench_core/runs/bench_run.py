@@ -153,6 +153,7 @@ def tell_warnings(graph: Graph) -> None:
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
     from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.runs.outputs import outputs_of
 
     began = time.perf_counter()
     progress = RunProgress(on_progress)
@@ -166,10 +167,14 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
             executor = DataExecutor(engine.op_log, engine.store, engine.functions)
             with wall.spent_on("computing the data"):
                 verification, ops = verdicts(request.options, engine, executor, progress)
+                outputs = outputs_of(engine.shared, engine.store, executor)
+                if request.options.outputs or (request.options.verify_data and request.out is not None):
+                    outputs.compute()
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
     with wall.spent_on("summing up the run"):
-        result = attrs.evolve(_result(request, engine, recorder, verification, began), op_verification=ops)
+        made = _result(request, engine, recorder, verification, began)
+        result = attrs.evolve(made, op_verification=ops, outputs=outputs)
         if watcher is not None:
             seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
             result = attrs.evolve(result, timeline=seen)
@@ -285,6 +290,8 @@ def _result(
         tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
         hazards=engine.device.hazards.found(),
         launches=engine.figures(),
+        links=engine.links(),
+        all_links=request.options.links == "all",
         rows=engine.rows,
     )
 

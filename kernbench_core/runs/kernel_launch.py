@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.errors import NoDataError, UsageError
+from kernbench_core.errors import UsageError
 from kernbench_core.host.launch_arguments import bind_arguments, full_grid, kernel_signature, name_of
 from kernbench_core.kernel.arguments import replace_nested
 from kernbench_core.runs.bench_run import run
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.device_tensor import DeviceTensor
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.values.arrays import Array
-    from kernbench_core.values.memory_store import MemoryStore
 
 #: Options of a run that need a bench: what checks its data, and what writes its source down.
 _NOT_HERE = ("bench", "params", "verify_data", "bundle")
@@ -27,26 +26,7 @@ _OPTIONS = tuple(field.name for field in attrs.fields(RunCall) if field.name not
 _PLAIN = (bool, int, float, str)
 
 
-@attrs.frozen(repr=False)
-class LaunchResult(RunResult):
-    """The result of a kernel that ran alone: `outputs` are what it wrote of its arrays, by parameter."""
-
-    tensors: tuple[DeviceTensor, ...] = ()
-
-    @property
-    def outputs(self) -> Mapping[str, Array]:
-        """The arrays that the kernel wrote, computed when they are looked at."""
-        return {tensor.name: tensor.numpy() for tensor in self.tensors if _written(tensor, self.store)}
-
-
-def _written(tensor: DeviceTensor, store: MemoryStore) -> bool:
-    """Tell whether an op wrote part of a tensor."""
-    if not store.data:
-        raise NoDataError("the outputs have no data in a run that keeps shapes only; leave out data=False.")
-    return any(store.sample("hbm", region, (region.nbytes,), "uint8")[1] for region in tensor.regions)
-
-
-def launch(kernel: Callable[..., object], *args: object, **given: Any) -> LaunchResult:
+def launch(kernel: Callable[..., object], *args: object, **given: Any) -> RunResult:
     """Run `kernel(*args, **kwargs, tl)` alone and return the result, whose `outputs` are what it wrote, by parameter.
 
     Each numpy array among the arguments, ml_dtypes' among them, becomes a tensor of the device that is called as the
@@ -70,11 +50,7 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> Launch
     arguments = bind_arguments(kernel, args, kwargs, "kb.launch")
     for name, value in arguments.items():
         _check(name_of(kernel), name, value)
-    tensors: list[DeviceTensor] = []
-    result = run(_program(kernel, arguments, grid, tensors), **options)
-    return LaunchResult(
-        **{field.name: getattr(result, field.name) for field in attrs.fields(RunResult)}, tensors=tuple(tensors)
-    )
+    return run(_program(kernel, arguments, grid), **options)
 
 
 def _told_apart(
@@ -140,9 +116,8 @@ def _program(
     kernel: Callable[..., object],
     arguments: Mapping[str, object],
     grid: tuple[int, ...] | None,
-    tensors: list[DeviceTensor],
 ) -> Callable[..., None]:
-    """Return the host program that places the arrays, as `tensors`, and launches the kernel.
+    """Return the host program that places the arrays and launches the kernel.
 
     Its parameters are the arrays and plain values among the arguments, for the result and the manifest to show.
     """
@@ -153,8 +128,7 @@ def _program(
     def program(rt: Runtime, /, **shown: object) -> None:
         def placed(value: object, names: Callable[[], str]) -> object:
             def place(array: Array) -> DeviceTensor:
-                tensors.append(rt.tensor(array, name=names(), preloaded=True))
-                return tensors[-1]
+                return rt.tensor(array, name=names(), preloaded=True)
 
             return replace_nested(value, np.ndarray, place)
 

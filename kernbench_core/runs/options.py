@@ -101,6 +101,10 @@ class RunOptions:
     report: Annotated[
         str | Path | None, Option("Write an HTML page to look at: machine, timeline, ledger.", "FILE")
     ] = None
+    links: Annotated[
+        str, Option("Which links --json lists: the busiest of each kind, or all, too.", choices=("busiest", "all"))
+    ] = "busiest"
+    outputs: Annotated[bool, Option("Compute what kernels wrote; --out keeps it as .npy files.")] = False
     bundle: Annotated[
         str | Path | None, Option("Write all it takes to run this elsewhere into one file (.tar.gz).", "FILE")
     ] = None
@@ -121,13 +125,15 @@ class RunOptions:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {self.seed!r}; give another --seed.")
-        for name in ("race_by", "level"):
+        for name in ("race_by", "level", "links"):
             choice = command_options(RunOptions)[name]
             if getattr(self, name) not in choice.choices:
                 raise UsageError(f"{name} must be {choice.choice}, not {getattr(self, name)!r}.")
         for wanted, option in ((self.verify_data, "--verify-data"), (self.verify_ops, "--verify-ops")):
             if wanted and not self.data:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
+        if self.outputs and not self.data:
+            raise UsageError("outputs need data; leave out either --outputs or --no-data.")
 
     @property
     def limits(self) -> "Limits":

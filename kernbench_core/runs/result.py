@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kernbench_core.errors import UsageError
+from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
@@ -27,15 +30,20 @@ SCHEMA = "kernbench.run/1"
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class RunResult:
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
+    Results are equal where all values are but wall times; `outputs`, which follow from the rest, are not compared. A
+    pickled result has its figures, launches, links, ops and the outputs that were computed; `op_log` and `store` stay
+    behind.
+
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
-    are phase 1's own, so that a notebook can go on from here. `explain` and `tcm_map` are None unless
-    they were asked for. `hazards` are uses of memory that nothing orders, found with and without data.
-    `rows` are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified.
-    `timeline` says what happened when, where it was asked for, as with `timeline=True` or `out`.
+    are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `links` are all
+    wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None unless they were asked for.
+    `hazards` are uses of memory that nothing orders, found with and without data. `rows` are what the bench reported
+    with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline` says what happened when,
+    where it was asked for, as with `timeline=True` or `out`.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
@@ -53,8 +61,8 @@ class RunResult:
     verification: Verification | None
     op_log_sha256: str | None
     manifest: Mapping[str, Any]
-    op_log: OpLog
-    store: MemoryStore
+    _op_log: OpLog | None
+    _store: MemoryStore | None
     interrupted: bool = False
     explain: Explanation | None = None
     tcm_map: TcmMap | None = None
@@ -63,6 +71,24 @@ class RunResult:
     op_verification: Verification | None = None
     timeline: Timeline | None = None
     launches: tuple[LaunchFigures, ...] = ()
+    links: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
+    outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
+    _all_links: bool = False
+    _op_columns: list[ColumnTable] = attrs.field(factory=list, init=False)
+
+    @property
+    def op_log(self) -> OpLog:
+        """What phase 1 recorded; UsageError where the result was unpickled."""
+        if self._op_log is None:
+            raise _left_behind("op log", "r.ops has its columns")
+        return self._op_log
+
+    @property
+    def store(self) -> MemoryStore:
+        """What memory holds at the end; UsageError where the result was unpickled."""
+        if self._store is None:
+            raise _left_behind("memory store", "r.outputs has what was computed of it")
+        return self._store
 
     @property
     def total_ns(self) -> float:
@@ -80,9 +106,13 @@ class RunResult:
         return self.timing.events
 
     @property
-    def ops(self) -> int:
-        """How many records the op log holds."""
-        return self.timing.ops
+    def ops(self) -> ColumnTable:
+        """The op log by column, a row for each record; `len` counts them."""
+        if not self._op_columns:
+            from kernbench_core.host.figures.ops import op_columns
+
+            self._op_columns.append(op_columns(self.op_log))
+        return self._op_columns[0]
 
     @property
     def busiest(self) -> tuple[ResourceUse, ...]:
@@ -147,6 +177,8 @@ class RunResult:
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
             "launches": [launch.to_json() for launch in self.launches],
+            **({"links": self.links.to_json()} if self._all_links else {}),
+            "outputs": self.outputs.to_json(),
             "hazards": [attrs.asdict(hazard) for hazard in self.hazards],
             "rows": [
                 {name: finite(cell) if isinstance(cell, float) else cell for name, cell in row.items()}
@@ -167,8 +199,37 @@ class RunResult:
         note = ", interrupted" if self.interrupted else ""
         return (
             f"<RunResult {self.bench} on {self.topology}: {format_time(self.total_ns)}, "
-            f"{self.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
+            f"{self.timing.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
         )
+
+    def _values(self) -> tuple[Any, ...]:
+        """Return all that makes two results equal."""
+        apart = ("wall_s", "timing", "outputs", "_op_log", "_store", "_all_links", "_op_columns")
+        own = (getattr(self, field.name) for field in attrs.fields(RunResult) if field.name not in apart)
+        return (attrs.evolve(self.timing, wall_s=0.0), *own)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, RunResult) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.bench, self.topology, self.total_ns, self.op_log_sha256))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave op log and store behind; the columns of the op log go along."""
+        _ = self.ops
+        found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        return {**found, "_op_log": None, "_store": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+
+def _left_behind(what: str, instead: str) -> UsageError:
+    return UsageError(
+        f"the {what} must be looked at where the run was made, as a pickled result leaves it behind; {instead}, and a "
+        "folder written with out= holds the whole run."
+    )
 
 
 def count_hazards(hazards: Sequence[Hazard]) -> str:

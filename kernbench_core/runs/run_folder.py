@@ -14,6 +14,7 @@ import attrs
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import check_folder_of, files_below, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
+from kernbench_core.runs.outputs import OUTPUTS, file_of
 from kernbench_core.runs.result import RunResult, json_text
 from kernbench_core.timeline.levels import TIMELINE
 
@@ -25,7 +26,7 @@ OP_LOG = "oplog"
 _RESULT = "result.json"
 _MACHINE = "machine.json"
 #: What stands at the top of such a folder.
-_TOP = frozenset({MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -111,10 +112,10 @@ def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> No
     own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
     for name in sorted(_TOP):
         _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, BENCH, *own, *array_files(values)):
+    for name in (MANIFEST, _RESULT, _MACHINE, OP_LOG, TIMELINE, OUTPUTS, BENCH, *own, *array_files(values)):
         path = out.path / name
         _refuse_link(out.path, name)
-        is_folder = name in (OP_LOG, BENCH) and path.is_dir()
+        is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
         if os.path.lexists(path) and name not in out.written and not is_folder:
             raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
 
@@ -138,6 +139,10 @@ def write_out(
     with whole_folder(out.path, out.written) as folder:
         write_inputs(folder, bench, values, inputs)
         save_run(folder / OP_LOG, result.op_log, result.store, functions)
+        for name, array in result.outputs.computed.items():
+            (folder / OUTPUTS).mkdir(exist_ok=True)
+            with (folder / file_of(name)).open("xb") as file:
+                write_npy(array, file.write)
         if result.timeline is not None:
             save(result.timeline, folder / TIMELINE)
         write_text(folder / _RESULT, json_text(result.to_json()))

@@ -259,7 +259,7 @@ def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:
 def _counts(result: RunResult) -> Text:
     rate = format_count(float(f"{result.events / result.timing.wall_s:.3g}")) if result.timing.wall_s > 0 else "-"
     return Text(
-        f"{result.ops:,} ops, {result.events:,} events in {result.timing.wall_s:.2f} s ({rate} events/s), "
+        f"{result.timing.ops:,} ops, {result.events:,} events in {result.timing.wall_s:.2f} s ({rate} events/s), "
         f"{result.wall_s:.2f} s in all",
         "dim",
     )

@@ -119,6 +119,18 @@ class MemoryStore:
             return self._abstract_value(shape, dtype), ()
         return self._sample(self._spaces.get(space), space, where, shape, dtype)
 
+    def holds_results(self, space: str, region: Region) -> bool:
+        """Whether some byte of a region is what an op wrote; it does not matter what nobody wrote."""
+        index = self._spaces.get(space)
+        if index is None:
+            return False
+        parts: list[Part] = []
+        used: list[WrittenRegion] = []
+        for piece in ascending_pieces(region):
+            index.collect(piece, 0, parts, used)
+        shown = {id(part.source) for part in parts}
+        return any(e.write.ticket.writer is not None and id(e.write.value) in shown for e in used)
+
     def _sample(
         self, index: SpaceIndex | None, space: str, where: _Where, shape: Shape, dtype: str
     ) -> tuple[Value, tuple[OpId, ...]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_core.host.figures.columns import ColumnTable
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.timeline.timeline import Flows, Spans, Timeline
@@ -88,11 +89,11 @@ class FakeEngine:
     def __init__(self, graph: object, components: object, **options: Any) -> None:
         self.graph, self.options = graph, options
         self.functions = options["functions"]
-        self.op_log, self.store = FakeLog(), SimpleNamespace()
+        self.op_log, self.store = FakeLog(), SimpleNamespace(data=True)
         self.expectations: list[Any] = []
         self.rows: list[Any] = []
         self.hardware = SimpleNamespace(op_logger=None)
-        self.shared = SimpleNamespace(requests=())
+        self.shared = SimpleNamespace(requests=[], tensors={}, launches=[])
         self.device = SimpleNamespace(
             recorder=None,
             hazards=SimpleNamespace(found=tuple),
@@ -106,6 +107,9 @@ class FakeEngine:
 
     def get_timing_result(self) -> Any:
         return timing
+
+    def links(self) -> ColumnTable:
+        return ColumnTable(0, {})
 
     def figures(self) -> tuple[Any, ...]:
         return ()

@@ -14,7 +14,7 @@ from kernbench_core.units import format_bandwidth, format_flops, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
-    from kernbench_core.host.figures.meter import Busy, Interval, LaunchMeter, Resources
+    from kernbench_core.host.figures.meter import BusyInterval, LaunchMeter, LaunchUse, Resources
     from kernbench_core.host.figures.roofline import RooflinePoint
     from kernbench_core.messages import KernelLaunchMsg
 
@@ -40,10 +40,10 @@ class LaunchFigures:
     completed_ns: float
     roofline: RooflinePoint | None
     _resources: Resources | None
-    _intervals: Sequence[Interval]
+    _intervals: Sequence[BusyInterval]
 
     @cached_property
-    def busiest(self) -> tuple[Busy, ...]:
+    def busiest(self) -> tuple[LaunchUse, ...]:
         """The busiest resource of each kind between start and end, the highest utilisation first."""
         return () if self._resources is None else busiest_of(self._resources, self._intervals)
 

@@ -29,7 +29,7 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @attrs.frozen
-class Busy:
+class LaunchUse:
     """Say how busy the busiest resource of a kind was during a launch: a fraction of its capacity, and ns.
 
     `alike` is how many resources of the kind were used then, and `mean_utilisation` the mean over them.
@@ -79,7 +79,7 @@ class Resources:
         servers = np.array([each[2] for each in listed], np.float64)
         return cls(tuple(named), tuple(each[0] for each in listed), codes, servers, places)
 
-    def busiest(self, busy: _Floats, span: float) -> tuple[Busy, ...]:
+    def busiest(self, busy: _Floats, span: float) -> tuple[LaunchUse, ...]:
         """Return the busiest of each kind, the highest first; each was busy for so many of `span` ns."""
         at = np.flatnonzero(busy > 0.0)
         if not len(at):
@@ -93,12 +93,12 @@ class Resources:
         for best, number, total in zip(top[np.searchsorted(top, starts)], numbers, together, strict=True):
             place = at[best]
             name, kind, mean = self.names[place], self.kinds[self.codes[place]], float(total / number)
-            found.append(Busy(name, kind, float(share[best]), float(busy[place]), int(number), mean))
+            found.append(LaunchUse(name, kind, float(share[best]), float(busy[place]), int(number), mean))
         return tuple(sorted(found, key=lambda use: (-use.utilisation, use.name)))
 
 
 @attrs.frozen(eq=False)
-class Interval:
+class BusyInterval:
     """Keep for how long, in ns, resources of some `numbers` were busy in a time of `span` ns."""
 
     span: float
@@ -106,7 +106,7 @@ class Interval:
     busy: array[float]
 
 
-def busiest_of(resources: Resources, intervals: Sequence[Interval]) -> tuple[Busy, ...]:
+def busiest_of(resources: Resources, intervals: Sequence[BusyInterval]) -> tuple[LaunchUse, ...]:
     """Return the busiest resource of each kind over all intervals together, the highest first."""
     span = sum(each.span for each in intervals)
     if not span:
@@ -127,7 +127,7 @@ class LaunchMeter:
 
     def __init__(self) -> None:
         #: What was busy from each beginning or end of a launch to the next one, as long as any launch ran.
-        self._intervals: list[Interval] = []
+        self._intervals: list[BusyInterval] = []
         #: The launches that run, and those that are over, with the numbers of their intervals: the first, and the end.
         self._running: dict[Launch, int] = {}
         self._over: dict[Launch, tuple[int, int]] = {}
@@ -209,7 +209,7 @@ class LaunchMeter:
             wire.note_use()
         self._read_units(numbers, busy, idle=last or not self._running)
         if self._running:
-            self._intervals.append(Interval(now - since, numbers, busy))
+            self._intervals.append(BusyInterval(now - since, numbers, busy))
         self._read_at = now
 
     def _read_units(self, numbers: array[int], busy: array[float], idle: bool) -> None:
@@ -222,7 +222,7 @@ class LaunchMeter:
 
     # Results ------------------------------------------------------------------------------------------
 
-    def intervals(self, launch: Launch | None = None) -> Sequence[Interval]:
+    def intervals(self, launch: Launch | None = None) -> Sequence[BusyInterval]:
         """Return what was busy while a launch ran, or else while any did; nothing of a launch that is not over."""
         if launch is None:
             return self._intervals

@@ -162,4 +162,4 @@ def test_a_full_scratchpad_first_gives_back_what_only_cycles_hold(plugins) -> No
     def bench(rt) -> None:
         rt.launch(kernel, rt.zeros((32, 256)), grid=(1,))
 
-    assert run_bench(bench, "tiny", set=("pe.tcm.capacity=128 KiB",), plugins=plugins).ops == 20
+    assert run_bench(bench, "tiny", set=("pe.tcm.capacity=128 KiB",), plugins=plugins).timing.ops == 20

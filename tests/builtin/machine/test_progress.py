@@ -67,7 +67,7 @@ def test_every_step_goes_forward_to_its_end(watched: Any, bench: str, plugins: P
     assert seen[-1].fraction == 1.0
     assert seen[-1].done == seen[-1].of
     assert seen[-1].of is not None
-    assert seen[-1].of <= result.ops
+    assert seen[-1].of <= result.timing.ops
 
 
 @pytest.mark.parametrize("bench", ["gemm", "gemm-composite", "softmax", "vector-add"])
@@ -131,4 +131,4 @@ def test_single_ops_are_counted(watched: Any) -> None:
     """With verify_ops every op of the log is computed, the copies too."""
     seen, result = watched("softmax", RUNS["softmax"], verify_ops=True)
     assert seen[-1].phase == "computing"
-    assert (seen[-1].of, seen[-1].done) == (result.ops, result.ops)
+    assert (seen[-1].of, seen[-1].done) == (result.timing.ops, result.timing.ops)

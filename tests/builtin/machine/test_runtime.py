@@ -483,7 +483,7 @@ def test_a_bench_reports_rows_and_sees_what_was_recorded() -> None:
 
     result = run(bench)
     assert len(result.rows) == 2 and result.rows[0] == result.rows[1]
-    assert result.rows[0] == {"ops": result.ops // 2, "took": True}
+    assert result.rows[0] == {"ops": result.timing.ops // 2, "took": True}
 
 
 CALLS: dict[str, Callable[[Any, Any], object]] = {

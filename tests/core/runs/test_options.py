@@ -37,6 +37,8 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "race_by": (("--race-by", "program"), "program"),
     "out": (("--out", "o"), "o"),
     "report": (("--report", "r.html"), "r.html"),
+    "links": (("--links", "all"), "all"),
+    "outputs": (("--outputs",), True),
     "bundle": (("--bundle", "b.tgz"), "b.tgz"),
     "max_events": (("--max-events", "5"), 5),
     "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),

@@ -304,3 +304,24 @@ def test_a_misaligned_access_is_a_sentence() -> None:
         "A write of f32[2] at hbm 0x0 (2 rows of 4 B every 6 B) must start, and have its rows, at multiples of 4 "
         "bytes, the size of f32; align the address."
     )
+
+
+@examples(100)
+@given(steps)
+def test_what_ops_wrote_is_known_byte_by_byte(script) -> None:
+    """A region holds results where the last write of one of its bytes was an op's, whatever nobody wrote."""
+    store, last = MemoryStore(), [None] * (SPAN + 1)
+    for number, (kind, access) in enumerate(script):
+        region = access[0] if access[0].pitch >= 0 else Region(0, 8)
+        at = places((region,))
+        if len(set(at)) < len(at):
+            continue
+        if kind in "ws":
+            op = (0, number) if kind == "s" else None
+            store.write("hbm", region, adopt(np.full(region.nbytes, number, np.int8)), writer=op)
+            for byte in at:
+                last[byte] = op or "host"
+        else:
+            expected = any(isinstance(last[byte], tuple) for byte in at)
+            assert store.holds_results("hbm", region) == expected
+    assert not store.holds_results("tcm", Region(0, SPAN))

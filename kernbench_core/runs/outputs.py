@@ -1,0 +1,203 @@
+"""What kernels wrote, by the names that the user gave: computed when it is looked at, and only what that needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import attrs
+
+from kernbench_core.errors import NoDataError, UninitializedReadError
+from kernbench_core.host.device_tensor import DeviceTensor
+from kernbench_core.kernel.pointers import PerPe, Pointer
+
+if TYPE_CHECKING:
+    from kernbench_core.compute.executor import DataExecutor
+    from kernbench_core.host.host_program import Shared
+    from kernbench_core.values.arrays import Array
+    from kernbench_core.values.memory_store import MemoryStore
+    from kernbench_core.values.value import Value
+
+#: The folder of the outputs inside --out.
+OUTPUTS = "outputs"
+_MOST_LETTERS = 200
+#: Names that a repr shows.
+_SHOWN = 12
+
+
+@attrs.define(eq=False)
+class _Kept:
+    """Hold the memory of a run that is over, for its tensors: nothing of its machine."""
+
+    store: MemoryStore
+    executor: DataExecutor
+    data: bool = True
+
+    def require_live(self, tensor: DeviceTensor) -> None:
+        """Do nothing: tensors that were freed are no outputs."""
+
+    def settle(self, tensor: DeviceTensor) -> None:
+        """Do nothing: every launch is over."""
+
+    def materialize(self, value: Value) -> Array:
+        """Compute what a value needs, and return its data."""
+        return self.executor.materialize(value)
+
+
+class Outputs(Mapping[str, "Array"]):
+    """The tensors that kernels wrote, by name, as numpy arrays; each is computed when it is first looked at.
+
+    A tensor is called as `rt.tensor` was told, else as the parameter that a launch first gave it as. The second of a
+    name is `c.2`, the third `c.3`, in the order in which they were made. Freed tensors are not there. Of several copies
+    it is the first. What the run has no data for is a NoDataError.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+
+    def __init__(
+        self, find: Callable[[], Mapping[str, DeviceTensor]] | None, computed: Mapping[str, Array] | None = None
+    ) -> None:
+        self._find = find
+        self._computed = dict(computed or {})
+        self._known: Mapping[str, DeviceTensor | None] | None = None
+
+    @property
+    def tensors(self) -> Mapping[str, DeviceTensor | None]:
+        """What kernels wrote, by name, with shape and dtype; None where a result was unpickled."""
+        if self._known is None:
+            self._known = dict.fromkeys(self._computed) if self._find is None else self._find()
+        return self._known
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.tensors:
+            known = ", ".join(map(repr, self.tensors)) or "none"
+            raise KeyError(f"outputs are the live tensors that a kernel wrote, which are {known}; {name!r} is not one")
+        if name not in self._computed:
+            tensor = self.tensors[name]
+            if tensor is None:
+                raise NoDataError(
+                    f"output {name!r} must be computed before its result is pickled, and was not; look at "
+                    f"r.outputs[{name!r}] before that, or run with outputs=True."
+                )
+            array = tensor.numpy()
+            array.flags.writeable = False
+            self._computed[name] = array
+        return self._computed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors
+
+    def compute(self) -> None:
+        """Compute all that were written as a whole; of others a part has no content."""
+        for name in self.tensors:
+            with suppress(UninitializedReadError):
+                _ = self[name]
+
+    @property
+    def computed(self) -> Mapping[str, Array]:
+        """Those that were looked at."""
+        return dict(self._computed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return shape and dtype of each."""
+        return {
+            name: {"shape": list(tensor.shape), "dtype": tensor.dtype}
+            for name, tensor in self.tensors.items()
+            if tensor is not None
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_find": None, "_computed": self._computed, "_known": dict.fromkeys(self.tensors)}
+
+    def __repr__(self) -> str:
+        told = [f"{name!r}: {self._told(name)}" for name in [*self.tensors][:_SHOWN]]
+        more = [f"… {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
+        return f"<Outputs {{{', '.join([*told, *more])}}}>"
+
+    def _told(self, name: str) -> str:
+        array = self._computed.get(name)
+        return "not computed yet" if array is None else f"{array.dtype}{list(array.shape)}"
+
+
+class NoOutputs(Outputs):
+    """The outputs of a run that keeps shapes only: there are none to look at."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    @property
+    def tensors(self) -> Mapping[str, DeviceTensor | None]:
+        """Raise NoDataError: without data nobody knows what was written."""
+        raise NoDataError("the outputs have no data in a run that keeps shapes only; leave out data=False.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_find": None, "_computed": {}, "_known": None}
+
+    def __repr__(self) -> str:
+        return "<Outputs: none, as the run keeps shapes only>"
+
+
+def outputs_of(shared: Shared, store: MemoryStore, executor: DataExecutor) -> Outputs:
+    """Return what the kernels of a run that is over wrote; who wrote what is found out when that is asked."""
+    if not store.data:
+        return NoOutputs()
+    kept, given, made = _Kept(store, executor), _parameters(shared), dict(shared.tensors)
+
+    def find() -> dict[str, DeviceTensor]:
+        found: dict[str, DeviceTensor] = {}
+        for allocation, named in made.items():
+            if any(store.holds_results("hbm", region) for region in allocation.all_regions):
+                name = _free(named or given.get(allocation.va) or allocation.name, found)
+                found[name] = DeviceTensor(kept, allocation)
+        return found
+
+    return Outputs(find)
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """Return a name, with the first number from 2 on that is free where it is taken."""
+    number, made = 1, name
+    while made in taken:
+        number += 1
+        made = f"{name}.{number}"
+    return made
+
+
+def _parameters(shared: Shared) -> dict[int, str]:
+    """Return by virtual address as which parameter a tensor was first given to a launch."""
+    found: dict[int, str] = {}
+    for handle in shared.launches:
+        for name, value in handle.launch.arguments.items():
+            for at, pointer in _pointers(name, value):
+                found.setdefault(pointer.tensor.va, at)
+    return found
+
+
+def _pointers(name: str, value: object) -> Iterable[tuple[str, Pointer]]:
+    """Yield the pointers in an argument, with what to call each."""
+    if isinstance(value, Pointer):
+        yield name, value
+    elif isinstance(value, Mapping) and not isinstance(value, PerPe):
+        for key, each in value.items():
+            yield from _pointers(f"{name}[{key!r}]", each)
+    elif isinstance(value, list | tuple):
+        for at, each in enumerate(value):
+            yield from _pointers(f"{name}[{at}]", each)
+
+
+def file_of(name: str) -> str:
+    """Return the name of an output's file: letters, digits, `.`, `-` and `_` stay, all others are written as %XX."""
+    text = quote(name, safe="")[:_MOST_LETTERS]
+    return f"{OUTPUTS}/{text}.npy"
