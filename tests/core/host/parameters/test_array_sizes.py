@@ -92,6 +92,8 @@ def test_bytes_without_a_name_are_the_one_narrow_dtype_of_their_size() -> None:
     pairs = zeros(3, 4, dtype=ml_dtypes.bfloat16).view("V2")
     assert derive(PRODUCT, a=pairs)["dtype"] == "bf16"
     eighths = ArraySizes({"a": (("n",),)}, {"a": "dtype"})
+    named = zeros(3, dtype=ml_dtypes.float8_e5m2)
+    assert eighths.derive("thing", {"a": named}, {}, {"dtype": ("f8e4m3", "f8e5m2")}) == {"n": 3, "dtype": "f8e5m2"}
     single = np.zeros(3, "V1")
     choices = {"dtype": ("f8e4m3", "f8e5m2", "f16")}
     assert eighths.derive("thing", {"a": single, "dtype": "f8e5m2"}, {}, choices)["dtype"] == "f8e5m2"
