@@ -9,7 +9,6 @@ import rich_click as click
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
-from kernbench_core.units import format_bytes
 
 
 @click.command()
@@ -28,4 +27,4 @@ def report(shell: Shell, runs: tuple[str, ...], output: str) -> None:
         pages = [read_run(Path(run), run) for run in runs]
     with doing("writing the page"):
         write_report(path, pages, shell.plugins)
-    click.echo(shown(f"{output}: {format_bytes(path.stat().st_size)}"))
+    click.echo(shown(f"{output}: {'1 run' if len(pages) == 1 else f'{len(pages)} runs side by side'}"))

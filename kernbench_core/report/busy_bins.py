@@ -23,8 +23,9 @@ def busy_bins(
     """Return the tracks of some kinds that did anything and, row by row, the root of how busy each was, 0 to 255.
 
     What lies within another span of the same track is not counted twice. `whole` says how busy places were over the
-    run: a span may be longer than what is in it, as on a wire that its source feeds slowly, and a place may have several
-    servers, so that what spans cover is scaled to that. The root keeps a hundredth of a percent apart from nothing.
+    run: a span may be longer than what is in it, as on a wire that its source feeds slowly, and a place may have
+    several servers, so that what spans cover is scaled to that. The root keeps a hundredth of a percent apart from
+    nothing.
     """
     spans = timeline.spans
     wanted = np.array([track.kind in kinds for track in timeline.tracks], bool)

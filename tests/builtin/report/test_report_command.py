@@ -1,0 +1,113 @@
+"""`kernbench report` and `run --report`: a whole page, or a sentence, an exit code and no file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.cli import main
+from kernbench_core.plugins import Plugins, load_plugins
+
+EXAMPLE = Path(__file__).parents[3] / "plugins_example"
+
+
+@pytest.fixture(scope="module")
+def saved(plugins: Plugins, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run."""
+    folder = tmp_path_factory.mktemp("saved") / "run"
+    kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=folder)
+    return folder
+
+
+def test_saved_runs_become_one_page(
+    plugins: Plugins, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each under the name that it was given by; what was there is replaced."""
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    assert main(["report", str(saved), str(saved), "-o", str(page)], plugins) == 0
+    assert capsys.readouterr().out == f"{page}: 2 runs side by side\n"
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
+    assert re.findall(r'<h3 class="of">(.*?)</h3>', text)[:2] == [str(saved), str(saved)]
+
+
+def test_a_run_writes_its_page(plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a critical path, which the terminal is not asked for; result and op log are those of a run without."""
+    page = tmp_path / "page.html"
+    assert main(["run", "vector-add", "--topology", "tiny", "-p", "n=64", "--report", str(page)], plugins) == 0
+    assert "where the time went" not in capsys.readouterr().out
+    text = page.read_text()
+    assert "Where the time went" in text and 'data-of="timeline"' in text
+    bare = kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins)
+    assert str(bare.op_log_sha256) in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("result.json", '{"schema"', "error: file '{run}/result.json' must be whole JSON, and is cut off or changed; "
+         "run it again with --out.\n"),
+        ("timeline.npz", "PK", None),
+        ("machine.json", "{}", "error: file '{run}/machine.json': schema must be 'kernbench.machine/1', not None; "
+         "run it again with --out.\n"),
+    ],
+)  # fmt: skip
+def test_what_is_cut_off_is_told_and_nothing_written(
+    plugins: Plugins, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str,
+    told: str | None,
+) -> None:  # fmt: skip
+    """One sentence, exit code 2; the page that was there stays."""
+    run, page = tmp_path / "run", tmp_path / "page.html"
+    run.mkdir()
+    for file in ("result.json", "machine.json", "timeline.npz"):
+        (run / file).write_bytes((saved / file).read_bytes())
+    (run / name).write_text(text)
+    page.write_text("old")
+    assert main(["report", str(run), "-o", str(page)], plugins) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1 and str(run / name) in error
+    if told is not None:
+        assert error == told.format(run=run)
+    assert page.read_text() == "old"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["page.html", "run"]
+
+
+def test_a_page_that_cannot_be_written_is_told_before_the_run(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No folder, a folder, and the file of another option."""
+    trace = tmp_path / "t.json"
+    for options, told in (
+        (["--report", str(tmp_path / "no/p.html")], f"report '{tmp_path}/no/p.html' must be in a folder that exists; "
+         f"make '{tmp_path}/no' first."),
+        (["--report", str(tmp_path)], f"report '{tmp_path}' must be a file in a folder that can be written; give "
+         "another one."),
+        (["--trace", str(trace), "--report", str(trace)], f"--report must be a file of its own, not '{trace}', which "
+         "this run also uses; give another name."),
+    ):  # fmt: skip
+        assert main(["run", "vector-add", "--topology", "tiny", *options], plugins) == 2
+        assert capsys.readouterr().err == f"error: {told}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_example_adds_a_section(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands between the ledger and the run, with the data for its script."""
+    monkeypatch.syspath_prepend(EXAMPLE)
+    both = load_plugins(["builtin = kernbench_builtin.plugin", "example = kernbench_example.plugin"], installed=False)
+    result = json.loads((saved / "result.json").read_text())
+    result["late_starts"] = [{"pe": "<pe0>", "late_ns": 2.5}, {"pe": "pe1", "late_ns": 4.0}]
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "result.json").write_text(json.dumps(result))
+    page = tmp_path / "page.html"
+    assert main(["report", str(run), "-o", str(page)], both) == 0
+    text = page.read_text()
+    assert re.findall(r'<section id="(\w+)"', text)[-3:] == ["ledger", "late", "run"]
+    assert "<td>&lt;pe0&gt;</td><td>2.5 ns</td>" in text
+    (data,) = re.findall(r'data-of="late" data-run="0">(.*?)</script>', text)
+    assert json.loads(data) == {"pes": ["<pe0>", "pe1"], "late_ns": {"$": "float32", "v": [2.5, 4.0]}}
