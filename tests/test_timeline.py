@@ -19,6 +19,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.timeline import LEVELS, Timeline, TimelineRecorder
 from kernbench_core.timeline.timeline import FLOWS, op_of
+from kernbench_core.timeline.window import Window
 from kernbench_core.topology.compilation import compile_topology
 
 RUNS: dict[str, tuple[str, str, dict[str, object], tuple[str, ...]]] = {
@@ -197,6 +198,26 @@ def test_lines_are_those_of_the_kernel(plugins: Plugins) -> None:
     first = kernel.__code__.co_firstlineno
     assert timeline.lines == tuple(f"{__file__}:{first + number}" for number in (1, 2))
     assert timeline.sources == ("x = tl.load(x_ptr, shape=(16,))", "tl.store(x_ptr, x + 1)")
+
+
+def test_a_window_notes_what_the_whole_has_of_it(plugins: Plugins) -> None:
+    """The same spans, but for messages' numbers, which count from the window's begin."""
+    whole, part = TimelineRecorder(), TimelineRecorder(window=Window(7_000.0, 8_000.0))
+    engines = [engine_of(plugins, "gemm", [recorder]) for recorder in (whole, part)]
+    cut, found = (
+        recorder.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
+        for recorder, engine in zip((whole, part), engines, strict=True)
+    )
+    several = len(cut.spans)
+    cut = cut.window(7_000.0, 8_000.0).without_empty_tracks()
+    found = found.without_empty_tracks()
+    assert 0 < len(found.spans) == len(cut.spans) < several
+    of_spans = ("start_ns", "end_ns", "line", "op", "nbytes", "parent")
+    for column in of_spans:
+        assert np.array_equal(getattr(found.spans, column), getattr(cut.spans, column)), column
+    assert [found.tracks[track].node for track in found.spans.track] == [
+        cut.tracks[track].node for track in cut.spans.track
+    ]
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -120,24 +120,30 @@ def _slices(timeline: Timeline, on: _Numbers, tracks: _Tracks) -> Iterator[bytes
     """Return the packets of all slices, lane by lane: what begins inside another one also ends inside it."""
     spans = timeline.spans
     starts, ends, until = whole_ns(spans.start_ns), whole_ns(spans.end_ns), spans.end_ns.tolist()
-    leaving, coming = _arrows(timeline.flows.from_span, _LEAVES), _arrows(timeline.flows.to_span, _COMES)
+    leaving, coming, ending = _arrows(timeline)
     order = np.lexsort((np.arange(len(spans)), on, spans.track))
     changes = np.flatnonzero(np.diff(spans.track[order]) | np.diff(on[order])) + 1
     for rows in np.split(order, changes) if len(spans) else ():
         track = int(spans.track[rows[0]])
         uuid = integer(_TRACK, tracks.of(track, int(on[rows[0]])))
-        end = message(_EVENT, integer(_TYPE, _END) + uuid) + _OURS
+        over = integer(_TYPE, _END) + uuid
+        end = message(_EVENT, over) + _OURS
         open_rows: list[int] = []
+
+        def ended(row: int, over: bytes = over, end: bytes = end) -> bytes:
+            arrows = ending.get(row)
+            return _packet(ends[row], end if arrows is None else message(_EVENT, over + arrows) + _OURS)
+
         for row, start, content in zip(
             rows.tolist(), spans.start_ns[rows].tolist(), _contents(timeline, rows, track), strict=True
         ):
             while open_rows and until[open_rows[-1]] <= start:
-                yield _packet(ends[open_rows.pop()], end)
+                yield ended(open_rows.pop())
             event = b"".join((_BEGINS, uuid, content, leaving.get(row, b""), coming.get(row, b"")))
             yield _packet(starts[row], b"".join((_EVENT_TAG, varint(len(event)), event, _INTERNS)))
             open_rows.append(row)
         while open_rows:
-            yield _packet(ends[open_rows.pop()], end)
+            yield ended(open_rows.pop())
 
 
 def _contents(timeline: Timeline, rows: _Numbers, track: int) -> Iterator[bytes]:
@@ -161,12 +167,22 @@ def _argument(which: int, number: int) -> bytes:
     return message(_ARGUMENT, integer(_IID, which + 1) + integer(3, number))
 
 
-def _arrows(rows: _Numbers, field: int) -> Mapping[int, bytes]:
-    """Return, by row, the numbers of the arrows that have one end there."""
-    found: dict[int, bytes] = {}
-    for number, row in enumerate(rows.tolist(), 1):
-        found[row] = found.get(row, b"") + fixed64(field, number)
-    return found
+def _arrows(timeline: Timeline) -> tuple[Mapping[int, bytes], Mapping[int, bytes], Mapping[int, bytes]]:
+    """Return, by row, the numbers of the arrows that leave there, that come to its beginning, and to its end.
+
+    Perfetto takes events as they come: an arrow that leaves when the slice that it leads to has begun comes to its end.
+    """
+    flows, starts = timeline.flows, timeline.spans.start_ns
+    leaving: dict[int, bytes] = {}
+    coming: dict[int, bytes] = {}
+    ending: dict[int, bytes] = {}
+    late = starts[flows.to_span] <= starts[flows.from_span]
+    rows = zip(flows.from_span.tolist(), flows.to_span.tolist(), late.tolist(), strict=True)
+    for number, (begin, end, is_late) in enumerate(rows, 1):
+        comes = ending if is_late else coming
+        leaving[begin] = leaving.get(begin, b"") + fixed64(_LEAVES, number)
+        comes[end] = comes.get(end, b"") + fixed64(_COMES, number)
+    return leaving, coming, ending
 
 
 def _values(counter: Counter, uuid: int) -> Iterator[bytes]:

@@ -53,6 +53,19 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs o
         return found * self.per_ns
 
 
+class Port(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+    """The number of a port, 0 for any free one; refused in our words."""
+
+    name = "port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number; raise UsageError naming the option."""
+        number = int(value) if str(value).isdecimal() else -1
+        if not 0 <= number < 1 << 16:
+            raise UsageError(f"option {_name(param)} must be a port from 0 (any free one) to 65535, not {value!r}.")
+        return number
+
+
 def _name(param: click.Parameter | None) -> str:
     return param.opts[0] if param is not None else "the option"
 

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
+import rich_click as click
+
 from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import Terminated
 
 _LOOPBACK = "127.0.0.1"
 _TRACE = "/trace/"
@@ -89,8 +92,19 @@ def served(trace: Path, port: int = 0) -> Iterator[tuple[ThreadingHTTPServer, st
         yield server, f"{here}/#!/?url={here}{_TRACE}{quote(trace.name)}"
 
 
-def browse(address: str) -> bool:
-    """Open an address in the user's browser; say whether there is one."""
+def show(server: ThreadingHTTPServer, address: str) -> None:
+    """Open the user's browser at an address, and serve it until Ctrl-C."""
+    if not _browse(address):
+        click.echo("no browser was found; open the address in one.", err=True)
+    click.echo(f"Perfetto shows the trace at {address} until Ctrl-C.", err=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Terminated):
+            raise
+
+
+def _browse(address: str) -> bool:
     try:
         return webbrowser.open(address)
     except webbrowser.Error:

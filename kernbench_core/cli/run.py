@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,20 +83,32 @@ def _as_option(name: str, option: Option, default: object) -> Callable[[Callable
     shell_complete=completed_by("parameters"),
 )
 @_run_options
+@click.option("--open", "show", is_flag=True, help="Show --trace in the Perfetto UI; needs kernbench[trace].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
 @click.pass_obj
 def run(
-    shell: Shell, /, bench: str, params: tuple[str, ...], as_json: bool, quiet: bool, verbose: bool, **asked: Any
-) -> int:
+    shell: Shell, /, bench: str, params: tuple[str, ...], show: bool, as_json: bool, quiet: bool, verbose: bool,
+    **asked: Any,
+) -> int:  # fmt: skip
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
+    if show and asked["trace"] is None:
+        raise UsageError("--open shows what --trace writes; give --trace FILE, too.")
+    with ExitStack() as stack:
+        page = stack.enter_context(_served(asked["trace"])) if show else None
+        code = _run(shell, bench, params, Look(as_json, quiet, verbose, explained=asked["explain"]), asked)
+        if page is not None and code in (0, 1):
+            _show(page)
+    return code
+
+
+def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: dict[str, Any]) -> int:
+    """Run a bench and print the result; return the exit code."""
     with doing("loading kernbench"):
         from kernbench_core.host.bench import parse_assignments
         from kernbench_core.runs.bench_run import RaceError, RunInterrupted
         from kernbench_core.runs.bench_run import run as run_bench
-
-    look = Look(as_json, quiet, verbose, explained=asked["explain"])
 
     def carry_out(on_progress: _Tell | None) -> RunResult:
         values = parse_assignments(params, "-p")
@@ -179,6 +191,18 @@ def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult
 
     found = {"same": same, "differences": list(differences), "result": result.to_json()}
     click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
+
+
+def _served(trace: str) -> AbstractContextManager[Any]:
+    from kernbench_core.cli.perfetto_ui import served
+
+    return served(Path(trace))
+
+
+def _show(page: Any) -> None:
+    from kernbench_core.cli.perfetto_ui import show
+
+    show(*page)
 
 
 def _with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:

@@ -198,7 +198,7 @@ def _timeline_recorder(request: Request) -> TimelineRecorder | None:
         return None
     from kernbench_core.timeline import TimelineRecorder
 
-    return TimelineRecorder(request.options.level)
+    return TimelineRecorder(request.options.level, request.options.cut_to)
 
 
 def _engine(request: Request, observers: Sequence[RunObserver], progress: RunProgress, wall: WallTime) -> GraphEngine:

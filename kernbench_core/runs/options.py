@@ -19,6 +19,7 @@ from kernbench_core.timeline.levels import LEVELS
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
     from kernbench_core.plugins import Plugins
+    from kernbench_core.timeline.window import Window
 
 Asked = ParamSpec("Asked")
 Record = TypeVar("Record")
@@ -87,6 +88,9 @@ class RunOptions:
     level: Annotated[
         str, Option("How far down the timeline of --trace and --out goes.", choices=LEVELS)
     ] = LEVELS[-1]
+    window: Annotated[
+        str | None, Option("The simulated times that the timeline is cut to, as '10 us..20 us'.", "FROM..TO")
+    ] = None
     tcm_map: Annotated[bool, Option("Show what the scratchpads held over time, and at the peak.")] = False
     strict_races: Annotated[bool, Option("Exit with 7 when uses of memory race (hazards).")] = False
     race_by: Annotated[
@@ -125,6 +129,7 @@ class RunOptions:
                 require_path(name, getattr(self, name), "a path, as text or a Path, or None")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise UsageError(f"the seed must be an integer of at least 0, not {self.seed!r}; give another --seed.")
+        _ = self.cut_to
         for name in ("race_by", "level", "links"):
             choice = command_options(RunOptions)[name]
             if getattr(self, name) not in choice.choices:
@@ -134,6 +139,15 @@ class RunOptions:
                 raise UsageError(f"verifying data needs data; leave out either {option} or --no-data.")
         if self.outputs and not self.data:
             raise UsageError("outputs need data; leave out either --outputs or --no-data.")
+
+    @property
+    def cut_to(self) -> "Window | None":
+        """The simulated times that a timeline is cut to; UsageError for what is no window."""
+        if self.window is None:
+            return None
+        from kernbench_core.timeline.window import parse_window
+
+        return parse_window(self.window)
 
     @property
     def limits(self) -> "Limits":

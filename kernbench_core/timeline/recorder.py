@@ -13,6 +13,7 @@ from kernbench_core.timeline.levels import LEVELS, check_level
 from kernbench_core.timeline.notes import Notes
 from kernbench_core.timeline.timeline import Timeline, op_number
 from kernbench_core.timeline.watching import NotingBridge, noting_wire
+from kernbench_core.timeline.window import Window
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -26,16 +27,17 @@ _CHANNEL: Final = LEVELS.index("channel")
 
 
 class TimelineRecorder:
-    """Look on at one run (a `RunObserver` of the engine); `timeline` gives what it saw, down to `level`.
+    """Look on at one run (a `RunObserver` of the engine); `timeline` gives what it saw, down to `level`, in a `window`.
 
-    A coarser level costs less time and room: channels and wires cost the most. Nothing of the run changes: its op log
-    is the same, bit for bit.
+    A coarser level and a window cost less time and room: channels and wires cost the most. Nothing of the run changes:
+    its op log is the same, bit for bit.
     """
 
     env: Environment | None = None
 
-    def __init__(self, level: str = LEVELS[-1]) -> None:
+    def __init__(self, level: str = LEVELS[-1], window: Window | None = None) -> None:
         self.level = check_level(level)
+        self.window = window
         depth = LEVELS.index(level)
         self._programs = depth >= _KERNEL
         self._passages = depth >= _CHANNEL
@@ -45,7 +47,8 @@ class TimelineRecorder:
         """Have the machine built with wires that note what passes, where that is wanted."""
         self._hardware = hardware
         if self._passages:
-            hardware.wire_type = noting_wire(self._notes, channels_only=self.level == "channel")
+            window = self.window or Window()
+            hardware.wire_type = noting_wire(self._notes, window, channels_only=self.level == "channel")
 
     def attach(self, hardware: Hardware) -> None:
         """Look on from now at what comes back to components, and at what they serve."""
@@ -70,8 +73,12 @@ class TimelineRecorder:
     def timeline(
         self, requests: Iterable[HostRequest], log: OpLog, scratchpads: TcmRecorder | None = None
     ) -> Timeline:
-        """Return what has happened so far: by `requests` of the host, ops of the `log`, and what scratchpads held."""
-        return assemble(self._hardware, self._notes, tuple(requests), log, scratchpads, self.level)
+        """Return what has happened so far: by `requests` of the host, ops of the `log`, and what scratchpads held.
+
+        UsageError where nothing of it lies in the window.
+        """
+        whole = assemble(self._hardware, self._notes, tuple(requests), log, scratchpads, self.level)
+        return whole if self.window is None else whole.window(self.window.from_ns, self.window.to_ns)
 
     def _watch(self, launch: Launch, pe: int, program: tuple[int, int, int]) -> Callable[..., Any]:
         env = self._hardware.env

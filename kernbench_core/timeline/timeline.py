@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -167,7 +168,7 @@ class Timeline:
         if not (from_ns < to_ns and from_ns < self.total_ns and to_ns > 0):
             raise UsageError(
                 f"a window must lie in the run, which took {format_time(self.total_ns)}, and not be empty, not "
-                f"{format_time(from_ns)}..{format_time(to_ns)}; give another one."
+                f"{format_time(from_ns)}..{format_time(to_ns) if to_ns < math.inf else ''}; give another one."
             )
         spans = self.spans
         inside = (spans.start_ns < to_ns) & (spans.end_ns > from_ns)

@@ -118,7 +118,7 @@ class FakeEngine:
 class FakeRecorder:
     """Saw a run in which nothing took time."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, window: object) -> None:
         self.level = level
 
     def timeline(self, *_: object) -> Timeline:

@@ -48,6 +48,7 @@ class Reader:
         self.slices: list[tuple[Any, ...]] = []
         self.comes: dict[int, tuple[Any, ...]] = {}
         self.left: dict[int, tuple[Any, ...]] = {}
+        self.at: dict[int, int] = {}
         self.counted: dict[int, list[tuple[int, float]]] = defaultdict(list)
         under_way: dict[int, list[tuple[int, Any]]] = defaultdict(list)
         last: dict[int, int] = defaultdict(int)
@@ -76,9 +77,10 @@ class Reader:
             for number in opened.flow_ids:
                 assert number not in self.left
                 self.left[number] = found
-            for number in opened.terminating_flow_ids:
+            for number in (*opened.terminating_flow_ids, *event.terminating_flow_ids):
                 assert number not in self.comes
                 self.comes[number] = found
+                self.at[number] = packet.timestamp if number in event.terminating_flow_ids else begin
 
     def _said(self, event: Any, begin: int, end: int) -> tuple[Any, ...]:
         arguments = {self.arguments[each.name_iid]: each.uint_value for each in event.debug_annotations}
@@ -127,6 +129,9 @@ def test_every_packet_is_what_the_timeline_says(timeline: Timeline) -> None:
         (said_of(timeline, begin), said_of(timeline, end)) for begin, end in ends
     ]
     assert len(reader.left) == len(reader.comes) == len(flows)
+    for number, slice_ in reader.left.items():
+        # begun before it is over, as Perfetto takes them in: where that can be at all
+        assert reader.at[number] >= slice_[2] or reader.comes[number][3] < slice_[2]
     assert Tally(
         (reader.path(uuid), reader.tracks[uuid].counter.unit_name or "B", tuple(values))
         for uuid, values in reader.counted.items()

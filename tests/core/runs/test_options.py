@@ -32,6 +32,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "explain": (("--explain",), True),
     "trace": (("--trace", "t.txt"), "t.txt"),
     "level": (("--level", "unit"), "unit"),
+    "window": (("--window", "1 us..2 us"), "1 us..2 us"),
     "tcm_map": (("--tcm-map",), True),
     "strict_races": (("--strict-races",), True),
     "race_by": (("--race-by", "program"), "program"),

@@ -1,0 +1,75 @@
+"""`kernbench trace`: a saved run as a trace for a viewer, or shown in one at once."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from kernbench_core.cli.option_types import Port
+from kernbench_core.cli.shell import Shell
+from kernbench_core.errors import UsageError
+from kernbench_core.process.interrupt import doing
+from kernbench_core.process.terminal import shown
+from kernbench_core.timeline.levels import LEVELS, TIMELINE
+from kernbench_core.units import format_bytes
+
+if TYPE_CHECKING:
+    from kernbench_core.timeline import Timeline
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("-o", "--output", metavar="FILE", help="The file to write: .pftrace, .json, or of a plug-in; and .gz.")
+@click.option("--level", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True, help="How far down it goes.")
+@click.option("--window", metavar="FROM..TO", help="The simulated times that it is cut to, as '10 us..20 us'.")
+@click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
+@click.option("--port", type=Port(), default=0, help="The port of --open on this machine; any free one without it.")
+@click.pass_obj
+def trace(
+    shell: Shell, /, run: str, output: str | None, level: str, window: str | None, show: bool, port: int
+) -> None:
+    """Write the timeline of RUN, a folder that `run --out` wrote, as a trace, or show it."""
+    with doing("loading kernbench"):
+        from kernbench_core.cli.perfetto_ui import served
+        from kernbench_core.cli.perfetto_ui import show as show_in_browser
+        from kernbench_core.runs.trace import open_trace
+
+    if output is None and not show:
+        raise UsageError("trace must be told what to do with the run; give -o FILE, or --open.")
+    with ExitStack() as stack:
+        folder = None if output else stack.enter_context(tempfile.TemporaryDirectory(prefix="kernbench-"))
+        file = open_trace(output or f"{folder}/run.pftrace", shell.plugins.exporters)
+        if file.takes != "timeline":
+            raise UsageError(f"trace file must be of a format that takes a timeline, not {output!r}; use run --trace.")
+        page = stack.enter_context(served(file.path, port)) if show else None
+        with doing("reading the run"):
+            timeline = _cut(read_timeline(run), level, window)
+        with doing("writing the trace"):
+            file.write(None, timeline=timeline)
+        if output is not None:
+            click.echo(shown(f"{output}: {format_bytes(file.path.stat().st_size)}, {len(timeline.spans):,} spans"))
+        if page is not None:
+            show_in_browser(*page)
+
+
+def read_timeline(run: str) -> Timeline:
+    """Return the timeline in the folder of a run; UsageError where there is no such folder, or none in it."""
+    from kernbench_core.timeline import load
+
+    if not Path(run).is_dir():
+        raise UsageError(f"RUN must be a folder that `run --out` wrote, not {run!r}.")
+    return load(Path(run) / TIMELINE)
+
+
+def _cut(timeline: Timeline, level: str, window: str | None) -> Timeline:
+    """Return what is asked for of a timeline."""
+    from kernbench_core.timeline.window import parse_window
+
+    if window is not None:
+        asked = parse_window(window)
+        timeline = timeline.window(asked.from_ns, asked.to_ns)
+    return timeline.level(level)
