@@ -101,6 +101,8 @@ window.kernbench = {
       }
     }
     document.documentElement.dataset.ready = "yes";
+    const asked = location.hash && document.getElementById(location.hash.slice(1));
+    if (asked) asked.scrollIntoView(); // what was drawn above it has moved it
   },
   // Make an element: its name with classes, attributes, and what is in it; texts stay texts.
   make(name, attributes = {}, ...inside) {

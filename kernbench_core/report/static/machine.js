@@ -91,6 +91,7 @@ class Machine {
     this.metric = element.querySelector(".metric");
     this.scope = element.querySelector(".scope");
     for (const each of [this.metric, this.scope]) each.addEventListener("change", () => this.paint());
+    window.addEventListener("kernbench-theme", () => { this.drawn = ""; this.paint(); });
     this.strip(element.querySelector(".window"));
     run.on("window", () => {
       const option = this.scope.querySelector("option[value=window]");

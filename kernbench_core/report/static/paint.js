@@ -181,7 +181,7 @@ kernbench.Painter = class {
     this.places.set(i, [left, left + width, top + LANE / 2 - 1]);
   }
   // The critical path itself, segment by segment.
-  segments(view, row, y) {
+  segments(view, row, top) {
     const { context } = this;
     context.font = "11px system-ui, sans-serif";
     for (const [index, segment] of this.data.path.entries()) {
@@ -189,25 +189,26 @@ kernbench.Painter = class {
       const left = Math.max(this.left, this.x(view, segment.from_ns));
       const width = Math.max(0.8, Math.min(view.width, this.x(view, segment.to_ns)) - left);
       const waits = segment.waited_at ? (segment.parts.queueing || 0) / (segment.to_ns - segment.from_ns) : 0;
+      const y = top + 2 + 20 * segment.lane;
       context.fillStyle = this.accent;
       context.globalAlpha = index % 2 ? 0.75 : 1;
-      context.fillRect(left, y + 3, width > 3 ? width - 0.6 : width, row.height - 7);
+      context.fillRect(left, y, width > 3 ? width - 0.6 : width, 17);
       context.globalAlpha = 1;
       if (waits > 0) { // what of it was waiting, as a dark foot
         context.fillStyle = this.ink;
-        context.fillRect(left, y + row.height - 6, width * waits, 2);
+        context.fillRect(left, y + 15, width * waits, 2);
       }
       if (width > 40) {
         context.fillStyle = "#000";
         context.textAlign = "left";
         const name = segment.call || segment.sort;
         const room = Math.floor((width - 8) / 6.7);
-        context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, left + 4, y + row.height / 2);
+        context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, left + 4, y + 8);
       }
       if (index === view.segment) {
         context.strokeStyle = this.ink;
         context.lineWidth = 2;
-        context.strokeRect(left, y + 2, Math.max(2, width - 1), row.height - 5);
+        context.strokeRect(left, y - 1, Math.max(2, width - 1), 18);
       }
     }
   }

@@ -18,6 +18,7 @@ class Timeline {
     this.spans = new kernbench.Spans(data);
     this.spans.lit = data.path.length ? this.spans.light(data.path) : null;
     this.lanes = this.countLanes();
+    this.layPath();
     this.closed = new Set(data.tracks.keys());
     this.openSome();
     this.canvas = element.querySelector("canvas");
@@ -41,6 +42,21 @@ class Timeline {
     }
     return lanes;
   }
+  // Launches that run at once have their critical paths below each other.
+  layPath() {
+    const free = [];
+    const lane = new Map();
+    for (const segment of this.data.path) {
+      if (!lane.has(segment.launch)) {
+        let found = free.findIndex((end) => end <= segment.from_ns);
+        if (found < 0) found = free.length < 4 ? free.push(0) - 1 : 3;
+        lane.set(segment.launch, found);
+      }
+      segment.lane = lane.get(segment.launch);
+      free[segment.lane] = Math.max(free[segment.lane], segment.to_ns);
+    }
+    this.pathLanes = Math.max(1, free.length);
+  }
   // Open places from the top as long as all that shows fits into some forty rows; wires stay closed.
   openSome() {
     let open = [...this.tops];
@@ -62,7 +78,7 @@ class Timeline {
     this.rows = [];
     let y = 0;
     const add = (row) => { row.y = y; y += row.height; this.rows.push(row); };
-    if (this.data.path.length) add({ path: true, name: "critical path", depth: 0, height: 24, track: -1, node: "" });
+    if (this.data.path.length) add({ path: true, name: "critical path", depth: 0, height: 4 + 20 * this.pathLanes, track: -1, node: "" });
     const visit = (track, depth) => {
       const [name, , kind, node] = this.data.tracks[track];
       const opens = this.data.below[track].length > 0;
@@ -166,7 +182,10 @@ class Timeline {
     const row = this.rows[index];
     const time = this.time(event.offsetX);
     if (row === undefined || event.offsetY < TOP || event.offsetX < this.left()) return { index, row, span: -1, segment: -1 };
-    if (row.path) return { index, row, span: -1, segment: this.data.path.findIndex((each) => each.from_ns <= time && time < each.to_ns) };
+    if (row.path) {
+      const pathLane = Math.floor((y - row.y - 2) / 20);
+      return { index, row, span: -1, segment: this.data.path.findIndex((each) => each.lane === pathLane && each.from_ns <= time && time < each.to_ns) };
+    }
     const lane = Math.max(0, Math.floor((y - row.y - 2) / LANE));
     const slack = (3 * (this.time(1) - this.time(0))) / this.spans.tick;
     return { index, row, segment: -1, span: this.spans.at(row.track, time / this.spans.tick, slack, this.lanes[row.track] > 1 ? lane : null) };

@@ -19,6 +19,7 @@ playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 MACHINE = "article[data-section=machine]"
+TOTAL = "kernbench.run(0).machine.total"
 TIMELINE = "article[data-section=timeline]"
 
 
@@ -124,10 +125,37 @@ def test_the_brush_colours_the_machine_of_the_window(opened: Callable[..., Any],
         else:
             getattr(page.mouse, event)()
     assert page.locator(f"{MACHINE} .scope").input_value() == "window"
+    page.wait_for_timeout(100)
     assert busy() > 1.5 * before
     assert pixels(page, f"{TIMELINE} .rows canvas") != picture
     page.locator(f"{MACHINE} .scope").select_option("run")
     assert busy() == before
+
+
+def test_one_launch_is_a_window(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Over the launch the matrix unit is as busy as over the same window brushed; queueing is of the whole run."""
+    page = opened(runs[0])
+    page.evaluate("kernbench.run(0).machine.show('sip0.cube0.pe0')")
+    gemm = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']")
+    whole = gemm.get_attribute("aria-label")
+    page.locator(f"{MACHINE} .scope").select_option("launch0")
+    launch = gemm.get_attribute("aria-label")
+    assert launch != whole
+    page.evaluate(
+        "kernbench.run(0).set('window', ((each) => [each.from, each.to])("
+        "(kernbench.run(0).machine.data.launches[0]))"
+    )
+    page.wait_for_timeout(100)
+    assert page.locator(f"{MACHINE} .scope").input_value() == "window"
+    assert gemm.get_attribute("aria-label") == launch
+    page.locator(f"{MACHINE} .metric").select_option("queue")
+    page.evaluate("kernbench.run(0).machine.show('')")
+    place, waited = page.evaluate("kernbench.run(0).machine.data.queueing[0].slice(0, 2)")
+    source, _, destination = place.partition("->")
+    ends = f"{source.split('.')[0]}->{destination.split('.')[0]}"
+    told = page.locator(f"{MACHINE} [aria-label^='{ends}, ']").get_attribute("aria-label")
+    number, word = told.removeprefix(f"{ends}, ").split(" ")
+    assert (word, float(number)) == ("waiting", pytest.approx(waited / page.evaluate(TOTAL), rel=0.05))
 
 
 def test_a_window_says_what_the_whole_run_says(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
