@@ -97,10 +97,9 @@ def read_objects(given: object, name: str) -> Located:
             items: Any = {
                 str.__str__(key): read(item, f"{place}.{key}", depth + 1) for key, item in value.items()
             }
-            return Located(items, place, 1 + sum(item.size for item in items.values()))
+            return Located(items, place)
         if isinstance(value, list | tuple):
-            items = [read(item, f"{place}.{number}", depth + 1) for number, item in enumerate(value)]
-            return Located(items, place, 1 + sum(item.size for item in items))
+            return Located([read(item, f"{place}.{number}", depth + 1) for number, item in enumerate(value)], place)
         return Located(_plain_scalar(value, place), place)
 
     return read(given, name, 1)

@@ -219,7 +219,14 @@ def test_what_yaml_could_not_give_is_refused(given: dict[str, object], problem: 
 
 
 def test_nesting_of_objects_is_limited_tightly() -> None:
+    """Of lists and mappings alike, and so are numbers."""
     assert load_config(_nested(64)).data == _nested(64)
+    lists: object = 1
+    for _ in range(62):
+        lists = [lists]
+    assert load_config({"a": lists}).data == {"a": lists}
+    with pytest.raises(ConfigError, match="nesting must be at most 64 deep"):
+        load_config({"a": [[lists]]})
     assert load_config({"a": 10**300 - 1}).data == {"a": 10**300 - 1}
 
 
