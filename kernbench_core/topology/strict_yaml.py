@@ -20,7 +20,7 @@ MAX_BYTES = 4 * 2**20
 """Largest configuration file that is read."""
 MAX_DEPTH = 64
 """Deepest nesting of mappings and lists that is read."""
-MAX_VALUES = 2**20
+MAX_VALUES = 2**17
 """Most values that Python objects may hold, one that is held twice counted twice."""
 ALIAS_BUDGET = 2000
 """How many values all aliases of one file may expand to, together."""

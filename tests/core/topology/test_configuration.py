@@ -244,7 +244,7 @@ def test_objects_that_multiply_are_refused() -> None:
         tree = {"a": tree, "b": tree}
     with pytest.raises(ConfigError) as caught:
         load_config(tree)
-    assert caught.value.problems == ("topology: there must be at most 1,048,576 values; use a file with 'base:'.",)
+    assert caught.value.problems == ("topology: there must be at most 131,072 values; use a file with 'base:'.",)
 
 
 @given(st.text(max_size=60))
