@@ -142,6 +142,8 @@ class Reported(Waits):
     # of its own as well, and every node of a fabric is slower (tools/compare_trees.py: all_reduce -3 %).
     #: Of `busy_ns`, how long a unit that computes only started up, filled and drained.
     filling_ns: float = 0.0
+    #: Of `busy_ns`, how long operands entered a unit that computes, times the share of its cells that had no element.
+    unfilled_ns: float = 0.0
     #: What a model that defines `receive` serves now, each with the time in ns at which that began.
     _begun: Mapping[MsgBase, float] = MappingProxyType({})
     _observers: tuple[Observer, ...] = ()

@@ -24,6 +24,7 @@ class Passage:
 
     The cells are loaded for `load` cycles before the operands of a fold enter for `stream` cycles; of `folds` each
     enters `period` cycles behind the one before it, and the last result is out `around` cycles behind the last operand.
+    Of the cells, `filled` (0 to 1, the mean over folds) have an element to work on.
     """
 
     folds: int
@@ -31,6 +32,7 @@ class Passage:
     stream: int
     period: int
     around: int
+    filled: float = 1.0
 
     @property
     def entering(self) -> int:
@@ -131,7 +133,8 @@ class MatrixUnit(ComputeUnit):
         array.entered, array.ends, array.one_fold = entered, ends, times.one_fold
         array.free, array.loadable = (entered, entry + times.last_fold) if overlaps else (drained, drained)
         array.sum, array.held = getattr(msg, "sum_after", None), self.stationary(msg) if times.load else None
-        array.under_way[msg] = now, min(times.streams, ends - entry)
+        streams = min(times.streams, ends - entry)
+        array.under_way[msg] = now, streams, min(times.own, streams) * times.unfilled
         if isinstance(getattr(msg, "op_id", None), tuple):
             self._ends[msg.op_id] = ends
         if ends != entered:
@@ -202,6 +205,8 @@ class MatrixUnit(ComputeUnit):
             load=grid_ceil(passage.load / clock),
             last_fold=grid_ceil((passage.folds - 1) * passage.period / clock),
             streams=max(passage.folds * passage.stream / clock, port),
+            own=passage.folds * passage.stream / clock,
+            unfilled=1.0 - passage.filled,
             into=grid_ceil(max(passage.entering / clock, port)),
             through=grid_ceil(max((out - self.FIRST_CYCLE) / clock, port)),
             emptied=grid_ceil(max(out / clock, port)),
@@ -213,7 +218,7 @@ class MatrixUnit(ComputeUnit):
     def _leave(self, array: _Array, msg: Any) -> None:
         """End a product, and count the time that its array has been busy since the last one that ended."""
         busy = array.busy_by(self.env._now)
-        _, streamed = array.under_way.pop(msg)
+        _, streamed, unfilled = array.under_way.pop(msg)
         array.counted = self.env._now
         if self._ends:
             self._ends.pop(getattr(msg, "op_id", None), None)
@@ -221,6 +226,7 @@ class MatrixUnit(ComputeUnit):
         self.end(msg)
         self.busy_ns = before + busy
         self.filling_ns += busy - streamed
+        self.unfilled_ns += unfilled
 
     def busy_by(self, time: float) -> float:
         """Return for how long, in ns, arrays were busy until `time`, together; services under way count so far."""
@@ -233,13 +239,16 @@ class _Times:
 
     It takes `load` to load the cells; from when its first operand enters, its last fold begins to enter after
     `last_fold`, its operands are in after `into`, its last result is out after `through`, and the array is empty after
-    `emptied`. Operands enter for `streams` of that. One that has the array for itself takes `alone` in all.
+    `emptied`. Operands enter for `streams` of that, or for `own` if they need not wait for the port; meanwhile the
+    share `unfilled` of the cells has no element. One that has the array for itself takes `alone` in all.
     """
 
     one_fold: bool
     load: float
     last_fold: float
     streams: float
+    own: float
+    unfilled: float
     into: float
     through: float
     emptied: float
@@ -252,7 +261,8 @@ class _Array:
     It is `open` when nothing stands before the next product. The last product's operands have `entered`, and its last
     result is there at `ends`; those of the next one may enter when it is `free`, and be loaded when it is `loadable`.
     `sum` and `held` are the sum that it leaves and its stationary operand; it may be `one_fold`. Of each product
-    `under_way` are kept when it began and how long operands enter; until `counted` its time is in its unit's.
+    `under_way` are kept when it began, how long operands enter, and how much of that is lost to cells without an
+    element; until `counted` its time is in its unit's.
     """
 
     __slots__ = ("counted", "ends", "entered", "free", "held", "loadable", "one_fold", "open", "sum", "under_way")
@@ -263,7 +273,7 @@ class _Array:
         self.one_fold = False
         self.sum: Hashable = None
         self.held: Hashable = None
-        self.under_way: dict[MsgBase, tuple[float, float]] = {}
+        self.under_way: dict[MsgBase, tuple[float, float, float]] = {}
 
     def leaves_sum(self, msg: Any, now: float) -> bool:
         """Whether the last product makes the sum that `msg` is added to, and has not left for the scratchpad yet."""
@@ -274,7 +284,7 @@ class _Array:
         """Return for how long it was busy until `time` and has not been counted."""
         if not self.under_way:
             return 0.0
-        since, _ = next(iter(self.under_way.values()))
+        since, _, _ = next(iter(self.under_way.values()))
         return max(0.0, time - max(since, self.counted))
 
 

@@ -68,7 +68,8 @@ NVIDIA H100 white paper, 989 TFLOP/s f16, 1979 f8; int16, int32, int64 and the o
         blocks: int = -(-msg.m // self._rows) * -(-msg.n // self._columns)
         stream: int = math.ceil(msg.k / self._rates[msg.dtype_in])
         around = 2 * self._rows + self._columns - 2
-        return Passage(blocks, 0, stream, stream if self._pipelined else stream + around, around)
+        filled = msg.m * msg.n / (blocks * self._rows * self._columns)
+        return Passage(blocks, 0, stream, stream if self._pipelined else stream + around, around, filled)
 
     def peak_flops(self, msg: Any) -> float:
         """Return what full arrays do with operands of this dtype, in operations per ns."""

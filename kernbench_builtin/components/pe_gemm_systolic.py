@@ -71,7 +71,9 @@ rows, columns and clock are chosen as those of pe_gemm.
         }[self._dataflow]
         folds = -(-down // rows) * -(-across // columns)
         around = rows + columns - 2
-        return Passage(folds, load, stream, max(stream, load) if self._overlap else load + stream + around, around)
+        filled = down * across / (folds * rows * columns)
+        period = max(stream, load) if self._overlap else load + stream + around
+        return Passage(folds, load, stream, period, around, filled)
 
     def stationary(self, msg: Any) -> Hashable:
         """Return which weights or inputs a product keeps in the cells, where the message tells."""

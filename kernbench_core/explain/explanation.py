@@ -20,6 +20,7 @@ from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import HostRequest, KernelLaunchMsg
 from kernbench_core.topology.design import Machine
+from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -39,7 +40,7 @@ class Balance:
     longest: str
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class LaunchExplanation:
     """Explain one launch: its critical path from injection to completion (ns), its point under the roof, its PEs."""
 
@@ -49,6 +50,9 @@ class LaunchExplanation:
     path: tuple[Segment, ...]
     roofline: RooflinePoint | None
     balance: Balance | None = None
+
+    def __repr__(self) -> str:
+        return f"<LaunchExplanation of {self.kernel}: {format_time(self.ns)}, a path of {len(self.path)} segments>"
 
     @property
     def ns(self) -> float:

@@ -20,6 +20,7 @@ from kernbench_core.graph import Graph
 from kernbench_core.host.deadlock import deadlock_report, kernels_that_wait
 from kernbench_core.host.device import Device
 from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.host.figures.kernels import KernelFigures, kernel_figures
 from kernbench_core.host.figures.launch import LaunchFigures, figures_of
 from kernbench_core.host.figures.links import links
 from kernbench_core.host.figures.meter import LaunchMeter
@@ -249,6 +250,10 @@ class GraphEngine:
     def figures(self) -> tuple[LaunchFigures, ...]:
         """Return the figures of every launch that is over, in the order in which they were submitted."""
         return tuple(figures for handle in self.shared.launches if (figures := self.figures_of(handle)) is not None)
+
+    def kernels(self) -> KernelFigures | None:
+        """Return what all kernels did together so far, None where none ran to its end."""
+        return kernel_figures(self.hardware, self.meter)
 
     def links(self) -> ColumnTable:
         """Return every wire and channel, with what passed it so far."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import attrs
 from kernbench_core.host.ceilings import above_ceilings
 from kernbench_core.host.statistics import Statistic, statistics
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryReadMsg
+from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -25,7 +27,7 @@ _SECTION = re.compile(r"^(\w+):", re.MULTILINE)
 Interval = tuple[float, float]
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ResourceUse:
     """Say how busy a wire, a channel or a pool of servers was: a fraction of its capacity, ns, bytes.
 
@@ -40,14 +42,20 @@ class ResourceUse:
     alike: int = 1
     mean_utilisation: float = 0.0
 
+    def __repr__(self) -> str:
+        return f"<ResourceUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
 
-@attrs.frozen
+
+@attrs.frozen(repr=False)
 class NotModelled:
     """Quote one thing that a model of this run ignores, with how many messages crossed that model."""
 
     sentence: str
     component: str
     count: int
+
+    def __repr__(self) -> str:
+        return f"<NotModelled by {self.component}: {textwrap.shorten(self.sentence, 30, placeholder='…')}>"
 
 
 @attrs.frozen
@@ -58,7 +66,7 @@ class LateStart:
     late_ns: float
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class TimingResult:
     """Hold the timing of a run; times in ns, `phases` sum to `total_ns` exactly.
 
@@ -79,6 +87,10 @@ class TimingResult:
     not_modelled: tuple[NotModelled, ...]
     warnings: tuple[str, ...] = ()
     statistics: tuple[Statistic, ...] = ()
+
+    def __repr__(self) -> str:
+        phases = ", ".join(f"{name} {format_time(self.phases[name])}" for name in self.phases)
+        return f"<TimingResult {format_time(self.total_ns)} ({phases}), {self.ops:,} ops, {self.events:,} events>"
 
 
 def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int, wall_s: float) -> TimingResult:

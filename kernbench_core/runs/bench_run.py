@@ -290,6 +290,7 @@ def _result(
         tcm_map=None if scratchpads is None else scratchpads.result(timing.total_ns),
         hazards=engine.device.hazards.found(),
         launches=engine.figures(),
+        kernels=engine.kernels(),
         links=engine.links(),
         all_links=request.options.links == "all",
         rows=engine.rows,

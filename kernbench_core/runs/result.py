@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.host.figures.columns import ColumnTable
+from kernbench_core.host.figures.listing import Document, Listing, html_facts, html_table
 from kernbench_core.runs.outputs import Outputs
 from kernbench_core.units import finite, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
     from kernbench_core.explain.explanation import Explanation
+    from kernbench_core.host.figures.kernels import KernelFigures
     from kernbench_core.host.figures.launch import LaunchFigures
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 SCHEMA = "kernbench.run/1"
 #: The phases of a run in the order in which a reader expects them; their times sum to the total.
 PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
+#: Rows of the table that a notebook shows.
+_TABLED = 6
+
+
+def _listed(found: Iterable[Any]) -> Listing[Any]:
+    return Listing(found)
 
 
 @attrs.frozen(repr=False, eq=False)
@@ -39,11 +47,11 @@ class RunResult:
     behind.
 
     `verified` is None when the data was not verified, or the bench checks no tensor. `op_log` and `store`
-    are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `links` are all
-    wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None unless they were asked for.
-    `hazards` are uses of memory that nothing orders, found with and without data. `rows` are what the bench reported
-    with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline` says what happened when,
-    where it was asked for, as with `timeline=True` or `out`.
+    are phase 1's own, so that a notebook can go on from here. `launches` have figures of their own, `kernels` what they
+    did together; `links` are all wires and channels, `outputs` what kernels wrote. `explain` and `tcm_map` are None
+    unless they were asked for. `hazards` are uses of memory that nothing orders, found with and without data. `rows`
+    are what the bench reported with `rt.report`. `op_verification` is None unless ops were to be verified. `timeline`
+    says what happened when, where it was asked for, as with `timeline=True` or `out`.
 
     >>> result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)  # a RunResult
     >>> result.verified, [record.op_name for record in result.op_log].count("add")
@@ -60,17 +68,18 @@ class RunResult:
     wall_s: float
     verification: Verification | None
     op_log_sha256: str | None
-    manifest: Mapping[str, Any]
+    manifest: Mapping[str, Any] = attrs.field(converter=Document)
     _op_log: OpLog | None
     _store: MemoryStore | None
     interrupted: bool = False
     explain: Explanation | None = None
     tcm_map: TcmMap | None = None
-    hazards: tuple[Hazard, ...] = ()
-    rows: tuple[Row, ...] = ()
+    hazards: tuple[Hazard, ...] = attrs.field(default=(), converter=_listed)
+    rows: tuple[Row, ...] = attrs.field(default=(), converter=_listed)
     op_verification: Verification | None = None
     timeline: Timeline | None = None
-    launches: tuple[LaunchFigures, ...] = ()
+    launches: tuple[LaunchFigures, ...] = attrs.field(default=(), converter=_listed)
+    kernels: KernelFigures | None = None
     links: ColumnTable = attrs.field(factory=lambda: ColumnTable(0, {}))
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
     _all_links: bool = False
@@ -117,12 +126,12 @@ class RunResult:
     @property
     def busiest(self) -> tuple[ResourceUse, ...]:
         """The resources with the highest utilisation, highest first."""
-        return self.timing.busiest
+        return Listing(self.timing.busiest)
 
     @property
     def not_modelled(self) -> tuple[NotModelled, ...]:
         """What the components that this run's traffic crossed ignore."""
-        return self.timing.not_modelled
+        return Listing(self.timing.not_modelled)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -176,6 +185,7 @@ class RunResult:
             "op_failures": [] if self.op_verification is None else list(self.op_verification.failures),
             "late_starts": [attrs.asdict(late) for late in timing.late_starts],
             "busiest": [attrs.asdict(use) for use in timing.busiest],
+            "kernels": None if self.kernels is None else self.kernels.to_json(),
             "launches": [launch.to_json() for launch in self.launches],
             **({"links": self.links.to_json()} if self._all_links else {}),
             "outputs": self.outputs.to_json(),
@@ -201,6 +211,16 @@ class RunResult:
             f"<RunResult {self.bench} on {self.topology}: {format_time(self.total_ns)}, "
             f"{self.timing.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: times, what was busiest, and the verdict; every text is escaped."""
+        phases = {name.replace("_", " "): format_time(self.phases[name]) for name in PHASES}
+        uses = self.busiest if self.kernels is None else self.kernels.busiest
+        busy = [(use.name, use.kind, f"{use.utilisation:.1%}") for use in uses[:_TABLED]]
+        over = "of the run" if self.kernels is None else "while kernels ran"
+        hint = {} if self.kernels is None or not self.kernels.hint else {"hint": self.kernels.hint}
+        facts = {"total time": format_time(self.total_ns), **phases, "result": repr(self)[1:-1], **hint}
+        return html_facts(facts) + html_table(("busiest of its kind", "kind", over), busy)
 
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""

@@ -16,9 +16,10 @@ from rich.text import Text
 from kernbench_core.host.rows import Row, cell_text, column_names, column_title
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import PHASES, RunResult, count_hazards
-from kernbench_core.units import format_bytes, format_count, format_time
+from kernbench_core.units import format_bandwidth, format_bytes, format_count, format_flops, format_time
 
 if TYPE_CHECKING:
+    from kernbench_core.host.figures.kernels import KernelFigures, KernelUse
     from kernbench_core.host.statistics import Statistic
     from kernbench_core.host.timing import NotModelled, ResourceUse
     from kernbench_core.memory.scratchpad_map import TcmMap
@@ -67,9 +68,7 @@ def bare_table() -> Table:
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, what was not modelled, reported rows."""
     parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
-    uses = result.busiest if verbose else result.busiest[:_ROWS]
-    if uses:
-        parts.append(_busiest(uses, console))
+    parts.extend(_busy(result, console, verbose))
     if result.timing.statistics:
         parts.append(_statistics(result.timing.statistics))
     parts.append(_facts(result, console.width, verbose))
@@ -157,19 +156,65 @@ def _phases(result: RunResult, decorated: bool) -> Table:
     return table
 
 
-def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
+def _busy(result: RunResult, console: Console, verbose: bool) -> Iterable[RenderableType]:
+    """Lay out what was busiest while kernels ran, and what they achieved; without kernels, what was over the run."""
+    kernels = result.kernels
+    if kernels is None:
+        uses = result.busiest if verbose else result.busiest[:_ROWS]
+        if uses:
+            yield _busiest(_columns("busy", [(use, use.utilisation, None) for use in uses]), console)
+        return
+    found: list[tuple[KernelUse | ResourceUse, float | None, float | None]] = [
+        (use, use.utilisation, use.run_utilisation) for use in (kernels.busiest if verbose else kernels.busiest[:_ROWS])
+    ]
+    shown_kinds = {use.kind for use, _, _ in found}
+    rest = [use for use in (result.busiest if verbose else result.busiest[:1]) if use.kind not in shown_kinds]
+    found += ((use, None, use.utilisation) for use in rest)
+    table = _busiest(_columns("kernel", found), console)
+    yield Group(table, *_achieved(kernels))
+
+
+def _achieved(kernels: KernelFigures) -> Iterable[Text]:
+    """Say what units and HBM did while kernels ran, against their peaks, and how little of arrays was filled."""
+    if kernels.roofline is not None:
+        told = [
+            f"{'HBM' if each.kind == 'hbm_ctrl' else each.kind} "
+            f"{format_bandwidth(each.achieved) if each.unit == 'GB/s' else format_flops(each.achieved)} "
+            f"({each.share:.1%})"
+            for each in kernels.roofline.resources
+        ]
+        yield Text(f"achieved in kernels, of peak: {', '.join(told)}")
+    if kernels.hint:
+        yield Text(f"hint: {kernels.hint}", "yellow")
+
+
+def _columns(
+    head: str, found: Sequence[tuple[KernelUse | ResourceUse, float | None, float | None]]
+) -> dict[str, list[str]]:
+    """Write resources with how busy they were in kernels, or else in all, and, where that is another, over the run."""
+    uses = [use for use, _, _ in found]
+    columns = {
+        "busiest of its kind": [use.name for use in uses],
+        "kind": [use.kind for use in uses],
+        head: ["-" if share is None else f"{share:.1%}" for _, share, _ in found],
+        "": [bar(share or 0.0, _BAR_CELLS // 2) for _, share, _ in found],
+        "mean": [
+            f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 and share is not None else "-"
+            for use, share, _ in found
+        ],
+        "run": ["" if share is None else f"{share:.1%}" for _, _, share in found],
+        "moved": [format_bytes(use.nbytes) if use.nbytes else "-" for use in uses],
+    }
+    if not any(columns["run"]):
+        del columns["run"]
+    return columns
+
+
+def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     """Lay out the busiest resource of each kind: how busy, the mean of its kind, and the bytes that it moved.
 
     A narrow window goes without bars, then without bytes; then names give way.
     """
-    columns = {
-        "busiest of its kind": [use.name for use in uses],
-        "kind": [use.kind for use in uses],
-        "busy": [f"{use.utilisation:.1%}" for use in uses],
-        "": [bar(use.utilisation, _BAR_CELLS // 2) for use in uses],
-        "mean": [f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 else "-" for use in uses],
-        "moved": [format_bytes(use.nbytes) if use.nbytes else "-" for use in uses],
-    }
     widths = {head: max(len(head), *map(len, cells)) for head, cells in columns.items()}
     for head in ("", "moved"):
         if sum(widths.values()) + 2 * (len(widths) - 1) > console.width or (not head and not console.is_terminal):
@@ -181,7 +226,7 @@ def _busiest(uses: Sequence[ResourceUse], console: Console) -> Table:
     for head in columns:
         table.add_column(
             head,
-            justify="right" if head in ("busy", "mean", "moved") else "left",
+            justify="right" if head in ("busy", "kernel", "mean", "run", "moved") else "left",
             style=None if head else "magenta",
             no_wrap=True,
             overflow="ellipsis",

@@ -108,6 +108,9 @@ class FakeEngine:
     def get_timing_result(self) -> Any:
         return timing
 
+    def kernels(self) -> None:
+        return None
+
     def links(self) -> ColumnTable:
         return ColumnTable(0, {})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any, TypeAlias
 
 import attrs
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.errors import UsageError
+from kernbench_core.host.figures.listing import html_more, html_table
 
 _Array: TypeAlias = npt.NDArray[Any]
 #: Rows and characters of a cell that a repr shows, and rows of a table in a notebook.
@@ -118,11 +118,7 @@ class ColumnTable:
         return "\n".join([f"<ColumnTable of {self._rows:,} rows>", *told, *more])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self._columns)
-        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in line) for line in self._first(_TABLED))
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        more = f"<p>{self._rows - _TABLED:,} more rows</p>" if self._rows > _TABLED else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return html_table(self.keys(), self._first(_TABLED)) + html_more(self._rows - _TABLED)
 
 
 def _installed(module: str) -> Any:

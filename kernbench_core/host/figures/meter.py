@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class LaunchUse:
     """Say how busy the busiest resource of a kind was during a launch: a fraction of its capacity, and ns.
 
@@ -41,6 +41,9 @@ class LaunchUse:
     busy_ns: float
     alike: int
     mean_utilisation: float
+
+    def __repr__(self) -> str:
+        return f"<LaunchUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
 
 
 @attrs.frozen(eq=False)
@@ -228,6 +231,14 @@ class LaunchMeter:
             return self._intervals
         first, end = self._over.get(launch, (0, 0))
         return self._intervals[first:end]
+
+    def busiest(self) -> tuple[LaunchUse, ...]:
+        """Return the busiest resource of each kind while any launch ran, the highest first."""
+        return busiest_of(self.resources, self._intervals)
+
+    def work(self) -> Sequence[LaunchWork]:
+        """Return what each launch computed and moved."""
+        return [*self._work.values()]
 
     def point(self, launch: Launch) -> RooflinePoint | None:
         """Return the point of a launch under the roof, None when no PE of it has both started and ended."""

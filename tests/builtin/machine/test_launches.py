@@ -82,3 +82,84 @@ def test_launches_are_in_json(plugins: Plugins) -> None:
     assert [each["kernel"] for each in listed] == [each.kernel for each in found.launches]
     assert all(each["time_ns"] == each["ended_ns"] - each["started_ns"] for each in listed)
     assert [each["injected_ns"] for each in listed] == sorted(each["injected_ns"] for each in listed)
+
+
+# All kernels together ---------------------------------------------------------------------------------
+
+
+def test_kernels_together_are_the_sum_of_launches_in_a_row(plugins: Plugins) -> None:
+    """Time, operations and bytes add up; what is busy is a share of all that time."""
+    result = kb.run("mlp", "tiny", {"model": "gpt2", "tokens": 16}, data=False, plugins=plugins)
+    kernels = result.kernels
+    assert kernels is not None and kernels.roofline is not None
+    assert kernels.time_ns == sum(each.time_ns for each in result.launches) == result.phases["kernel"]
+    assert kernels.roofline.flops == sum(each.flops for each in result.launches)
+    assert kernels.roofline.hbm_bytes == sum(each.hbm_bytes for each in result.launches)
+    of_run = {use.kind: use for use in result.busiest}
+    for use in kernels.busiest:
+        assert use.utilisation <= 1.0 and use.run_utilisation <= of_run[use.kind].utilisation
+        alone = [busy.busy_ns for each in result.launches for busy in each.busiest if busy.name == use.name]
+        assert use.busy_ns >= sum(alone) * (1 - 1e-12)
+    (gemm,) = (use for use in kernels.busiest if use.kind == "pe_gemm")
+    assert gemm.run_utilisation == pytest.approx(gemm.busy_ns / result.total_ns)  # it works in kernels alone
+
+
+def test_an_instant_in_which_two_launches_run_counts_once(plugins: Plugins) -> None:
+    """Launches on different PEs, side by side: the time that any ran, and nothing above 100 %."""
+
+    def kernel(x_ptr: Any, n: int, tl: Any) -> None:
+        at = x_ptr + tl.arange(0, n)
+        tl.store(at, tl.load(at) * 2.0)
+
+    def bench(rt: Any) -> None:
+        tensors = [rt.tensor(np.ones(512, np.float32)) for _ in range(4)]
+        handles = [rt.launch(kernel, x, 512 >> at, pes=[at], wait=False) for at, x in enumerate(tensors)]
+        for handle in handles:
+            rt.wait(handle)
+
+    result = kb.run(bench, "tiny", plugins=plugins)
+    first = min(each.started_ns for each in result.launches)
+    last = max(each.ended_ns for each in result.launches)
+    assert result.kernels is not None
+    assert result.kernels.time_ns == last - first == result.phases["kernel"] < sum(e.time_ns for e in result.launches)
+    assert all(0 < use.utilisation <= 1 for use in result.kernels.busiest)
+    assert result.kernels.roofline is not None
+    assert result.kernels.roofline.hbm_bytes == sum(2 * 4 * (512 >> at) for at in range(4))
+
+
+@pytest.mark.filterwarnings("ignore::kernbench_core.errors.KernbenchWarning")
+@pytest.mark.parametrize("unit", ["builtin.pe_gemm", "builtin.pe_gemm_systolic"])
+@pytest.mark.parametrize(
+    ("bench", "params"), [("gemm", SIZE), ("gemm", {"M": 64, "N": 64, "K": 32}), ("gemm-stream", {})]
+)
+def test_time_at_work_is_filling_empty_cells_and_what_full_arrays_take(
+    plugins: Plugins, unit: str, bench: str, params: dict[str, int]
+) -> None:
+    """What is lost neither to filling nor to empty cells is 2MNK at the peak rate, or waits for the port."""
+    options: dict[str, Any] = {"set": (f"components.pe_gemm.impl={unit}",), "data": False, "plugins": plugins}
+    result = kb.run(bench, "tiny", params, **options)
+    assert result.kernels is not None and result.kernels.roofline is not None
+    (fill,) = result.kernels.fills
+    (gemm,) = (each for each in result.kernels.roofline.resources if each.kind == "pe_gemm")
+    ideal = gemm.achieved * result.kernels.time_ns / (gemm.peak / gemm.resources)
+    useful = fill.busy_ns - fill.filling_ns - fill.unfilled_ns
+    assert useful >= ideal * (1 - 1e-9)
+    if bench == "gemm-stream":
+        assert useful == pytest.approx(ideal, rel=1e-3)
+    assert fill.lost == (fill.filling_ns + fill.unfilled_ns) / fill.busy_ns
+
+
+def test_a_hint_is_given_where_it_is_true(plugins: Plugins) -> None:
+    """Small tiles on an array that is grown eight times: the hint is there, and the bigger array is no faster."""
+    small = {"M": 64, "N": 64, "K": 64, "tile_m": 16, "tile_n": 16, "tile_k": 64}
+    sizes = [("32", "64"), ("128", "128")]
+    runs = [
+        kb.run("gemm", "tiny", small, data=False, plugins=plugins,
+               set=(f"components.pe_gemm.params.rows={rows}", f"components.pe_gemm.params.columns={columns}"))
+        for rows, columns in sizes
+    ]  # fmt: skip
+    times, hints = zip(*((run.kernels.time_ns, run.kernels.hint) for run in runs if run.kernels), strict=True)
+    assert times[1] > times[0]
+    assert all(hint.startswith("pe_gemm lost ") for hint in hints)
+    large = kb.run("gemm-stream", "tiny", data=False, plugins=plugins)
+    assert large.kernels is not None and large.kernels.hint == ""

@@ -10,6 +10,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from kernbench_core.host.figures.kernels import ArrayFill, KernelFigures, KernelUse
+from kernbench_core.host.figures.roofline import Achieved, RooflinePoint
 from kernbench_core.host.timing import ResourceUse
 from kernbench_core.runs.text_report import bar, make_console, print_result, print_summary
 
@@ -149,3 +151,47 @@ def test_a_narrow_window_keeps_the_numbers_of_the_busiest(samples: ModuleType, w
     out = io.StringIO()
     print_result(result, Console(file=out, width=width, force_terminal=True, color_system=None))
     assert row in (line.rstrip() for line in out.getvalue().splitlines())
+
+
+KERNELS = KernelFigures(
+    380_000.0,
+    (
+        KernelUse("sip0.cube0.pe0.pe_gemm", "pe_gemm", 0.9, 0.81, 342_000.0, 0, 4, 0.6),
+        KernelUse("sip0.cube0.hbm_ctrl0#pc0", "hbm_ctrl channel", 0.3, 0.28, 114_000.0, 4096, 16, 0.25),
+    ),
+    RooflinePoint(
+        7.6e8, 38_000_000, 380_000.0, 20.0, 2000.0, 2000.0, "memory",
+        (Achieved("pe_gemm", 4, 2000.0, 4096.0, "GFLOP/s"), Achieved("hbm_ctrl", 4, 100.0, 400.0, "GB/s")),
+    ),
+    (ArrayFill("pe_gemm", 4, 1_000_000.0, 500_000.0, 250_000.0),),
+)  # fmt: skip
+
+
+def test_the_page_speaks_of_kernels(samples: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was busiest while they ran, beside the whole run and what was busiest there; rates against peaks; a hint."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    timing = attrs.evolve(samples.TIMING, busiest=samples.TIMING.busiest[::-1])
+    text = plain(samples, kernels=KERNELS, timing=timing)
+    begin = text.index("busiest of its kind")
+    assert text[begin : text.index("\n\n", begin)] == """\
+busiest of its kind       kind              kernel         mean    run  moved
+sip0.cube0.pe0.pe_gemm    pe_gemm            90.0%   60.0% of 4  81.0%      -
+sip0.cube0.hbm_ctrl0#pc0  hbm_ctrl channel   30.0%  25.0% of 16  28.0%  4 KiB
+sip0.io0.pcie_ep->host    pcie wire              -            -  25.0%  6 MiB
+achieved in kernels, of peak: pe_gemm 2 TFLOP/s (48.8%), HBM 100 GB/s (25.0%)
+hint: pe_gemm lost 75.0% of its time at work: 50.0% to start, fill and drain, 25.0% to cells without an element. \
+A bigger array gains little; larger tiles, or
+more products in a row, gain."""
+
+
+@pytest.mark.parametrize(
+    ("fill", "told"),
+    [
+        (ArrayFill("pe_gemm", 4, 160_000.0, 40_000.0, 40_000.0), True),
+        (ArrayFill("pe_gemm", 4, 160_000.0, 40_000.0, 39_000.0), False),  # less than half was lost
+        (ArrayFill("pe_gemm", 4, 150_000.0, 75_000.0, 75_000.0), False),  # less than a tenth of 4 x 380 us at work
+    ],
+)
+def test_a_hint_needs_work_and_loss(fill: ArrayFill, told: bool) -> None:
+    """At work for a tenth of the time, and half of that lost."""
+    assert bool(attrs.evolve(KERNELS, fills=(fill,)).hint) == told

@@ -102,4 +102,4 @@ def test_what_is_shown_is_short_and_escaped() -> None:
         "<ColumnTable of 6 rows>\ntext  number  share\n" + "a     1       0.5\n" * 4 + "… 2 more"
     )
     assert "<x>" not in wide._repr_html_() and "&lt;x&gt;" in wide._repr_html_()
-    assert wide._repr_html_().count("<tr>") == 13 and "4,988 more rows" in wide._repr_html_()
+    assert wide._repr_html_().count("<tr>") == 13 and "4,988 more" in wide._repr_html_()

@@ -1,0 +1,57 @@
+"""What a notebook shows of several things: a few of them, how many there are, and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+#: Things that a repr shows, characters of each, and rows of a table.
+_SHOWN, _LETTERS, _TABLED = 5, 300, 20
+
+
+class Listing(tuple[T, ...]):
+    """A tuple whose repr is short, and which is a table in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        told = [_short(each) for each in self[:_SHOWN]]
+        more = [f"… {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+        return f"({', '.join([*told, *more])}{',' if len(self) == 1 else ''})"
+
+    def _repr_html_(self) -> str:
+        return html_table((), ((_short(each),) for each in self[:_TABLED])) + html_more(len(self) - _TABLED)
+
+
+class Document(dict[str, Any]):
+    """A dict of a JSON document, whose repr is short."""
+
+    def __repr__(self) -> str:
+        return f"<{self.get('schema', 'a document')}: {', '.join(map(str, self))[:_LETTERS]}>"
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; every text is escaped."""
+    title = f"<thead>{_row('th', head)}</thead>" if head else ""
+    return f"<table>{title}<tbody>{''.join(_row('td', row) for row in rows)}</tbody></table>"
+
+
+def html_more(count: int) -> str:
+    """Say how many rows are not shown; "" where that is none."""
+    return f"<p>{count:,} more</p>" if count > 0 else ""
+
+
+def html_facts(facts: Mapping[str, str]) -> str:
+    """Return a table of names and what they are."""
+    return html_table((), ([name, told] for name, told in facts.items()))
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _short(thing: object) -> str:
+    text = repr(thing)
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
