@@ -13,7 +13,7 @@ _MACHINERY = "kernbench_core."
 _HIDDEN = "__tracebackhide__"
 
 #: Packages whose frames say nothing to a user: they stand between the command and the user's own lines.
-_FRAMEWORK = ("kernbench_core", "simpy", "click", "rich_click")
+_FRAMEWORK = ("kernbench_core", "simpy", "click", "rich_click", "IPython")
 
 CallSite: TypeAlias = tuple[CodeType, int]
 """A code object and the offset of the instruction that was executing."""

@@ -47,6 +47,14 @@ class KernbenchError(Exception):
 
     exit_code: int = 6
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: the lines of the user that led here, and the sentence."""
+        from kernbench_core.callsite import user_traceback
+
+        lines = user_traceback(self).splitlines()
+        head = ["Traceback (most recent call last):"] if lines else []
+        return [*head, *lines, *f"{type(self).__name__}: {self}".splitlines(), *getattr(self, "__notes__", ())]
+
 
 class KernbenchWarning(UserWarning):
     """Something is left out that may be missed; the command line writes it to stderr as a sentence."""

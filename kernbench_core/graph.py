@@ -88,13 +88,16 @@ class PeSite:
     io_cpu: str
 
 
-@frozen
+@frozen(repr=False)
 class Graph:
     """Nodes by id and edges by (source, destination), both in sorted order."""
 
     nodes: Mapping[str, Node]
     edges: Mapping[tuple[str, str], Edge]
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.nodes):,} nodes and {len(self.edges):,} edges>"
 
     @staticmethod
     def of(nodes: Iterable[Node], edges: Iterable[Edge], warnings: Iterable[str] = ()) -> Graph:

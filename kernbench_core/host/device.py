@@ -19,7 +19,7 @@ from kernbench_core.topology.design import Design, Machine
 from kernbench_core.values.memory_store import MemoryStore
 
 
-@frozen
+@frozen(repr=False)
 class Device:
     """The part of a session that needs a whole machine; components are given what they need of it (`parts`).
 
@@ -35,6 +35,9 @@ class Device:
     queues: Queues
     recorder: TcmRecorder | None = None
     parts: Mapping[type, object] = field(init=False)
+
+    def __repr__(self) -> str:
+        return f"<Device: {self.design!r}, {self.store!r}>"
 
     @parts.default
     def _by_class(self) -> Mapping[type, object]:

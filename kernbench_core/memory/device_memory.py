@@ -49,7 +49,7 @@ class TensorSegment:
     cell: int = 0
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class TensorAllocation:
     """A tensor in device memory: row-major, one contiguous virtual range, its cells in HBM slices as `layout` says.
 
@@ -69,6 +69,10 @@ class TensorAllocation:
     @whole.default
     def _own_name(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        segments = f"{len(self.segments)} segment{'' if len(self.segments) == 1 else 's'}"
+        return f"<TensorAllocation {self.name} {self.dtype}{list(self.shape)} at 0x{self.va:x} in {segments}>"
 
     @property
     def size(self) -> int:

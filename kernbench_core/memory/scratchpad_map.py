@@ -52,12 +52,16 @@ class TcmUse:
     steps: tuple[tuple[float, int], ...]
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class TcmMap:
     """What the scratchpads held, the PE with the highest peak first; `total_ns` is how long the run took."""
 
     uses: tuple[TcmUse, ...]
     total_ns: float
+
+    def __repr__(self) -> str:
+        most = "".join(f", at most {use.peak_bytes:,} B of {use.size:,} on {use.pe}" for use in self.uses[:1])
+        return f"<TcmMap of {len(self.uses)} scratchpads{most}>"
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return plain JSON types: what was held for the PE with the highest peak, the peaks of all."""

@@ -32,7 +32,7 @@ ALTERNATIVES: Mapping[KeyPath, tuple[tuple[frozenset[str], frozenset[str]], ...]
 """Sections with two forms of saying one thing: what a layer says in one form replaces the other form below it."""
 
 
-@frozen
+@frozen(repr=False)
 class Config:
     """Merged configuration: plain data, the place of every key path, and the names of the files it came from.
 
@@ -46,6 +46,9 @@ class Config:
     faults: tuple[str, ...] = ()
     inherited: frozenset[KeyPath] = frozenset()
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Config of {', '.join(self.sources)[:200] or 'a mapping'}: {', '.join(self.data)[:200]}>"
 
     def where(self, path: KeyPath) -> str:
         """Return `file:line:column`, or the `--set` text, of a key path, or of its nearest parent that was written.

@@ -10,7 +10,7 @@ from kernbench_core.topology.address import AddressMap
 from kernbench_core.topology.networks import ScaleUpNetwork
 
 
-@frozen
+@frozen(repr=False)
 class Design:
     """Counts, granularities in bytes, PE sites, the address map and the scale-up network of a checked specification."""
 
@@ -24,6 +24,9 @@ class Design:
     mesh_width: int = 1
     mesh_height: int = 1
     network: ScaleUpNetwork | None = None
+
+    def __repr__(self) -> str:
+        return f"<Design of {self.sips} SIPs x {self.cubes_per_sip} cubes x {self.pes_per_cube} PEs>"
 
     @property
     def hbm_slice_bytes(self) -> int:
@@ -41,11 +44,15 @@ class Design:
         return self.address_map.sram_bytes
 
 
-@frozen
+@frozen(repr=False)
 class Machine(Graph):
     """A graph with the design that it was compiled from; a graph that is built by hand has none."""
 
     design: Design = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        nodes, edges = len(self.nodes), len(self.edges)
+        return f"<Machine of {len(self.design.pes):,} PEs: {nodes:,} nodes and {edges:,} edges, {self.design!r}>"
 
     @classmethod
     def of_graph(cls, graph: Graph, design: Design) -> Machine:
@@ -53,7 +60,7 @@ class Machine(Graph):
         return cls(graph.nodes, graph.edges, graph.warnings, design=design)
 
 
-@frozen
+@frozen(repr=False)
 class BareHardware(Graph):
     """The graph of a machine without PEs: hardware that no kernel runs on; `what` and `instead` as its kind says."""
 

@@ -43,6 +43,10 @@ class MemoryStore:
         #: By space the loads under way that must not find what their own PE writes from now on.
         self._in_flight: dict[str, LoadsInFlight] = {}
 
+    def __repr__(self) -> str:
+        held = ", ".join(f"{space}: {len(index.exact):,} writes" for space, index in sorted(self._spaces.items())[:8])
+        return f"<MemoryStore {'with data' if self.data else 'of shapes only'}{held and f', {held}'}>"
+
     def write(
         self, space: str, where: _Where, data: Array | Value, writer: OpId | None = None, lands_at: float | None = None
     ) -> WriteTicket:

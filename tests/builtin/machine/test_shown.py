@@ -1,0 +1,80 @@
+"""What a notebook shows: short reprs, tables that are escaped, and errors with the user's own lines."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.errors import KernbenchError
+from kernbench_core.host.figures.listing import Listing
+from kernbench_core.plugins import Plugins
+from kernbench_core.runs.bench_run import configure
+from kernbench_core.topology.compilation import compile_topology
+
+
+def racing(x_ptr: Any, tl: Any) -> None:
+    tl.store(x_ptr + tl.arange(0, 4), tl.load(x_ptr + tl.arange(0, 4)) + 1.0)
+
+
+def test_what_a_notebook_user_meets_is_short(plugins: Plugins) -> None:
+    """Every repr is below 2 kB, on a machine of 64 PEs, with many launches and hazards."""
+    met: dict[str, Any] = {}
+
+    def bench(rt: Any) -> None:
+        tensors = [rt.tensor(np.ones((64, 64), np.float32), name=f"<x{at}>") for at in range(20)]
+        for x in tensors:
+            met["handle"] = rt.launch(racing, x)
+        met.update(tensor=tensors[0], graph=rt.graph, design=rt.design, allocation=tensors[0].allocation)
+        met.update(plugins=rt.plugins, op_log=rt.op_log, local=tensors[0].to_local(), part=tensors[0][0:2])
+
+    result = kb.run(bench, "default", explain=True, tcm_map=True, timeline=True, plugins=plugins)
+    assert len(result.hazards) and len(result.launches) == 20
+    names = "explain timing op_log store manifest hazards launches kernels links ops rows outputs timeline tcm_map phases"
+    met.update({name: getattr(result, name) for name in (*names.split(), "busiest")})
+    assert result.explain is not None
+    met.update(result=result, explained=result.explain.launches[0], record=result.op_log[0], launch=result.launches[0])
+    met.update(config=configure(plugins, "full"), not_modelled=result.not_modelled, hazard=result.hazards[0])
+    met["full"] = compile_topology(met["config"], plugins.components, plugins.networks, plugins.machines)
+    lengths = {name: len(repr(thing)) for name, thing in met.items()}
+    assert {name: length for name, length in lengths.items() if length >= 2000} == {}
+    assert repr(met["full"]).startswith("<Machine of 512 PEs: ")
+    for name in ("result", "tensor", "hazards", "launches", "links", "ops"):
+        html = met[name]._repr_html_()
+        assert html.startswith("<table>") and "<x" not in html and "<Run" not in html
+    assert "&lt;x0&gt;" in met["tensor"]._repr_html_()
+
+
+def test_a_listing_is_a_tuple_that_shows_a_few() -> None:
+    found = Listing(range(1000))
+    assert found == tuple(range(1000)) and found[2:4] == (2, 3) and hash(found) == hash(tuple(range(1000)))
+    assert repr(found) == "(0, 1, 2, 3, 4, … 995 more)"
+    assert repr(Listing([1])) == "(1,)" and repr(Listing()) == "()"
+    assert len(repr(Listing(["x" * 10_000] * 9))) < 2000
+    assert Listing(["<b>"] * 30)._repr_html_().count("&lt;b&gt;") == 20
+    assert Listing(["<b>"] * 30)._repr_html_().endswith("<p>10 more</p>")
+
+
+def test_an_error_shows_its_sentence_and_the_lines_of_the_user(plugins: Plugins) -> None:
+    """In a notebook: the call, the bench, the launch; none of the frames between them."""
+
+    def bench(rt: Any) -> None:
+        rt.launch(racing, "no tensor", 5)
+
+    with pytest.raises(KernbenchError) as caught:
+        kb.run(bench, "tiny", plugins=plugins)
+    shown = caught.value._render_traceback_()
+    assert "kernbench_core" not in "\n".join(shown) and __file__ in "\n".join(shown)
+    assert shown[0] == "Traceback (most recent call last):"
+    assert shown[-1] == f"{type(caught.value).__name__}: {caught.value}".splitlines()[-1]
+    assert any('kb.run(bench, "tiny", plugins=plugins)' in line for line in shown)
+    assert len(shown) < len("".join(traceback.format_exception(caught.value)).splitlines()) / 2
+
+
+def test_notes_of_an_error_are_shown() -> None:
+    error = kb.UsageError("this must be that.")
+    error.add_note("It is of acme 1.0.")
+    assert error._render_traceback_() == ["UsageError: this must be that.", "It is of acme 1.0."]
