@@ -78,4 +78,4 @@ def _view(found: Mapping[str, Any]) -> View:
 
 
 def _points(found: Iterable[Any]) -> tuple[Spot, ...]:
-    return tuple((x, y) for x, y in found)
+    return tuple((float(x), float(y)) for x, y in found)

@@ -6,7 +6,7 @@ around that (`^.cube1`), and `MachineDrawing.absolute` spells them out.
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
 Spot = tuple[float, float]
 WireInView = tuple[str, str, int]
@@ -25,10 +25,10 @@ class Box:
     label: str
     sub: str
     kind: str
-    x: float
-    y: float
-    width: float
-    height: float
+    x: float = field(converter=float)
+    y: float = field(converter=float)
+    width: float = field(converter=float)
+    height: float = field(converter=float)
     model: int = -1
     opens: bool = False
     outside: bool = False
@@ -51,7 +51,7 @@ class Line:
     kind: str
     points: tuple[Spot, ...]
     wires: tuple[WireInView, ...]
-    weight: float = 1.0
+    weight: float = field(default=1.0, converter=float)
     curved: bool = False
 
 
@@ -60,10 +60,10 @@ class Zone:
     """A marked part of the ground, such as the die area that HBM covers; in px."""
 
     label: str
-    x: float
-    y: float
-    width: float
-    height: float
+    x: float = field(converter=float)
+    y: float = field(converter=float)
+    width: float = field(converter=float)
+    height: float = field(converter=float)
 
 
 @frozen
@@ -71,8 +71,8 @@ class View:
     """One picture: `level` says what it shows (`system`, `sip`, `cube`, `pe`, …); `notes` what it leaves out."""
 
     level: str
-    width: float
-    height: float
+    width: float = field(converter=float)
+    height: float = field(converter=float)
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
     zones: tuple[Zone, ...] = ()

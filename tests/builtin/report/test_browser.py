@@ -7,18 +7,26 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.plugins import Plugins
+from kernbench_core.drawing import draw_machine
+from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.report import RunPage, render_report
 from kernbench_core.report.saved_runs import read_run
 from kernbench_core.runs.looks import write_report
+from kernbench_core.timeline import Timeline, Track
+from kernbench_core.timeline.timeline import Flows, Spans
+from tests.core.report.test_page import result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 MACHINE = "article[data-section=machine]"
+SCRIPTS = ("core", "format", "colour", "window", "machine", "spans", "source", "paint", "timeline", "start")
 TOTAL = "kernbench.run(0).machine.total"
 TIMELINE = "article[data-section=timeline]"
 
@@ -257,3 +265,43 @@ def test_runs_stand_side_by_side(opened: Callable[..., Any], runs: tuple[Path, P
     assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] < boxes[1]["x"]
     page.evaluate("kernbench.run(0).set('window', [10, 20])")
     assert page.evaluate("kernbench.run(1).window") is None
+
+
+def test_hostile_names_are_text_in_every_view(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
+    """Of nodes, tracks, spans, files and lines: none becomes an element, and nothing runs."""
+    evil = "</script><img src=x onerror=alert(1)>\"'&<svg>"
+    graph = Graph.of(
+        [Node(f"{name}{evil}", f"k{evil}", f"i{evil}", {f"p{evil}": evil}) for name in "ab"],
+        [Edge(f"a{evil}", f"b{evil}", EdgeKind.NOC, 16.0, 1.0)],
+    )
+    use = {"total_ns": 10.0, "places": [f"a{evil}"], "utilisation": [0.5], "busy_ns": [5.0], "nbytes": [1]}
+    machine = {**draw_machine(graph, lambda node: {f"p{evil}": evil}, evil).to_json(), "use": use}
+    one = np.zeros(1, int)
+    spans = Spans(one, one, one, one + 10, one, one, one, one - 1, one)
+    tracks = (Track(0, -1, f"t{evil}", "kernel", f"a{evil}"),)
+    flows = Flows(*(np.zeros(0) for _ in range(5)))
+    timeline = Timeline(10.0, tracks, (f"n{evil}",), (f"/f{evil}.py:1",), (f"x = {evil}",), spans, (), flows)
+    page = RunPage(f"run{evil}", result(f"bench{evil}"), machine, timeline, {f"/f{evil}.py": f"x = {evil}\n"})
+    file = tmp_path / "evil.html"
+    file.write_text(render_report([page, page], plugins.report_sections))
+    shown = opened(file)
+    shown.locator(f"{MACHINE} [data-box]").first.click()
+    shown.evaluate("kernbench.run(0).timeline.choose(0)")
+    assert evil in shown.locator(f"{MACHINE} .detail").first.inner_text()
+    assert f"n{evil}" in shown.locator(f"{TIMELINE} .span-detail").first.inner_text()
+    assert f"x = {evil}" in shown.locator(f"{TIMELINE} .source").first.inner_text()
+    assert shown.locator("img").count() == 0 and shown.locator("script:not([data-of])").count() == len(SCRIPTS)
+
+
+def test_a_section_of_a_plug_in_draws_itself(
+    opened: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its script has the arrays of its data, and the helpers of the page."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "plugins_example")
+    both = load_plugins(["builtin = kernbench_builtin.plugin", "example = kernbench_example.plugin"], installed=False)
+    file = tmp_path / "late.html"
+    late = [{"pe": "pe0", "late_ns": 2.0}, {"pe": "pe1", "late_ns": 4.0}]
+    file.write_text(render_report([RunPage("r", result(late_starts=late))], both.report_sections))
+    bars = opened(file).locator("svg.late rect")
+    assert [float(bars.nth(i).get_attribute("height")) for i in range(bars.count())] == [29.0, 58.0]
+    assert bars.nth(1).locator("title").text_content() == "pe1: 4 ns"

@@ -139,6 +139,10 @@ def test_a_drawing_survives_its_file() -> None:
             {"schema": "kernbench.machine/1", "views": [{}]},
             "a drawing must be as a run wrote it, but KeyError: 'lines'",
         ),
+        (
+            {**drawing.to_json(), "views": [{**drawing.to_json()["views"][0], "width": "1\"><script>"}]},
+            "a drawing must be as a run wrote it, but ValueError: could not convert string to float: '1\"><script>'",
+        ),
         ({**drawing.to_json(), "parts": {"": 99}}, "a drawing must be as a run wrote it, but ValueError: parts must "
          "have views"),
     ):  # fmt: skip
