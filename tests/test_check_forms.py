@@ -132,6 +132,21 @@ def test_rows_are_printed_as_they_come_and_a_terminal_is_told_of_each(
     ]
 
 
+def test_few_ranks_have_more_sizes(tool: ModuleType) -> None:
+    """Step by step and pipelined each; vectors of PEs are a sixteenth of it, and what is asked for is what is run."""
+    kib = 1 << 10
+
+    def sizes(world: int, name: str, *asked: int) -> list[int]:
+        found, _ = tool.cases([world], asked, [f"{name}:all_reduce:ring"])
+        assert [case.pipeline for case in found] == [False, True] * (len(found) // 2)
+        return [case.size // kib for case in found[::2]]
+
+    assert sizes(9, "ring") == sizes(16, "ring") == [16, 256, 1024]
+    assert sizes(10, "ring") == sizes(32, "ring") == [256]
+    assert sizes(3, "hierarchical") == [1, 16, 64] and sizes(10, "hierarchical") == [16]
+    assert sizes(10, "ring", 4 * kib, 8 * kib) == [4, 8]
+
+
 @pytest.mark.parametrize(
     ("time_ns", "formula_ns", "pipeline", "out"),
     [

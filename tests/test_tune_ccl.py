@@ -83,7 +83,7 @@ def test_one_algorithm_is_not_run_at_all(tool: ModuleType, monkeypatch: pytest.M
 def test_a_sample_fails_where_auto_is_a_tenth_slower(
     tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], latency: float, code: int
 ) -> None:
-    """At points that a seed names: the same again, others with another one."""
+    """At points that a seed names, of cells with a choice: the same again, others with another one."""
 
     class Here:
         def __init__(self, *_: Any, **__: Any) -> None: ...
@@ -94,6 +94,11 @@ def test_a_sample_fails_where_auto_is_a_tenth_slower(
         map = staticmethod(map)
 
     made = Lines(tool, monkeypatch, auto=(latency, 0.0), best=(1000.0, 0.0))
+    several, single = tool.chooser_of(None), SimpleNamespace(able=lambda: {"auto": None})
+    one = [cell for cell in tool.cells() if cell.collective in ("gather", "all_reduce")]
+    monkeypatch.setattr(tool, "cells", lambda: one)
+    choosers = {"gather": (None, single), "all_reduce": several}
+    monkeypatch.setattr(tool, "chooser_of", lambda cell: choosers[cell.collective])
     monkeypatch.setattr(tool, "ProcessPoolExecutor", Here)
     drawn = []
     for seed in (3, 3, 4):
@@ -102,4 +107,5 @@ def test_a_sample_fails_where_auto_is_a_tenth_slower(
         drawn.append([size for size, _ in made.run])
     assert drawn[0] == drawn[1] != drawn[2] and all(KIB <= size <= 1024 * KIB for size in drawn[0])
     out = capsys.readouterr().out
+    assert out.count("gather:") == 0 and out.count("all_reduce:") == 12
     assert out.count("TOO SLOW") == (12 if code else 0) and f"at most {latency / 1000:.3f} x the best" in out

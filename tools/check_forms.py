@@ -39,9 +39,12 @@ from kernbench_core.units import format_bytes, format_time, parse_quantity
 TOPOLOGY = "tiny"
 DTYPE = "f16"
 TOLERANCE = 0.01
-SIZES = (256 << 10, 1 << 20)
-"""Bytes as nccl-tests counts them: what waits for latency more, and what waits for bandwidth more."""
+SIZE = 256 << 10
+"""Bytes as nccl-tests counts them: of 32 ranks messages of a few chunks, of two many messages."""
+SIZES = (16 << 10, SIZE, 1 << 20)
+"""What few ranks are run with: what waits for latency more, and what waits for bandwidth more."""
 RANKS = "2-32"
+FEW = (*range(2, 10), 16)
 PER_PE = 16
 """What sizes are divided by where each PE brings a vector."""
 
@@ -158,7 +161,8 @@ def cases(
 ) -> tuple[list[Case], Without]:
     """Return every case that has a closed form, and what has none.
 
-    `wanted` are METHOD[:COLLECTIVE[:NETWORK]]; what an algorithm refuses is in neither.
+    Without `sizes` few ranks have several, and others one. `wanted` are METHOD[:COLLECTIVE[:NETWORK]]; what an
+    algorithm refuses is in neither.
     """
     found: list[Case] = []
     without: Without = {}
@@ -169,13 +173,14 @@ def cases(
             if terminal is not None:
                 terminal.show(f"looking for cases: {name} on {network}")
             for world in ranks:
-                one = Case(name, network, world, sizes[0], False)
+                one = Case(name, network, world, SIZE, False)
                 if _refused(one):
                     continue
                 if isinstance(formula := form(one), str):
                     without.setdefault((name, network, formula), []).append(world)
                     continue
-                found += [evolve(one, size=n, pipeline=p) for n in _sizes(name, sizes) for p in (False, True)]
+                some = sizes or (SIZES if world in FEW else (SIZE,))
+                found += [evolve(one, size=n, pipeline=p) for n in _sizes(name, some) for p in (False, True)]
     return found, without
 
 
@@ -286,13 +291,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Check, print the worst cases, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=numbers, default=numbers(RANKS), metavar="N,N-N", help=f"({RANKS})")
-    parser.add_argument("--size", action="append", type=nbytes, help="bytes; several times (256K and 1M)")
+    sizes = "bytes; several times (256K, and 16K and 1M of 2-9,16 ranks)"
+    parser.add_argument("--size", action="append", type=nbytes, help=sizes)
     parser.add_argument("--only", action="append", default=[], metavar="METHOD[:COLLECTIVE[:NETWORK]]")
     parser.add_argument("-j", type=int, default=2, help="processes (2)")
     parser.add_argument("--json", action="store_true", help="print a JSON object for each case, as it is done")
     given = parser.parse_args(argv)
     terminal = Terminal()
-    asked, without = cases(given.ranks, given.size or SIZES, given.only, terminal)
+    asked, without = cases(given.ranks, given.size or (), given.only, terminal)
     terminal.show()
     if not asked and not without:
         parser.error(f"--only must name an algorithm of these ranks, as direct:all_reduce:ring, not {given.only}")

@@ -190,10 +190,12 @@ def compare(asked: list[Cell], workers: int) -> int:
 
 
 def sample(number: int, seed: int, workers: int) -> int:
-    """Compare what `auto` takes with the best for cells and sizes that are drawn; return the exit code."""
-    drawn = Random(seed)
-    points = [(drawn.choice(cells()), int(SIZES[0] * (SIZES[-1] / SIZES[0]) ** drawn.random())) for _ in range(number)]
-    worst = 1.0
+    """Compare what `auto` takes with the best for cells with a choice and sizes, both drawn; return the exit code."""
+    drawn, points, worst = Random(seed), list[tuple[Cell, int]](), 1.0
+    while len(points) < number:
+        cell, size = drawn.choice(cells()), int(SIZES[0] * (SIZES[-1] / SIZES[0]) ** drawn.random())
+        if len(chooser_of(cell)[1].able()) > 1:
+            points.append((cell, size))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         for (cell, _), (auto, size, found) in zip(points, pool.map(at_a_point, points), strict=True):
             worst = max(worst, told(cell, size, auto, found, BETWEEN))
