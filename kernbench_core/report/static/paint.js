@@ -51,7 +51,6 @@ kernbench.Painter = class {
     context.fillRect(0, 0, view.width, view.height);
     context.textBaseline = "middle";
     this.axis(view);
-    this.places = new Map();
     context.save();
     context.beginPath();
     context.rect(0, view.top, view.width, view.height - view.top);
@@ -61,7 +60,12 @@ kernbench.Painter = class {
       if (y + row.height < view.top || y > view.height) continue;
       this.row(view, row, y);
     }
-    if (view.arrows) this.arrows(view);
+    if (view.arrows) {
+      context.beginPath();
+      context.rect(this.left, view.top, view.width - this.left, view.height - view.top);
+      context.clip();
+      this.arrows(view);
+    }
     context.restore();
   }
   x(view, ns) { return this.left + ((ns - view.from) / (view.to - view.from)) * (view.width - this.left - 8); }
@@ -178,7 +182,6 @@ kernbench.Painter = class {
       context.lineWidth = 2;
       context.strokeRect(left, top - 0.5, Math.max(2, width - 1), LANE - 1);
     }
-    this.places.set(i, [left, left + width, top + LANE / 2 - 1]);
   }
   // The critical path itself, segment by segment.
   segments(view, row, top) {
@@ -222,24 +225,35 @@ kernbench.Painter = class {
       context.fillRect(left, y, Math.max(1, this.x(view, to) - left), 2);
     }
   }
-  // Arrows of the chosen span; of sends, all that are in sight while they are few.
+  // Arrows of the chosen span; of sends, all that touch the window while they are few.
   arrows(view) {
     const { flows } = this.data;
     const shown = new Set(view.span === null ? [] : this.spans.flows(view.span));
     for (const f of shown) this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
-    let most = 300;
-    for (let f = 0; f < flows.kind.length && most > 0; f++) {
-      if (flows.kind[f] !== 3 || shown.has(f) || !this.places.has(flows.from[f]) || !this.places.has(flows.to[f])) continue;
-      this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
-      most--;
-    }
+    const [begin, end] = [view.from / this.spans.tick, view.to / this.spans.tick];
+    const sends = this.sends().filter((f) => flows.came[f] >= begin && flows.left[f] <= end && !shown.has(f));
+    if (sends.length <= 400) for (const f of sends) this.arrow(view, flows.from[f], flows.to[f], flows.left[f], flows.came[f]);
+  }
+  sends() {
+    if (!this.sent) this.sent = [...this.data.flows.kind.keys()].filter((f) => this.data.flows.kind[f] === 3);
+    return this.sent;
+  }
+  // How high a span stands: on its own row, or on that of the closed place that it is in.
+  height(view, i) {
+    let track = this.spans.track[i];
+    while (track >= 0 && !view.rowOf.has(track)) [, track] = this.data.tracks[track];
+    const row = view.rowOf.get(track);
+    if (row === undefined) return null;
+    const own = track === this.spans.track[i] && !row.closed;
+    return row.y - view.scroll + view.top + (own ? 2 + this.spans.lane[i] * LANE + LANE / 2 - 1 : row.height / 2);
   }
   arrow(view, from, to, left, came) {
-    const a = this.places.get(from);
-    const b = this.places.get(to);
-    if (a === undefined || b === undefined) return;
+    const a = this.height(view, from);
+    const b = this.height(view, to);
+    if (a === null || b === null) return;
     const { context } = this;
-    const [x0, y0, x1, y1] = [this.x(view, left * this.spans.tick), a[2], this.x(view, came * this.spans.tick), b[2]];
+    const [x0, y0, x1, y1] = [this.x(view, left * this.spans.tick), a, this.x(view, came * this.spans.tick), b];
+    if (Math.max(y0, y1) < view.top || Math.min(y0, y1) > view.height) return;
     context.strokeStyle = this.ink;
     context.fillStyle = this.ink;
     context.lineWidth = 1.3;

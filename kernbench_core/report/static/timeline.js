@@ -88,7 +88,7 @@ class Timeline {
       if (opens && !closed) for (const below of this.data.below[track]) visit(below, depth + 1);
     };
     for (const track of this.tops) visit(track, 0);
-    this.high = y;
+    this.rowOf = new Map(this.rows.map((row) => [row.track, row]));
     this.row = Math.min(this.row, this.rows.length - 1);
     const height = Math.min(y + TOP, Math.max(220, Math.round(innerHeight * 0.6)), 540);
     this.box.style.height = `${height + 2}px`;
@@ -114,7 +114,7 @@ class Timeline {
     this.rows.forEach((row, i) => { row.chosen = i === this.row && document.activeElement === this.canvas; });
     const lit = this.element.querySelector(".lit");
     return {
-      from, to, width: this.width(), height: this.canvasHeight, top: TOP, scroll: this.box.scrollTop, rows: this.rows,
+      from, to, width: this.width(), height: this.canvasHeight, top: TOP, scroll: this.box.scrollTop, rows: this.rows, rowOf: this.rowOf,
       span: this.span, segment: this.segment, line: this.line, lit: lit !== null && lit.checked, arrows: this.element.querySelector(".arrows").checked,
     };
   }

@@ -202,6 +202,34 @@ def test_the_timeline_by_keyboard(opened: Callable[..., Any], runs: tuple[Path, 
     assert detail.inner_text() == "Nothing is chosen."
 
 
+def around(x_ptr: Any, n: int, tl: Any) -> None:
+    """Send a row to the next PE."""
+    me, world = tl.program_id(0), tl.num_programs(0)
+    tl.send(tl.load(x_ptr + me * n, shape=(n,)), (me + 1) % world)
+    tl.recv((n,), "f32", (me - 1) % world)
+
+
+def around_bench(rt: Any) -> None:
+    """Send rows around."""
+    rt.launch(around, rt.tensor(np.zeros((rt.n_pes, 64), np.float32)), 64)
+
+
+def test_arrows_lead_from_sends_to_receipts(opened: Callable[..., Any], plugins: Plugins, tmp_path: Path) -> None:
+    """One a message, also to PEs that are closed; without them the picture is another one."""
+    file = tmp_path / "around.html"
+    kb.run(around_bench, "tiny", plugins=plugins, report=file)
+    page = opened(file)
+    assert page.evaluate("kernbench.run(0).timeline.painter.sends().length") == 4
+    ends = page.evaluate(
+        "(() => { const t = kernbench.run(0).timeline, f = t.data.flows;"
+        " return t.painter.sends().map((i) => [f.from[i], f.to[i]].map((s) => t.spans.pe[s])); })()"
+    )
+    assert sorted(ends) == [[0, 1], [1, 2], [2, 3], [3, 0]]
+    picture = pixels(page, f"{TIMELINE} .rows canvas")
+    page.locator(f"{TIMELINE} .arrows").uncheck()
+    assert pixels(page, f"{TIMELINE} .rows canvas") != picture
+
+
 def test_the_page_by_tab(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """The skip link is first, then the sections; a box of the machine opens with Enter and closes with Escape."""
     page = opened(runs[0])
