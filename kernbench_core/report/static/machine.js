@@ -159,11 +159,18 @@ class Machine {
     element.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && thing.opens && this.data.parts[thing.name] !== undefined) { this.show(thing.name); this.first(); }
       else if (event.key === "Enter" || event.key === " ") this.choose(thing);
+      else if (event.key === "ArrowRight" || event.key === "ArrowDown") this.step(thing, 1);
+      else if (event.key === "ArrowLeft" || event.key === "ArrowUp") this.step(thing, -1);
       else if (event.key === "Escape" && this.part) { this.show(this.part.split(".").slice(0, -1).join(".")); this.first(); }
       else return;
       event.preventDefault();
     });
     this.things.push(thing);
+  }
+  // Go to the next box or, behind the last box, to the lines.
+  step(thing, by) {
+    const order = [...this.things.filter((each) => !each.wires), ...this.things.filter((each) => each.wires)];
+    order[(order.indexOf(thing) + by + order.length) % order.length].element.focus();
   }
   first() {
     const box = this.ground.querySelector("[data-box]");

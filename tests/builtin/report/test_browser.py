@@ -243,6 +243,13 @@ def test_the_page_by_tab(opened: Callable[..., Any], runs: tuple[Path, Path]) ->
     assert page.locator(f"{MACHINE} .crumbs b").inner_text() == "pe0"
     page.keyboard.press("Escape")
     assert page.locator(f"{MACHINE} .crumbs b").inner_text() == "cube0"
+    page.locator(f"{MACHINE} [data-box]").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.line") is not None
+    page.keyboard.press("Enter")
+    assert "bandwidth" in page.locator(f"{MACHINE} .detail").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.box") == "0"
     handle = page.locator(f"{MACHINE} .handle.from")
     handle.focus()
     page.keyboard.press("ArrowRight")
