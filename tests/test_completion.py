@@ -128,6 +128,14 @@ def test_what_is_read_is_what_the_bench_takes(plugins: Plugins) -> None:
             assert (found.choices, found.is_file) == (choices, param.kind == "npy"), (name, param.name)
 
 
+def test_every_parameter_is_told_of(plugins: Plugins) -> None:
+    """`kernbench list NAME` has a sentence for each parameter of a bench that comes with kernbench."""
+    for name in plugins.benches:
+        for param in open_bench(name, plugins.benches).params:
+            assert param.sentence[:1].isupper(), (name, param.name)
+            assert param.sentence.endswith("."), (name, param.name)
+
+
 @pytest.mark.parametrize(("shell", "word"), [("zsh", "4"), ("fish", "M")])
 def test_other_shells_are_answered(
     shell: str, word: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], plugins: Plugins

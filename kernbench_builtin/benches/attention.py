@@ -104,7 +104,19 @@ def bench(
     k: ArrayOrTensor | None = None,
     v: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Compute grouped-query attention with the model's heads, the rows of all heads dealt over the PEs."""
+    """Compute grouped-query attention with the model's heads, the rows of all heads dealt over the PEs.
+
+    Args:
+        model: Whose sizes are taken where they are not given.
+        tokens: Length of the sequence.
+        heads: Heads of q; the model's by default.
+        kv_heads: Heads of k and v, a divisor of heads; the model's by default.
+        head_dim: Elements of a head; the model's by default.
+        causal: A token attends to itself and those before it only.
+        tile_q: Rows of q in a tile.
+        tile_k: Rows of k and v in a tile.
+        dtype: Of the arrays.
+    """
     shape = MODELS[model]
     heads = shape.heads if heads is None else heads
     kv_heads = shape.kv_heads if kv_heads is None else kv_heads

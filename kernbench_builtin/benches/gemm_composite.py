@@ -36,7 +36,18 @@ def bench(
     a: ArrayOrTensor | None = None,
     b: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Multiply an M x K by a K x N matrix as one tiled composite command per PE."""
+    """Multiply an M x K by a K x N matrix as one tiled composite command per PE.
+
+    Args:
+        M: Rows of A and of the product.
+        N: Columns of B and of the product.
+        K: Columns of A, rows of B.
+        tile_m: Rows of the output in a tile.
+        tile_n: Columns of the output in a tile.
+        tile_k: Terms of the sum in a tile.
+        pin_a: Load A into the scratchpad once, instead of tile by tile.
+        dtype: Of the arrays.
+    """
     require_positive(M=M, N=N, K=K, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
     left = rt.operand(a, (M, K), dtype, name="a", placement=rows_by_cube(rt, M, K, dtype))
     right = rt.operand(b, (K, N), dtype, name="b", placement=columns_by_cube(rt, K, N, dtype))

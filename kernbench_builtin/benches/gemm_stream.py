@@ -34,7 +34,16 @@ def bench(
     k: int = 128,
     dtype: Literal["f16", "bf16", "f32", "int8"] = "f16",
 ) -> None:
-    """Multiply tiles in the scratchpad so many times in a row; tabulate time and rate of a matrix unit."""
+    """Multiply tiles in the scratchpad so many times in a row; tabulate time and rate of a matrix unit.
+
+    Args:
+        products: How many products in a row, a list with commas.
+        ahead: Products that may be under way before one is waited for.
+        m: Rows of a tile of A.
+        n: Columns of a tile of B.
+        k: Terms of the sum.
+        dtype: Of the arrays.
+    """
     require_positive(m=m, n=n, k=k)
     if ahead < 0:
         raise UsageError(f"parameter 'ahead' must be 0 or more, not {ahead}; give 0 to wait for each product.")

@@ -37,7 +37,14 @@ def bench(
     pin: str = "none,a",
     dtype: Literal["f16", "bf16", "f32", "int8"] = "f16",
 ) -> None:
-    """Multiply matrices of each shape (MxNxK) with each tile and pinning; tabulate time and stages."""
+    """Multiply matrices of each shape (MxNxK) with each tile and pinning; tabulate time and stages.
+
+    Args:
+        shapes: A list of MxNxK with commas.
+        tiles: A list of tile sizes, each one number, or three as 64x128x32.
+        pin: A list of operands that are loaded once: none, a, b or ab.
+        dtype: Of the arrays.
+    """
     sizes = [_extents("shapes", text, 3) for text in _items("shapes", shapes)]
     cuts = [_extents("tiles", text, 1, 3) for text in _items("tiles", tiles)]
     pins = _items("pin", pin)

@@ -53,7 +53,16 @@ def bench(
     w: ArrayOrTensor | None = None,
     b: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Normalise the rows of (tokens, the model's hidden size or `cols`) by their mean and variance."""
+    """Normalise the rows of (tokens, the model's hidden size or `cols`) by their mean and variance.
+
+    Args:
+        model: Whose sizes are taken where they are not given.
+        tokens: Rows.
+        cols: Elements of a row; the model's hidden size by default.
+        block: Rows that a PE takes at once.
+        eps: Added to the variance.
+        dtype: Of the arrays.
+    """
     cols = MODELS[model].hidden if cols is None else cols
     require_positive(tokens=tokens, cols=cols, block=block)
     given = rt.operand(x, (tokens, cols), dtype, name="x")

@@ -76,7 +76,18 @@ def bench(
     up: ArrayOrTensor | None = None,
     down: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Run a model's feed-forward layers on (tokens, hidden) activations; of a mixture, one expert's."""
+    """Run a model's feed-forward layers on (tokens, hidden) activations; of a mixture, one expert's.
+
+    Args:
+        model: Whose sizes are taken where they are not given.
+        tokens: Rows of the activations.
+        hidden: Columns of the activations; the model's by default.
+        ffn: Width between the layers; the model's by default.
+        tile_m: Rows of the output in a tile.
+        tile_n: Columns of the output in a tile.
+        tile_k: Terms of the sum in a tile.
+        dtype: Of the arrays.
+    """
     shape = MODELS[model]
     hidden = shape.hidden if hidden is None else hidden
     ffn = shape.ffn if ffn is None else ffn

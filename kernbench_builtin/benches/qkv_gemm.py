@@ -23,7 +23,17 @@ def bench(
     x: ArrayOrTensor | None = None,
     w: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Multiply (tokens, K) activations by a layer's (K, N) weights, each PE its own columns."""
+    """Multiply (tokens, K) activations by a layer's (K, N) weights, each PE its own columns.
+
+    Args:
+        model: Whose sizes are taken where they are not given.
+        layer: Which weights: those of q, k and v, of q alone, of k and v, or of the output.
+        tokens: Rows of the activations.
+        tile_m: Rows of the output in a tile.
+        tile_n: Columns of the output in a tile.
+        tile_k: Terms of the sum in a tile.
+        dtype: Of the arrays.
+    """
     require_positive(tokens=tokens, tile_m=tile_m, tile_n=tile_n, tile_k=tile_k)
     k, n = MODELS[model].product(layer) if w is None else w.shape
     left = activations(rt, tokens, k, dtype, "x", x)

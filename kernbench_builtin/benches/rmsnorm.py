@@ -47,7 +47,16 @@ def bench(
     x: ArrayOrTensor | None = None,
     w: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Normalise the rows of (tokens, the model's hidden size or `cols`) by their root mean square."""
+    """Normalise the rows of (tokens, the model's hidden size or `cols`) by their root mean square.
+
+    Args:
+        model: Whose sizes are taken where they are not given.
+        tokens: Rows.
+        cols: Elements of a row; the model's hidden size by default.
+        block: Rows that a PE takes at once.
+        eps: Added to the mean of squares.
+        dtype: Of the arrays.
+    """
     cols = MODELS[model].hidden if cols is None else cols
     require_positive(tokens=tokens, cols=cols, block=block)
     given = rt.operand(x, (tokens, cols), dtype, name="x")

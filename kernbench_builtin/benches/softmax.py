@@ -40,7 +40,14 @@ def bench(
     dtype: Literal["f32", "f16", "bf16"] = "f16",
     x: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Compute the softmax of each row of a matrix, rows dealt over the PEs."""
+    """Compute the softmax of each row of a matrix, rows dealt over the PEs.
+
+    Args:
+        rows: Rows of the matrix.
+        cols: Elements of a row.
+        block: Rows that a PE takes at once.
+        dtype: Of the arrays.
+    """
     require_positive(rows=rows, cols=cols, block=block)
     given = rt.operand(x, (rows, cols), dtype, name="x")
     y = rt.empty((rows, cols), dtype, name="y")

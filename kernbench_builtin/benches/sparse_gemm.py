@@ -65,7 +65,17 @@ def bench(
     a: ArrayOrTensor | None = None,
     b: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Multiply a block-sparse A by a dense B; each PE skips the zero blocks of its rows."""
+    """Multiply a block-sparse A by a dense B; each PE skips the zero blocks of its rows.
+
+    Args:
+        M: Rows of A and of the product.
+        N: Columns of B and of the product.
+        K: Columns of A, rows of B.
+        density: Part of the blocks of A that are not zero.
+        tile_n: Columns of B in a tile.
+        tile_k: Columns of a block of A.
+        dtype: Of the arrays.
+    """
     require_positive(M=M, N=N, K=K, tile_n=tile_n, tile_k=tile_k)
     if not 0 <= density <= 1:
         raise UsageError(f"parameter 'density' must be from 0 to 1, not {density!r}; it is a share of blocks.")

@@ -29,7 +29,13 @@ def bench(
     x: ArrayOrTensor | None = None,
     y: ArrayOrTensor | None = None,
 ) -> DeviceTensor:
-    """Add two vectors of n elements, each PE its own share, from its own memory."""
+    """Add two vectors of n elements, each PE its own share, from its own memory.
+
+    Args:
+        n: Elements of a vector.
+        block: Elements that a PE takes at once.
+        dtype: Of the arrays.
+    """
     require_positive(n=n, block=block)
     given = y if x is None else x
     shape = (n,) if given is None else given.shape

@@ -118,7 +118,16 @@ def bench(
     communication_pes: int = 8,
     dtype: Literal["f32", "f16", "bf16"] = "f32",
 ) -> None:
-    """Add up gradients over the ranks while the backward pass goes on, `bucket` layers at a time."""
+    """Add up gradients over the ranks while the backward pass goes on, `bucket` layers at a time.
+
+    Args:
+        tokens: Rows of the activations of each rank.
+        hidden: Rows and columns of a layer's weights.
+        layers: How many layers.
+        bucket: Layers whose gradients are added up at once.
+        communication_pes: PEs of a SIP that add up, and compute nothing.
+        dtype: Of the arrays.
+    """
     require_positive(tokens=tokens, hidden=hidden, layers=layers, bucket=bucket, communication_pes=communication_pes)
     world, cubes, pes = rt.mesh
     if communication_pes >= cubes * pes:

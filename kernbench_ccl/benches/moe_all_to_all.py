@@ -122,7 +122,16 @@ def bench(
     skew: float = 0.0,
     dtype: Literal["f16", "bf16", "f32"] = "f16",
 ) -> None:
-    """Send each token to the experts that its gate chooses, on whichever rank, and add up what comes back."""
+    """Send each token to the experts that its gate chooses, on whichever rank, and add up what comes back.
+
+    Args:
+        tokens: Tokens of all ranks, a multiple of their number.
+        hidden: Elements of a token.
+        experts: Experts, dealt over the ranks.
+        top_k: Experts that a token is sent to.
+        skew: How much the gate prefers the first experts.
+        dtype: Of the arrays.
+    """
     require_positive(tokens=tokens, hidden=hidden, experts=experts, top_k=top_k)
     world = rt.mesh[0]
     require_multiple("tokens", tokens, world, "the number of ranks")

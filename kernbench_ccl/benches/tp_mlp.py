@@ -52,7 +52,16 @@ def bench(
     activation: Literal["gelu", "relu"] = "gelu",
     dtype: Literal["f16", "bf16", "f32"] = "f16",
 ) -> None:
-    """Run feed-forward layers tensor parallel; partial products are all-reduced where the GEMM wrote them."""
+    """Run feed-forward layers tensor parallel; partial products are all-reduced where the GEMM wrote them.
+
+    Args:
+        tokens: Rows of the activations.
+        hidden: Columns of the activations.
+        ffn: Width between the layers, dealt over the ranks.
+        layers: How many layers.
+        activation: What is between the two products of a layer.
+        dtype: Of the arrays.
+    """
     require_positive(tokens=tokens, hidden=hidden, ffn=ffn, layers=layers)
     world = rt.mesh[0]
     require_multiple("ffn", ffn, world, "the number of ranks")

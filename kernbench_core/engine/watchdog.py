@@ -48,7 +48,8 @@ class Progress:
     `sim_ns` is simulated time, `events` counts SimPy events, `events_per_s` how many of them a second of simulating
     takes; `wall_s` is real time since the run began. `phase` is what it does: "building" the machine, "bench" while the
     host program does what takes no simulated time, then "host_to_device", "launch", "kernel" or "device_to_host", in
-    phase 2 "verifying" or "computing", at the end "writing"; "" where only the engine tells. `what` is the kernel.
+    phase 2 "verifying" or "computing", at the end "summing" up and "writing"; "" where only the engine tells. `what` is
+    the kernel.
 
     `done` `of` `unit`s of the present step of it (one copy, one launch, all ops of phase 2) are over, where that is
     counted, None where not. `fraction` (0 to 1, never less than before in one step) is the part of the step that is

@@ -17,7 +17,6 @@ from kernbench_core.kernel.arguments import call_form, replace_nested
 from kernbench_core.kernel.bridge import Bridge, Finished, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.composite import CompositeCmd
-from kernbench_core.kernel.loops import part_done
 from kernbench_core.kernel.pe_state import Kernels, PeState
 from kernbench_core.kernel.pointers import PerPe, Pointer
 from kernbench_core.kernel.tl.language import TLContext
@@ -106,6 +105,8 @@ class KernelRunner:
         if self._bridge is None or self._launch is None:
             return 0.0
         if not self._bridge.finished:
+            from kernbench_core.kernel.loops import part_done
+
             return part_done(self._bridge.frame, self._launch.kernel, self._program)
         composites = [command for command in self._waiting_for if isinstance(command, CompositeCmd)]
         if not composites or not all(command.tiles for command in composites):

@@ -169,9 +169,11 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
                 verification, ops = verdicts(request.options, engine, executor, progress)
                 outputs = outputs_of(engine.shared, engine.store, executor)
                 if request.options.outputs or (request.options.verify_data and request.out is not None):
+                    progress.begin("computing")
                     outputs.compute()
     except KeyboardInterrupt:
         raise RunInterrupted(_result(request, engine, recorder, None, began, interrupted=True)) from None
+    progress.begin("summing")
     with wall.spent_on("summing up the run"):
         made = _result(request, engine, recorder, verification, began)
         result = attrs.evolve(made, op_verification=ops, outputs=outputs)

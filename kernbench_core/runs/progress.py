@@ -233,6 +233,7 @@ _PHASES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "device_to_host": ("copying to the host", "copying"),
         "verifying": ("verifying", "verifying"),
         "computing": ("computing the data", "computing"),
+        "summing": ("summing up", "summing up"),
         "writing": ("writing files", "writing"),
     }
 )

@@ -65,9 +65,10 @@ class RunProgress:
     def did(self, number: int) -> None:
         """Count so many units of the present step as over."""
         step = self._step
-        done, of = (step.done or 0) + number, step.of or 0
-        if self._told is not None:
-            self._tell(attrs.evolve(step, done=done, of=max(done, of), fraction=done / of if of >= done else None))
+        if self._told is not None and step.done is not None and step.of:
+            done = step.done + number
+            of = max(done, step.of)  # what was dropped and is read again is computed once more
+            self._tell(attrs.evolve(step, done=done, of=of, fraction=done / of))
 
     def _simulated(self, tick: Progress) -> None:
         """Take note of where the simulation is; look at what it does, if that was long ago."""
