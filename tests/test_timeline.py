@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import attrs
@@ -18,6 +19,7 @@ from kernbench_core.messages import KernelLaunchMsg
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.timeline import LEVELS, Timeline, TimelineRecorder
+from kernbench_core.timeline.notes import Notes
 from kernbench_core.timeline.timeline import FLOWS, op_of
 from kernbench_core.timeline.window import Window
 from kernbench_core.topology.compilation import compile_topology
@@ -237,3 +239,29 @@ def test_a_coarser_level_is_the_finest_one_cut(level: str, plugins: Plugins) -> 
     assert [found.names[name] for name in found.spans.name] == [cut.names[name] for name in cut.spans.name]
     counted = [[(each.name, *each.values.tolist()) for each in line.counters] for line in (found, cut)]
     assert Tally(counted[0]) == Tally(counted[1])
+
+
+def test_what_is_too_much_is_not_noted_and_said(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From some time on; what began before it is there whole."""
+    whole = TimelineRecorder()
+    monkeypatch.setattr("kernbench_core.timeline.recorder.Notes", partial(Notes, most=1000))
+    part = TimelineRecorder()
+    engines = [engine_of(plugins, "gemm", [recorder]) for recorder in (whole, part)]
+    every, found = (
+        recorder.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
+        for recorder, engine in zip((whole, part), engines, strict=True)
+    )
+    assert every.notes == ()
+    (note,) = found.notes
+    told = re.fullmatch(
+        r"what passes on channels and wires was noted until ([\d.]+) us only, (1,0\d\d) times; give a --window, or a "
+        r"coarser --level\.",
+        note,
+    )
+    assert told is not None
+    passed = [*rows(found, "wire"), *rows(found, "channel")]
+    assert len(passed) == int(told[2].replace(",", ""))
+    until = float(told[1]) * 1000 - 1
+    starts = [np.sort(line.spans.start_ns[[*rows(line, "wire"), *rows(line, "channel")]]) for line in (every, found)]
+    assert np.array_equal(*(each[each < until] for each in starts))
+    assert len(rows(found, "unit")) == len(rows(every, "unit"))

@@ -180,6 +180,8 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         if watcher is not None:
             seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
             result = attrs.evolve(result, timeline=seen)
+            for note in seen.notes:
+                warnings.warn(note, KernbenchWarning, stacklevel=3)
     if request.options.strict_races and result.hazards:
         run_is_complete()
         raise RaceError(result)

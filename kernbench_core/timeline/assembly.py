@@ -19,7 +19,7 @@ from kernbench_core.timeline.span_rows import SpanRows
 from kernbench_core.timeline.timeline import Counter, Flows, Ints, Timeline, Times, op_number
 from kernbench_core.timeline.tracks import TrackTree
 from kernbench_core.topology.naming import pe_prefix
-from kernbench_core.units import format_bytes
+from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
@@ -201,6 +201,7 @@ class Assembly:
             tuple(attrs.evolve(each, track=int(numbers[each.track])) for each in counted),
             arrows.joined(self._flows, rows),
             LEVELS[self._depth],
+            () if self._notes.full_ns is None else (_full(self._notes.full_ns, len(self._notes.passages)),),
         )
 
 
@@ -243,6 +244,13 @@ def _enclosing(found: Outline, rows: Ints, of: Ints) -> Ints:
 def _inside_a_pe(wire: str) -> bool:
     source, arrow, destination = wire.partition("->")
     return bool(arrow) and pe_prefix(source) is not None and pe_prefix(source) == pe_prefix(destination)
+
+
+def _full(until: float, numbers: int) -> str:
+    return (
+        f"what passes on channels and wires was noted until {format_time(until)} only, "
+        f"{numbers // len(PASSAGE):,} times; give a --window, or a coarser --level."
+    )
 
 
 def _asked(request: HostRequest) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import Any, Final, TypeAlias
 
@@ -33,10 +34,20 @@ RECEIPT: Final = ("to_op", "from_op")
 """A message of queues: the op that received it, and the one that sent it."""
 
 
-class Notes:
-    """Keep what was seen: a flat run of numbers for each sort of row, and tables of what numbers stand for."""
+MOST_PASSAGES: Final = 20_000_000
+"""So many passages (40 B each, and about 100 B while a timeline is made of them) are noted; then no more are."""
 
-    def __init__(self) -> None:
+
+class Notes:
+    """Keep what was seen: a flat run of numbers for each sort of row, and tables of what numbers stand for.
+
+    Passages are noted from `since` ns on, `until` a time, which comes sooner where there are more than `most`.
+    """
+
+    def __init__(self, since: float = 0.0, until: float = math.inf, most: int = MOST_PASSAGES) -> None:
+        self.since, self.until = since, until
+        self.full_ns: float | None = None
+        self._room = most * len(PASSAGE)
         self.passages, self.messages, self.trips = array("d"), array("d"), array("d")
         self.programs, self.steps, self.receipts = array("d"), array("d"), array("d")
         #: What numbers stand for: ways of messages, senders, kernel lines, launches.
@@ -53,6 +64,8 @@ class Notes:
         except AttributeError:
             mark = msg.mark = len(messages) // len(MESSAGE)
             messages.extend((-1, -1, op_for(msg)))
+            if len(self.passages) > self._room and self.full_ns is None:
+                self.full_ns = self.until = max(msg.head, 0.0)
         if messages[at := len(MESSAGE) * mark + msg.reply] < 0:
             messages[at] = self.sorts.setdefault(_words(msg), len(self.sorts))
         return 2 * mark + msg.reply

@@ -13,7 +13,6 @@ from kernbench_core.timeline.levels import LEVELS, check_level
 from kernbench_core.timeline.notes import Notes
 from kernbench_core.timeline.timeline import Timeline, op_number
 from kernbench_core.timeline.watching import NotingBridge, noting_wire
-from kernbench_core.timeline.window import Window
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from kernbench_core.environment import Environment
     from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.oplog.log import OpLog
+    from kernbench_core.timeline.window import Window
 
 _KERNEL: Final = LEVELS.index("kernel")
 _CHANNEL: Final = LEVELS.index("channel")
@@ -41,14 +41,13 @@ class TimelineRecorder:
         depth = LEVELS.index(level)
         self._programs = depth >= _KERNEL
         self._passages = depth >= _CHANNEL
-        self._notes = Notes()
+        self._notes = Notes() if window is None else Notes(window.from_ns, window.to_ns)
 
     def begin(self, hardware: Hardware) -> None:
         """Have the machine built with wires that note what passes, where that is wanted."""
         self._hardware = hardware
         if self._passages:
-            window = self.window or Window()
-            hardware.wire_type = noting_wire(self._notes, window, channels_only=self.level == "channel")
+            hardware.wire_type = noting_wire(self._notes, channels_only=self.level == "channel")
 
     def attach(self, hardware: Hardware) -> None:
         """Look on from now at what comes back to components, and at what they serve."""

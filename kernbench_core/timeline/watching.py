@@ -11,17 +11,15 @@ from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.messages import MsgBase
 from kernbench_core.timeline.notes import Notes
 from kernbench_core.timeline.timeline import op_number
-from kernbench_core.timeline.window import Window
 from kernbench_core.wire import Wire
 
 
-def noting_wire(notes: Notes, window: Window, *, channels_only: bool = False) -> type[Wire]:
-    """Return a class of wires that note what they carry in a window, and are like any wire otherwise.
+def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
+    """Return a class of wires that note what they carry, and are like any wire otherwise.
 
     With `channels_only` those inside a component do.
     """
-    extend, number = notes.passages.extend, notes.number
-    since, until = window.from_ns, window.to_ns
+    extend, number, since = notes.passages.extend, notes.number, notes.since
 
     class NotingChannel(Wire):
         """Note each passage that a component books, inside it."""
@@ -39,7 +37,7 @@ def noting_wire(notes: Notes, window: Window, *, channels_only: bool = False) ->
             self._note(start, start + took, nbytes, msg)
 
         def _note(self, start: float, end: float, nbytes: int, msg: MsgBase | None) -> None:
-            if end > since and start < until and (not channels_only or "#" in self.name):
+            if end > since and start < notes.until and (not channels_only or "#" in self.name):
                 extend((self._key >> SEQUENCE_BITS, start, end, nbytes, -1 if msg is None else number(msg)))
 
     class NotingWire(NotingChannel):
@@ -51,7 +49,7 @@ def noting_wire(notes: Notes, window: Window, *, channels_only: bool = False) ->
             start, nbytes = max(self.available_at, head), msg.nbytes
             super().send(msg, head, tail)
             end = self.available_at
-            if end > since and start < until:
+            if end > since and start < notes.until:
                 extend((self._key >> SEQUENCE_BITS, start, end, nbytes, number(msg)))
 
     return NotingChannel if channels_only else NotingWire

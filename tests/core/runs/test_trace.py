@@ -93,3 +93,17 @@ def test_an_exporter_that_raises_writes_nothing(tmp_path: Path, monkeypatch: pyt
         trace.write(log())
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert not (tmp_path / "t.txt").exists()
+
+
+def test_an_exporter_is_given_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The op log, as ever, or the timeline."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "two_takers.py").write_text("def export(given, out):\n    out.write(given.encode())\n")
+    entries = [
+        (ExporterEntry("old", "two_takers:export", (".old",), "x"), HERE),
+        (ExporterEntry("new", "two_takers:export", (".new",), "x", takes="timeline"), HERE),
+    ]
+    for suffix, given in (("old", "the op log"), ("new", "the timeline")):
+        trace = open_trace(tmp_path / f"t.{suffix}", Registry("exporter", entries))
+        trace.write("the op log", timeline="the timeline")
+        assert (tmp_path / f"t.{suffix}").read_text() == given

