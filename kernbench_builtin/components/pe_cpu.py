@@ -14,6 +14,8 @@ from kernbench_core.messages import Command
 from kernbench_core.params import Param
 from kernbench_core.reporting import Waiting
 
+__tracebackhide__ = True  # what a kernel raises is told with the kernel's own lines
+
 
 class PeCpu(ComponentBase):
     """Start a launch's programs at the common start stamp, or on arrival when that is later, one after another.

@@ -46,7 +46,7 @@ class HazardUse:
         return f"{self.call} at {self.line} on {self.pe}, {format_time(self.issued_ns)}{until}"
 
 
-@frozen
+@frozen(repr=False)
 class Hazard:
     """Two uses of the same memory that nothing orders; `count` such pairs of these two lines were found.
 
@@ -74,6 +74,9 @@ class Hazard:
     def __str__(self) -> str:
         times = "" if self.count == 1 else f", {self.count} such pairs"
         return f"{_WORDS[self.kind]}: {self.place}, {format_bytes(self.nbytes)}{times}"
+
+    def __repr__(self) -> str:
+        return f"<Hazard {self}: {self.first}; {self.second}>"
 
     def lines(self, *, folders: bool = True) -> tuple[str, ...]:
         """Say what it is, then each side on a line of its own, and what would order them, where anything does.

@@ -33,8 +33,8 @@ def test_what_a_notebook_user_meets_is_short(plugins: Plugins) -> None:
 
     result = kb.run(bench, "default", explain=True, tcm_map=True, timeline=True, plugins=plugins)
     assert len(result.hazards) and len(result.launches) == 20
-    names = "explain timing op_log store manifest hazards launches kernels links ops rows outputs timeline tcm_map phases"
-    met.update({name: getattr(result, name) for name in (*names.split(), "busiest")})
+    names = "explain timing op_log store manifest hazards launches kernels links ops rows outputs timeline tcm_map"
+    met.update({name: getattr(result, name) for name in (*names.split(), "busiest", "phases")})
     assert result.explain is not None
     met.update(result=result, explained=result.explain.launches[0], record=result.op_log[0], launch=result.launches[0])
     met.update(config=configure(plugins, "full"), not_modelled=result.not_modelled, hazard=result.hazards[0])
@@ -72,6 +72,24 @@ def test_an_error_shows_its_sentence_and_the_lines_of_the_user(plugins: Plugins)
     assert shown[-1] == f"{type(caught.value).__name__}: {caught.value}".splitlines()[-1]
     assert any('kb.run(bench, "tiny", plugins=plugins)' in line for line in shown)
     assert len(shown) < len("".join(traceback.format_exception(caught.value)).splitlines()) / 2
+
+
+def test_what_a_kernel_did_is_shown_without_the_models_that_ran_it(plugins: Plugins) -> None:
+    """The call that ran it, and the sentence with the kernel's line: no line of a hardware model."""
+
+    def kernel(x_ptr: Any, tl: Any) -> None:
+        tl.store(x_ptr + 1000, 1.0)
+
+    with pytest.raises(kb.KernelError) as caught:
+        kb.run(lambda rt: rt.launch(kernel, rt.zeros((4,), "f32")), "tiny", plugins=plugins)
+    shown = "\n".join(caught.value._render_traceback_())
+    assert "kernbench_builtin" not in shown and "kernbench_core" not in shown
+    assert f"{__file__}:{kernel.__code__.co_firstlineno + 1} must stay inside" in shown
+
+
+def test_a_hazard_is_shown_with_both_sides(plugins: Plugins) -> None:
+    hazard = kb.run(lambda rt: rt.launch(racing, rt.zeros((4,), "f32", name="x")), "tiny", plugins=plugins).hazards[0]
+    assert repr(hazard) == f"<Hazard {hazard}: {hazard.first}; {hazard.second}>"
 
 
 def test_notes_of_an_error_are_shown() -> None:
