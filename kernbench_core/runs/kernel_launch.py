@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,7 @@ def _names(name: str, value: object) -> Callable[[], str]:
 
     if isinstance(value, np.ndarray):
         return lambda: name
-    numbers = iter(range(2**31))
+    numbers = itertools.count()
     return lambda: f"{name}[{next(numbers)}]"
 
 
