@@ -32,7 +32,8 @@ class DramGeometry:
     the bytes that each channel moves for a request. `outcomes()` says how many bursts so far found their
     row open, their bank closed, and another row open. Banks of a group follow each other. `buses` pseudo-channels share
     command buses, a scheduler sees so many reads and writes (`window`), writes are drained from so many to so many
-    (`drain`), `refresh` is all_bank, per_bank or none, and `unverified` names the figures of the `standard` without a
+    (`drain`), at most `front_end` requests wait in front of the queues (0: any number) and take `overhead` ns to come
+    there, `refresh` is all_bank, per_bank or none, and `unverified` names the figures of the `standard` without a
     source.
     """
 
@@ -53,6 +54,8 @@ class DramGeometry:
     buses: int = 1
     window: tuple[int, int] | None = None
     drain: tuple[int, int] | None = None
+    front_end: int = 0
+    overhead: float = 0.0
     refresh: str = "none"
     standard: str = ""
     unverified: tuple[str, ...] = ()

@@ -198,6 +198,8 @@ bursts at the pace of tCCD.
             buses=p["pseudo_channels"],
             window=(self._sizes.reads, self._sizes.writes),
             drain=(self._sizes.drain_from, self._sizes.drain_to),
+            front_end=p["front_end"],
+            overhead=p["overhead"],
             refresh=p["refresh"],
             standard=p["standard"],
             unverified=unverified(p["standard"]),

@@ -102,7 +102,7 @@ def run(
         points = [probe.open_loop(case, each) for each in loads]
     else:
         points = [probe.closed_loop(case, each) for each in levels or OUTSTANDING]
-    form = probe.closed_form(case)
+    form = probe.closed_form(case, None if loads else max(levels or OUTSTANDING))
     if as_json:
         click.echo(_json(topology, node, probe, case, points, form))
     else:
@@ -263,12 +263,15 @@ def _print(
     table = bare_table()
     titles = ["outstanding" if points[0].outstanding is not None else "offered"]
     titles += ["GB/s", "% of peak", "mean", "p50", "p99"]
+    foreseen = any(point.expected_ns is not None for point in points)
+    titles += ["expected"] if foreseen else []
     rows = any(point.hit_rate is not None for point in points)
     for column in titles + (["row hits"] if rows else []):
         table.add_column(column, justify="right")
     for point in points:
         at = str(point.outstanding) if point.outstanding is not None else f"{point.offered or 0.0:.1f}"
         latencies = [f"{ns:.1f} ns" for ns in (point.mean_ns, point.p50_ns, point.p99_ns)]
+        latencies += [f"{point.expected_ns:.1f} ns"] if point.expected_ns is not None else []
         hits = [f"{point.hit_rate:.1%}"] if rows and point.hit_rate is not None else []
         table.add_row(at, f"{point.achieved:.1f}", f"{point.share:.1%}", *latencies, *hits)
     title = Text.assemble(
@@ -287,9 +290,11 @@ def _standard(probe: DramProbe) -> str:
 def _verdict(case: DramCase, points: list[DramPoint], form: ClosedForm | None) -> str:
     whose = "latencies are of the chain; " if case.chain else "latencies are of reads; " if 0 < case.reads < 1 else ""
     if form is None:
-        return f"{whose}closed form: none for this mix of reads and writes"
-    told = f"{whose}closed form: {form.share:.1%} of peak ({form.rule})"
+        return f"{whose}no form: the model does not tell its queues"
+    told = f"closed form: {form.share:.1%} of peak ({form.rule})"
+    if form.at_most is not None:
+        told = f"expected when saturated: {form.share:.1%} of peak, at most {form.at_most:.1%} ({form.rule})"
     if points[0].offered is not None or case.chain:
-        return told
+        return whose + told
     best = max(point.share for point in points)
-    return f"{told}; simulated {best:.1%}, {best / form.share - 1:+.1%}"
+    return f"{whose}{told}; simulated {best:.1%}, {best / form.share - 1:+.1%}"

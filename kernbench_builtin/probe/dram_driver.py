@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_forms import ClosedForm, closed_form
+from kernbench_builtin.probe.dram_latency import mean_latency
 from kernbench_builtin.probe.dram_workload import PATTERNS, DramCase, Timed, chain, check, workload
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, Limits, Watchdog
@@ -34,7 +35,8 @@ class DramPoint:
     """Hold one measurement: outstanding requests, or offered B/ns; achieved B/ns and part of the peak; latencies in ns.
 
     The latencies are those of a chain, or of reads where there are any: a write may be acknowledged before it is done.
-    `hit_rate` is the part of bursts that found their row open, None for a model without rows.
+    `hit_rate` is the part of bursts that found their row open, None for a model without rows; `expected_ns` the mean
+    that arithmetic expects of reads at random times, None where it has none.
     """
 
     outstanding: int | None
@@ -45,6 +47,7 @@ class DramPoint:
     p50_ns: float
     p99_ns: float
     hit_rate: float | None
+    expected_ns: float | None = None
 
 
 class DramProbe:
@@ -105,17 +108,24 @@ class DramProbe:
         self.check(case)
         hardware, controller = self._machine()
         driver: Any = hardware.components[_DRIVER]
+        times: list[float] = []
         sent = [self._transaction(driver, op, regions) for op, regions in self.workload(case)]
         if offered is None:
             driver.keep(sent, outstanding)
         else:
             gaps = np.random.default_rng(case.seed + 1).exponential(1.0, case.requests)
             gaps *= case.chunk / offered / gaps.mean()  # the offered load is exact
-            driver.schedule(sent, np.cumsum(gaps).tolist())
+            times = np.cumsum(gaps).tolist()
+            driver.schedule(sent, times)
         if case.chain:
             reads = chain(case, self.geometry)
             driver.follow(lambda: self._transaction(driver, *next(reads), driver.next_of_chain), len(sent))
-        return self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
+        point = self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
+        if offered is None or case.reads < 1.0 or self.geometry.locate is None or self.geometry.window is None:
+            return point
+        beside = (regions for _, regions in chain(case, self.geometry)) if case.chain else None
+        reads_at = zip(times, (regions for _, regions in self.workload(case)), strict=True)
+        return evolve(point, expected_ns=mean_latency(reads_at, self.geometry, beside))
 
     def _run(
         self, hardware: Hardware, controller: ComponentBase, sent: list[Transaction],
@@ -148,9 +158,9 @@ class DramProbe:
         """Yield (operation, physical ranges) of every request."""
         return workload(case, self.geometry)
 
-    def closed_form(self, case: DramCase) -> ClosedForm | None:
-        """Return what a saturated controller should reach, or None where no form is known."""
-        return closed_form(case, self.geometry, self.peak(case))
+    def closed_form(self, case: DramCase, outstanding: int | None = None) -> ClosedForm | None:
+        """Return what the controller should reach with so many requests under way, saturated without a number."""
+        return closed_form(case, self.geometry, self.peak(case), outstanding)
 
     # The machine ----------------------------------------------------------------------------------
 

@@ -23,6 +23,12 @@ _MOST_LINES = 1_000_000
 _MOST_FAULTS = 20
 _LINE = re.compile(r"(\S+)\s+(\S+)\s+(\S+)\s+(\S+)")
 
+READ, WRITE = 0, 1
+#: (bank, row) of a burst.
+Place = tuple[int, int]
+#: (READ or WRITE, bursts): what one request asks of one pseudo-channel.
+Part = tuple[int, list[Place]]
+
 #: (ns, operation, ranges): a request of a trace.
 Timed = tuple[float, str, tuple[Region, ...]]
 
@@ -93,6 +99,28 @@ def workload(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Regio
         else:
             base = slots[index] * case.chunk if slots else index % turns * step
             yield op, (Region(base, case.chunk),)
+
+
+def parts(case: DramCase, g: DramGeometry) -> dict[int, list[Part]]:
+    """Return what each pseudo-channel of a controller with banks is asked, in order."""
+    assert g.locate is not None
+    found: dict[int, list[Part]] = {}
+    for op, regions in workload(case, g):
+        for channel, places in places_of(regions, g).items():
+            found.setdefault(channel, []).append((READ if op == "read" else WRITE, places))
+    return found
+
+
+def places_of(regions: tuple[Region, ...], g: DramGeometry) -> dict[int, list[Place]]:
+    """Return the bursts of a request, by pseudo-channel."""
+    assert g.locate is not None
+    found: dict[int, list[Place]] = {}
+    for region in regions:
+        first = region.base // g.burst_bytes * g.burst_bytes
+        for at in range(first, region.base + region.nbytes, g.burst_bytes):
+            place = g.locate(at)
+            found.setdefault(place.channel, []).append((place.bank, place.row))
+    return found
 
 
 def chain(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Region, ...]]]:

@@ -1,0 +1,154 @@
+"""What reads that come at given times are expected to take, by the recurrence of docs/hbm.md."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from kernbench_builtin.components.dram import DramGeometry
+from kernbench_builtin.probe.dram_recurrence import Recurrence
+from kernbench_builtin.probe.dram_workload import Place, places_of
+from kernbench_core.values import Region
+
+#: Bursts that the recurrence goes over.
+_MOST_BURSTS = 100_000
+
+Regions = tuple[Region, ...]
+
+
+@attrs.define(eq=False)
+class _Read:
+    """One read: when it was sent (ns), how many bursts are left, and the clock of its last column command so far."""
+
+    sent: float
+    left: int
+    last: float = 0.0
+
+
+def mean_latency(reads: Iterable[tuple[float, Regions]], g: DramGeometry, chain: Iterator[Regions] | None) -> float:
+    """Return the mean of what reads at given times (ns, rising) take, in ns, or of a chain beside them.
+
+    Each of a chain is sent when the one before is answered, from 0 ns on, until the others are.
+    """
+    loop = _Loop(g)
+    linked = loop.send(0.0, next(chain)) if chain is not None else None
+    others: list[_Read] = []
+    links: list[float] = []
+    for time, regions in reads:
+        while chain is not None and linked is not None and loop.answered_by(linked, time):
+            links.append(loop.latency(linked))
+            linked = loop.send(linked.sent + links[-1], next(chain))
+        loop.settle(loop.clock(time))
+        others.append(loop.send(time, regions))
+        if loop.bursts > _MOST_BURSTS:
+            break
+    while chain is not None and linked is not None:
+        loop.answered_by(linked, math.inf)
+        links.append(loop.latency(linked))
+        following = linked.sent + links[-1]
+        if all(not each.left and each.sent + loop.latency(each) <= following for each in reversed(others)):
+            break
+        linked = loop.send(following, next(chain))
+    loop.settle(math.inf)
+    took = links or [loop.latency(each) for each in others]
+    return sum(took) / len(took)
+
+
+class _Loop:
+    """Answer reads in the order of their times."""
+
+    def __init__(self, g: DramGeometry) -> None:
+        self._g = g
+        self._places = {channel: _Waiting(g) for channel in range(g.channels)}
+        self.bursts = 0
+
+    def clock(self, time: float) -> float:
+        """Return the clock from which on a read that is sent at `time` (ns) is there."""
+        if math.isinf(time):
+            return time
+        return math.ceil((time + self._g.overhead) / self._g.timing["tCK"] - 1e-9)
+
+    def send(self, time: float, regions: Regions) -> _Read:
+        """Send a read at `time` (ns), not before what was sent or settled."""
+        by_channel = places_of(regions, self._g)
+        read = _Read(time, sum(len(places) for places in by_channel.values()))
+        self.bursts += read.left
+        at = self.clock(time)
+        for channel, places in by_channel.items():
+            for place in places:
+                self._places[channel].come(place, at, read)
+        return read
+
+    def settle(self, until: float) -> bool:
+        """Open the rows that bursts wait for, each when its bank may be closed, until a clock; say whether any was."""
+        settled = False
+        while True:
+            due, bank, place = min(((*each.next(), each) for each in self._places.values()), key=lambda found: found[0])
+            if due > until or math.isinf(due):
+                return settled
+            place.open(bank)
+            settled = True
+
+    def answered_by(self, read: _Read, time: float) -> bool:
+        """Settle what comes before the answer of a read or before `time` (ns); say whether the answer is the first."""
+        while read.left:
+            due = min(place.next()[0] for place in self._places.values())
+            if due > self.clock(time) or not self.settle(due):
+                return False
+        return read.sent + self.latency(read) <= time
+
+    def latency(self, read: _Read) -> float:
+        """Return what a read that is answered took, in ns."""
+        t = self._g.timing
+        return read.last * t["tCK"] + t["tCL"] + t["tBL"] - read.sent
+
+
+class _Waiting:
+    """The bursts of one pseudo-channel that wait for a row of theirs while another one is open, by bank, in order."""
+
+    def __init__(self, g: DramGeometry) -> None:
+        assert g.window is not None
+        self._window = g.window[0]
+        self._recurrence = Recurrence(g)
+        self._leave: list[float] = []
+        self._waiting: dict[int, deque[tuple[Place, float, _Read]]] = {}
+
+    def come(self, place: Place, at: float, read: _Read) -> None:
+        """Take a burst that comes at clock `at`; where another row is open it waits until that may be closed."""
+        inside = len(self._leave) + sum(len(each) for each in self._waiting.values())
+        if inside >= self._window and self._leave:
+            at = max(at, heapq.heappop(self._leave))
+        waiting = self._waiting.get(place[0])
+        row, _ = self._recurrence.row_until(place[0], at)
+        if row == place[1] or (row < 0 and not waiting):
+            self._serve(place, at, read)
+        elif waiting:
+            waiting.append((place, at, read))
+        else:
+            self._waiting[place[0]] = deque([(place, at, read)])
+
+    def _serve(self, place: Place, at: float, read: _Read) -> None:
+        column = self._recurrence.read(place, at)
+        heapq.heappush(self._leave, column + 1)
+        read.left -= 1
+        read.last = max(read.last, column)
+
+    def next(self) -> tuple[float, int]:
+        """Return at which clock which bank may be closed for a burst that waits for it; never is infinite."""
+        found = [(self._recurrence.row_until(bank, each[0][1])[1], bank) for bank, each in self._waiting.items()]
+        return min(found, default=(math.inf, -1))
+
+    def open(self, bank: int) -> None:
+        """Open the row of the oldest burst that waits for a bank, for all that wait for that row."""
+        waiting = self._waiting.pop(bank)
+        row = waiting[0][0][1]
+        for place, at, read in waiting:
+            if place[1] == row:
+                self._serve(place, at, read)
+        left = deque(each for each in waiting if each[0][1] != row)
+        if left:
+            self._waiting[bank] = left

@@ -1,0 +1,361 @@
+"""What the probe expects of a bank model, and its bounds: against the model, and by hand where that is possible."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernbench_builtin.components.dram import DramPlace
+from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
+from kernbench_builtin.probe.dram_bounds import least_time
+from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
+from kernbench_builtin.probe.dram_latency import mean_latency
+from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
+from kernbench_builtin.probe.dram_turns import Loop
+from kernbench_builtin.probe.dram_workload import READ, WRITE
+from kernbench_core.graph import Node
+from kernbench_core.params import resolve_params
+from kernbench_core.plugins import Plugins
+from kernbench_core.values import Region
+from tests.builtin.dram_rules import bus_violations, violations
+from tests.conftest import examples
+
+BANK = "builtin.hbm_ctrl_bank"
+STANDARDS = ("hbm2_2000", "hbm3_6400", "hbm4_8000")
+CLOCK = 0.625
+
+
+def driven(plugins: Plugins, **params: object) -> DramProbe:
+    given = {"channels": 2, "refresh": "none", **params}
+    values, problems = resolve_params(plugins.components.declared(BANK), given, str)
+    assert problems == []
+    return DramProbe(Node("hbm_ctrl0", "hbm_ctrl", BANK, values), plugins.components)
+
+
+def holds(probe: DramProbe, case: DramCase, most: float, outstanding: int = 512) -> None:
+    """Compare a measurement with what is expected, and with the bound that no order of commands can break."""
+    form = probe.closed_form(case, outstanding)
+    assert form is not None and form.at_most is not None
+    measured = probe.closed_loop(case, outstanding).share
+    assert measured == pytest.approx(form.share, rel=most)
+    assert max(measured, form.share) <= form.at_most
+
+
+# Every standard ---------------------------------------------------------------------------------------
+
+CASES: list[tuple[DramCase, float, dict[str, object]]] = [
+    (DramCase("sequential", 4096, 300), 0.02, {}),
+    (DramCase("sequential", 4096, 300, 0.0), 0.02, {}),
+    (DramCase("sequential", 4096, 300), 0.02, {"refresh": "all_bank"}),
+    (DramCase("sequential", 4096, 300), 0.03, {"refresh": "per_bank"}),
+    (DramCase("stride", 32, 4000, stride=1024), 0.02, {}),
+    (DramCase("onebank", 32, 600), 0.02, {}),
+    (DramCase("onebank", 32, 600, 0.0), 0.02, {"refresh": "per_bank"}),
+    *((DramCase("rows", 32 * k, max(6000 // k, 800), kind), 0.05, {}) for k in (1, 2, 4, 8, 16) for kind in (0.0, 1.0)),
+    *((DramCase("rows", 128, 2000), 0.05, {"read_queue": depth}) for depth in (8, 16, 256)),
+    *((DramCase("random", 32, 6000, 0.0), 0.05, {"write_queue": depth}) for depth in (8, 16, 256)),
+    *((DramCase("rows", 64, 3000), 0.05, {"banks": 4 * groups, "bank_groups": groups}) for groups in (2, 8)),
+    (DramCase("rows", 128, 2000), 0.05, {"refresh": "all_bank"}),
+    (DramCase("rows", 128, 2000), 0.05, {"refresh": "per_bank"}),
+    *((DramCase("random", 32, 6000, ratio), 0.10, {}) for ratio in (0.2, 0.5, 0.8)),
+    *((DramCase("rows", 128, 2000, ratio), 0.10, {}) for ratio in (0.2, 0.5, 0.8)),
+    *((DramCase("stride", 32, 4000, ratio, stride=1024), 0.10, {}) for ratio in (0.5, 0.8)),
+    *((DramCase("random", 32, 6000, 0.7), 0.10, {"write_queue": depth, "read_queue": 32}) for depth in (16, 128)),
+    (DramCase("rows", 64, 3000, turns=(16, 4)), 0.10, {}),
+    (DramCase("rows", 128, 2000, 0.5), 0.10, {"refresh": "all_bank"}),
+]
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize(("case", "most", "params"), CASES)
+@pytest.mark.sample(9)
+def test_patterns_of_every_standard_are_as_expected(
+    plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
+) -> None:
+    holds(driven(plugins, standard=standard, **params), case, most)
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, (8, 8), (2, 6)])
+@pytest.mark.sample(5)
+def test_mixed_streams_are_as_expected(plugins: Plugins, standard: str, ratio: Any) -> None:
+    case = DramCase("sequential", 4096, 400, turns=ratio) if isinstance(ratio, tuple) else DramCase(
+        "sequential", 4096, 400, ratio
+    )  # fmt: skip
+    holds(driven(plugins, standard=standard), case, 0.10, 32)
+
+
+CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
+    (DramCase("sequential", 4096, 60, chain=True), 0.01, 0.02, {}),
+    *((DramCase("sequential", 4096, 400, chain=True), load, 0.10, {}) for load in (0.3, 0.6, 0.8)),
+    *((DramCase("sequential", 4096, 400, chain=True), load, 0.13, {}) for load in (0.9, 0.95)),
+    *((DramCase("sequential", 4096, 400, chain=True), load, 0.10, {"refresh": "all_bank"}) for load in (0.3, 0.6, 0.8)),
+    (DramCase("sequential", 4096, 400, chain=True), 0.8, 0.10, {"refresh": "per_bank"}),
+    *((DramCase("sequential", 4096, 400, chain=True), load, 0.10, {"channels": 4}) for load in (0.5, 0.9)),
+    *((DramCase("random", 32, 4000), load, 0.05, {}) for load in (0.05, 0.1, 0.2)),
+]
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize(("case", "load", "most", "params"), CHAINS)
+@pytest.mark.sample(9)
+def test_latencies_under_load_are_as_expected(
+    plugins: Plugins, standard: str, case: DramCase, load: float, most: float, params: dict[str, object]
+) -> None:
+    point = driven(plugins, standard=standard, **params).open_loop(case, load)
+    assert point.mean_ns == pytest.approx(point.expected_ns, rel=most)
+
+
+def test_what_has_no_expected_latency_has_none(plugins: Plugins) -> None:
+    """Mixes, closed loops, and models that do not tell their queues."""
+    probe = driven(plugins)
+    assert probe.open_loop(DramCase("random", 32, 50, 0.5), 0.1).expected_ns is None
+    assert probe.closed_loop(DramCase("random", 32, 50), 4).expected_ns is None
+    fast = DramProbe(Node("hbm_ctrl0", "hbm_ctrl", "builtin.hbm_ctrl", {
+        each.name: each.default_value for each in plugins.components.declared("builtin.hbm_ctrl")
+    }), plugins.components)  # fmt: skip
+    assert fast.open_loop(DramCase("random", 32, 50), 0.1).expected_ns is None
+
+
+def test_row_hits_go_before_the_precharge_of_an_older_burst(plugins: Plugins) -> None:
+    """By hand, in HBM3-6400's clocks: overhead 16, a closed row 31 + 20 + 2, each of the later ones in its own way."""
+    geometry = driven(plugins, channels=1).geometry
+    address = geometry.address
+    assert address is not None
+
+    def read(clock: int, row: int, column: int = 0) -> tuple[float, tuple[Region, ...]]:
+        return clock * CLOCK, (Region(address(DramPlace(0, 0, row, column)), 32),)
+
+    # activated at 16; another row is wanted at 21, but tRAS ends at 61 and tRC at 88: the hit goes before it
+    answers = [16 + 31 + 22, 16 + 72 + 31 + 22 - 5, 16 + 31 + 4 + 22 - 6]
+    reads = [read(0, 1), read(5, 2), read(6, 1, 1)]
+    assert mean_latency(reads, geometry, None) == pytest.approx(sum(answers) / 3 * CLOCK)
+
+
+def test_each_of_a_chain_is_sent_when_the_one_before_is_answered(plugins: Plugins) -> None:
+    """The first takes 69 clocks; the second, of another row, is sent then, and closes that at once: 26 + 69."""
+    geometry = driven(plugins, channels=1).geometry
+    address = geometry.address
+    assert address is not None
+    chain = ((Region(address(DramPlace(0, 0, row, 0)), 32),) for row in (1, 2, 3))
+    beside = [(80 * CLOCK, (Region(address(DramPlace(0, 8, 1, 0)), 32),))]  # answered at 149, before the second
+    assert mean_latency(beside, geometry, chain) == pytest.approx((69 + 95) / 2 * CLOCK)
+
+
+# The rules --------------------------------------------------------------------------------------------
+
+PATTERNS = (
+    DramCase("sequential", 4096, 8, 0.5), DramCase("stride", 32, 300, 0.7, stride=1056),
+    DramCase("random", 32, 300, 0.5), DramCase("rows", 256, 40, 0.8), DramCase("onebank", 32, 200, 0.5),
+    DramCase("rows", 64, 150, turns=(8, 8)), DramCase("sequential", 256, 60, chain=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize("case", PATTERNS, ids=[f"{case.pattern} {case.chunk}" for case in PATTERNS])
+@pytest.mark.parametrize("refresh", ["none", "all_bank", "per_bank"])
+@pytest.mark.sample(9)
+def test_every_command_of_every_pattern_keeps_the_rules(
+    plugins: Plugins, standard: str, case: DramCase, refresh: str
+) -> None:
+    """By a list of rules that shares no code with the model."""
+    seen: list[HbmCtrlBank] = []
+
+    class Traced(HbmCtrlBank):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            for place in self.banked:
+                place.trace = []
+            seen.append(self)
+
+    class Classes:
+        def load(self, name: str) -> Any:
+            return Traced
+
+    given = {"channels": 2, "standard": standard, "refresh": refresh, "tREFI": "1600 ns"}
+    if refresh == "per_bank":
+        given["tREFI"] = "3900 ns"
+    values, problems = resolve_params(plugins.components.declared(BANK), given, str)
+    assert problems == []
+    probe = DramProbe(Node("hbm_ctrl0", "hbm_ctrl", BANK, values), Classes())
+    probe.open_loop(case, 0.5) if case.chain else probe.closed_loop(case, 64)
+    traces, times = [place.trace or [] for place in seen[-1].banked], attrs.asdict(seen[-1].timing)
+    bursts = sum(what in ("RD", "WR") for trace in traces for _, what, _, _ in trace)
+    assert bursts >= case.requests * case.chunk / 32
+    assert [told for trace in traces for told in violations(trace, times, values["banks"], values["bank_groups"])] == []
+    assert bus_violations(traces, times) == []
+
+
+# Random times -----------------------------------------------------------------------------------------
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> dict[str, object]:
+    """Draw times that do not contradict each other, banks and queues."""
+
+    def clocks(least: int, most: int) -> int:
+        return draw(st.integers(least, most))
+
+    opening, closing = clocks(8, 40), clocks(8, 40)
+    open_for = opening + clocks(0, 30)
+    apart, long = clocks(2, 8), clocks(8, 30)
+    times = {
+        "tRCDRD": opening, "tRCDWR": clocks(5, opening), "tRP": closing, "tRAS": open_for,
+        "tRC": open_for + closing + clocks(0, 6), "tRRD_S": apart, "tRRD_L": apart + clocks(0, 3),
+        "tFAW": max(3 * apart, clocks(8, 40)), "tCCD_L": draw(st.sampled_from((2, 4, 6))), "tWR": clocks(8, 40),
+        "tRTP": clocks(4, 14), "tCL": long, "tCWL": clocks(4, long), "tWTR_S": 4, "tWTR_L": 4 + clocks(0, 8),
+    }  # fmt: skip
+    groups = draw(st.sampled_from((1, 2, 4, 8)))
+    return {
+        **{name: f"{number * CLOCK} ns" for name, number in times.items()},
+        "banks": groups * draw(st.sampled_from((2, 4, 8))), "bank_groups": groups,
+        "pseudo_channels": draw(st.sampled_from((1, 2))),
+        "read_queue": draw(st.sampled_from((8, 16, 32, 64, 128))),
+        "write_queue": draw(st.sampled_from((8, 16, 32, 64))),
+    }  # fmt: skip
+
+
+@given(shapes(), st.sampled_from((1, 2, 3, 4, 8, 16)), st.booleans(), st.integers(0, 9))
+@examples(8)
+def test_random_rows_of_random_times_are_as_expected(
+    plugins: Plugins, shape: dict[str, object], bursts: int, reads: bool, seed: int
+) -> None:
+    case = DramCase("rows", 32 * bursts, max(4000 // bursts, 600), float(reads), seed=seed)
+    holds(driven(plugins, **shape), case, 0.05)
+
+
+@given(shapes(), st.sampled_from((1, 2, 4, 8)), st.floats(0.1, 0.9), st.integers(0, 9))
+@examples(8)
+def test_mixes_of_random_times_are_as_expected(
+    plugins: Plugins, shape: dict[str, object], bursts: int, ratio: float, seed: int
+) -> None:
+    case = DramCase("rows", 32 * bursts, max(4000 // bursts, 600), ratio, seed=seed)
+    holds(driven(plugins, **shape), case, 0.10)
+
+
+# By hand ----------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 9), st.lists(st.integers(0, 60), max_size=40))
+def test_a_slot_has_one_user_and_the_first_free_one_is_found(length: int, asked: list[int]) -> None:
+    slots, taken = Slots(length), set[int]()
+    for at in asked:
+        number = next(slot for slot in range(at // length, 999) if slot not in taken)
+        first = slots.first(at)
+        assert first == (at if number == at // length else number * length)
+        slots.take(first)
+        taken.add(number)
+
+
+#: HBM3-6400, in clocks: bursts of one kind or the other, and when the last one has its column command.
+BY_HAND: list[tuple[str, list[tuple[int, list[tuple[int, int]]]], int]] = [
+    ("a closed bank: tRCDRD", [(READ, [(0, 1)])], 31),
+    ("a closed bank: tRCDWR", [(WRITE, [(0, 1)])], 15),
+    ("a row goes on: tCCD_L", [(READ, [(0, 1)] * 3)], 31 + 2 * 4),
+    ("another row, long after: tRC", [(READ, [(0, 1), (0, 2)])], 72 + 31),
+    ("another row: tRCD + 8 tCCD_L + tRTP + tRP", [(READ, [(0, 1)] * 9 + [(0, 2)])], 31 + 8 * 4 + 9 + 26 + 31),
+    ("another row: tRCDWR + tCWL + tBL + tWR + tRP", [(WRITE, [(0, 1), (0, 2)])], 15 + 10 + 2 + 33 + 26 + 15),
+    ("another group: max(tFAW / 4, tRRD)", [(READ, [(0, 1), (4, 1)])], 31 + 6),
+    ("another turn: tCL + tBL + 2 - tCWL", [(READ, [(0, 1)]), (WRITE, [(0, 1)])], 31 + 20 + 2 + 2 - 10),
+    ("another turn: tCWL + tBL + tWTR_L", [(WRITE, [(0, 1)]), (READ, [(0, 1)])], 15 + 10 + 2 + 10),
+    ("another turn, of another row", [(READ, [(0, 1)]), (WRITE, [(0, 2)])], 72 + 15),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "clock"), [case[1:] for case in BY_HAND], ids=[case[0] for case in BY_HAND])
+def test_a_few_bursts_come_when_the_rules_say(
+    plugins: Plugins, turns: list[tuple[int, list[tuple[int, int]]]], clock: int
+) -> None:
+    recurrence = Recurrence(driven(plugins, channels=1).geometry)
+    for kind, bursts in turns:
+        assert recurrence.serve(kind, bursts, len(bursts), 64) == list(range(len(bursts)))
+    assert recurrence.served_at[-1] == clock
+
+
+def test_a_small_queue_shows_later_bursts_later_and_the_earliest_end_a_turn(plugins: Plugins) -> None:
+    """Two rows of a bank and one of another: what is seen decides whether that goes before the second one."""
+    bursts = [(0, 1), (0, 2), (4, 1)]
+    geometry = driven(plugins, channels=1).geometry
+    for window, served, clocks in ((3, [0, 2], [31, 37]), (1, [0, 1], [31, 103])):
+        recurrence = Recurrence(geometry)
+        assert recurrence.serve(READ, bursts, 2, window) == served
+        assert recurrence.served_at == clocks
+
+
+@pytest.mark.parametrize(
+    ("refresh", "at", "bank", "clock"),
+    [
+        ("all_bank", 6200, 3, 6231),
+        ("all_bank", 6239, 3, 6239 + 45 + 26 + 416 + 31),  # activated in vain: tRAS, tRP, tRFC
+        ("all_bank", 6300, 3, 6240 + 26 + 416 + 31),
+        ("all_bank", 3 * 6240 + 900, 3, 3 * 6240 + 900 + 31),
+        ("per_bank", 400, 0, 390 + 320 + 31),
+        ("per_bank", 389, 0, 389 + 45 + 26 + 320 + 13 + 31),  # and tRREFD after the refresh of the next bank
+        ("per_bank", 389, 1, 389 + 31),
+        ("per_bank", 391, 1, 390 + 13 + 31),
+    ],
+)
+def test_a_refresh_closes_its_banks_and_is_waited_for(
+    plugins: Plugins, refresh: str, at: int, bank: int, clock: int
+) -> None:
+    recurrence = Recurrence(driven(plugins, channels=1, refresh=refresh).geometry)
+    assert recurrence.read((bank, 1), at) == clock
+
+
+#: HBM3-6400 without refresh: (reads, writes) of a bank and row, what binds, and the least time of it in clocks.
+BOUNDS: list[tuple[list[tuple[int, list[tuple[int, int]]]], str, float]] = [
+    ([(READ, [(bank, 1) for bank in range(16)] * 60)], "data bus, tBL a burst", 960 * 2),
+    ([(READ, [(bank, 1) for bank in range(4)] * 60)], "a bank group, tCCD_L a burst", 239 * 4),
+    ([(READ, [(bank, row) for row in range(9) for bank in range(16)])], "activations, max(tFAW / 4, tRRD)", 35 * 24),
+    ([(READ, [(0, row) for row in range(9)])], "one bank, tRC", 8 * 72),
+    ([(READ, [(0, row) for row in range(9) for _ in range(9)])], "one bank, tRCD + tRTP + tRP", 8 * 66 + 72 * 4),
+    ([(WRITE, [(0, row) for row in range(9)])], "one bank, tRCD + tCWL + tBL + tWR + tRP", 8 * 86),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "rule", "clocks"), BOUNDS, ids=[case[1] for case in BOUNDS])
+def test_the_bound_is_what_its_rule_says(
+    plugins: Plugins, asked: list[tuple[int, list[tuple[int, int]]]], rule: str, clocks: float
+) -> None:
+    bound = least_time({0: asked}, driven(plugins, channels=1).geometry, reopens=False)
+    assert (bound.rule, bound.ns) == (rule, clocks * CLOCK)
+
+
+def test_two_pseudo_channels_are_bound_by_the_row_commands_that_they_share(plugins: Plugins) -> None:
+    rows = [(READ, [(bank, row) for row in range(99) for bank in range(16)])]
+    geometry = driven(plugins, activate_clocks=4, precharge_clocks=2).geometry
+    bound = least_time({0: rows, 1: rows}, geometry, reopens=False)
+    number = 2 * 99 * 16
+    assert (bound.rule, bound.ns) == ("row commands of 2 pseudo-channels", (number * 4 + (number - 32) * 2) * CLOCK)
+
+
+def test_a_bound_has_the_refreshes_that_fall_in_it(plugins: Plugins) -> None:
+    geometry = driven(plugins, channels=1, refresh="all_bank").geometry
+    stream = [(READ, [(bank, 1) for bank in range(16)] * 1000)]
+    bound = least_time({0: stream}, geometry, reopens=False)
+    stop = 9 + 26 + 416 + 15 - 2  # tRTP + tRP + tRFC + tRCDWR, which is the shorter one, instead of tBL
+    assert bound.ns == (32000 + 5 * stop) * CLOCK
+    assert bound.rule == f"data bus, tBL a burst, refresh {stop / 6240:.1%}"
+
+
+def test_rows_that_come_again_count_once_unless_they_come_too_late(plugins: Plugins) -> None:
+    geometry = driven(plugins, channels=1).geometry
+    again = [(READ, [(0, row) for row in (1, 2, 1, 2)])]
+    assert least_time({0: again}, geometry, reopens=False).ns == (31 + 9 + 26 + 2 * 4) * CLOCK
+    assert least_time({0: again}, geometry, reopens=True).ns == 3 * 72 * CLOCK
+
+
+def test_a_closed_loop_drains_what_is_between_the_marks(plugins: Plugins) -> None:
+    """Every fourth burst is a write: 156 reads bring the 52nd, and go on when 12 are left, 40 writes later."""
+    geometry = driven(plugins, channels=1).geometry
+    asked = [(WRITE if number % 4 == 3 else READ, [(0, 1)]) for number in range(4000)]
+    loop = Loop(deque(asked), 100, (64, 64), 10_000)
+    assert geometry.drain == (52, 12)
+    turns = [loop.turn(kind, geometry.drain) for _ in range(3) for kind in (READ, WRITE)]
+    assert turns[1::2] == [40, 40, 40]
+    assert turns[2::2] == [120, 120]
