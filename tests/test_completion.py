@@ -96,7 +96,11 @@ def test_a_line_is_completed(ask: Ask, line: str, values: list[str]) -> None:
 
 def test_files_are_left_to_the_shell(ask: Ask, tmp_path: Path) -> None:
     """Where no name matches; the .py files at hand stand beside the benches, and their parameters are read."""
-    for line in ("run ../x", "run gemm -p a=", "run gemm --topology ./", "rerun ", "run gemm --trace ", "list ../"):
+    for line in (
+        "run ../x", "run gemm -p a=", "run gemm --topology ./", "rerun ", "run gemm --trace ", "list ../", "report ",
+        "report x -o ", "trace ", "probe --components ", "calibrate ", "ccl all_reduce --config ",
+        "topology show tiny --svg ",
+    ):  # fmt: skip
         assert [answer.partition(",")[0] for answer in ask(f"kernbench {line}")] == ["file"], line
     assert [answer.partition(",")[0] for answer in ask("kernbench run gemm --out ")] == ["dir"]
     gone = tmp_path / "gone"

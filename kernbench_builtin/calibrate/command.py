@@ -8,7 +8,7 @@ from typing import Any
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import Time, Whole
+from kernbench_core.cli.option_types import Time, Whole, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import WallTime
@@ -131,10 +131,12 @@ calibrate = click.RichCommand(
     name="calibrate",
     callback=_calibrate,
     params=[
-        click.Argument(["logs"], metavar="[LOG]...", nargs=-1),
-        _option("-o", "--output", metavar="FILE", help="Write the fitted machine, an overlay of --topology."),
+        click.Argument(["logs"], metavar="[LOG]...", nargs=-1, shell_complete=completed_by("files")),
+        _option("-o", "--output", metavar="FILE", shell_complete=completed_by("files"),
+                help="Write the fitted machine, an overlay of --topology."),
         _option("--force", is_flag=True, help="Overwrite FILE."),
         _option("--topology", metavar="PRESET|FILE", default="default", show_default=True,
+                shell_complete=completed_by("presets"),
                 help="The machine to begin with: its shape, and what is not fitted."),
         _option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
         _option("--fit", metavar="NAME", multiple=True,

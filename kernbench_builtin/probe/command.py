@@ -9,7 +9,7 @@ import rich_click as click
 from click.core import ParameterSource
 
 from kernbench_builtin.probe import dram_command, traffic_command, transfers_command
-from kernbench_core.cli.option_types import Time
+from kernbench_core.cli.option_types import Time, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import WallTime
@@ -27,9 +27,13 @@ class Mode(Protocol):
 MODES: tuple[Mode, ...] = (transfers_command, traffic_command, dram_command)
 COMMON = (
     click.Option(
-        ["--topology"], metavar="PRESET|FILE", default="default", show_default=True, help="The machine to probe."
+        ["--topology"], metavar="PRESET|FILE", default="default", show_default=True, help="The machine to probe.",
+        shell_complete=completed_by("presets"),
     ),
-    click.Option(["--components"], metavar="FILE", help="A YAML file merged over the topology."),
+    click.Option(
+        ["--components"], metavar="FILE", help="A YAML file merged over the topology.",
+        shell_complete=completed_by("files"),
+    ),
     click.Option(["--set", "sets"], metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object instead of tables."),
 )

@@ -6,14 +6,18 @@ from pathlib import Path
 
 import rich_click as click
 
+from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 
 
 @click.command()
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="FILE", required=True, help="The HTML file to write.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, shell_complete=completed_by("files"))
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, help="The HTML file to write.",
+    shell_complete=completed_by("files"),
+)
 @click.pass_obj
 def report(shell: Shell, runs: tuple[str, ...], output: str) -> None:
     """Write one offline HTML page of one or several runs, each a folder that `run --out` wrote, side by side."""

@@ -38,7 +38,9 @@ def topology() -> None:
     show_default=True,
     help="How near to look.",
 )
-@click.option("--svg", metavar="FILE", help="Draw it into an SVG file instead.")
+@click.option(
+    "--svg", metavar="FILE", help="Draw it into an SVG file instead.", shell_complete=completed_by("files")
+)
 @click.option("--node", metavar="PART", help="The part that --svg draws, such as sip0.cube0, instead of a view.")
 @_COMPONENTS
 @_SETS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import Port
+from kernbench_core.cli.option_types import Port, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
-@click.option("-o", "--output", metavar="FILE", help="The file to write: .pftrace, .json, or of a plug-in; and .gz.")
+@click.argument("run", metavar="RUN", shell_complete=completed_by("files"))
+@click.option(
+    "-o", "--output", metavar="FILE", help="The file to write: .pftrace, .json, or of a plug-in; and .gz.",
+    shell_complete=completed_by("files"),
+)
 @click.option("--level", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True, help="How far down it goes.")
 @click.option("--window", metavar="FROM..TO", help="The simulated times that it is cut to, as '10 us..20 us'.")
 @click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
