@@ -158,7 +158,7 @@ bursts at the pace of tCCD.
         """Have some pseudo-channels share command buses, and queues if they shall."""
         sharers = [places] if self.params["queues"] == "shared" else [[place] for place in places]
         queues = [BurstQueue(self._sizes, self.timing.tCK, sharing) for sharing in sharers]
-        channel = BankChannel(self.env, places, queues, self._taken, lambda: bool(self._waiting))
+        channel = BankChannel(self.env, places, queues, self._taken)
         self._all_channels.append(channel)
         for place in places:
             self._channels[place] = channel
@@ -244,8 +244,9 @@ bursts at the pace of tCCD.
             self._dispatch(job, 0.0)
         else:
             self._waiting.append(job)
-            for channel in self._all_channels:
-                channel.wake(self.env.now)
+            if len(self._waiting) == 1:
+                for channel in self._all_channels:
+                    channel.hurry(self.env.now)
 
     def _dispatch(self, job: _Job, now: float) -> None:
         """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
@@ -266,23 +267,26 @@ bursts at the pace of tCCD.
                     at = max(now, min(tail, grid_ceil(head + number * pace)))
                 bursts.append(Burst(at, place, bank, row, job, seq + number))
         self._seq = seq + number
-        msg.shares = tuple((channel, len(bursts) * self._burst_bytes) for channel, bursts in sorted(by_place.items()))
+        if len(by_place) > 1:
+            by_place = {channel: by_place[channel] for channel in sorted(by_place)}
+        msg.shares = tuple([(channel, len(bursts) * self._burst_bytes) for channel, bursts in by_place.items()])
         self._queue_up(job, READ if reads else WRITE, by_place)
 
     def _queue_up(self, job: _Job, kind: int, by_place: dict[int, list[Burst]]) -> None:
         """Put bursts in front of their queues: those of a queue that several share in order of address."""
         by_queue: dict[BurstQueue, list[Burst]] = {}
-        for channel in sorted(by_place):
-            bursts = by_place[channel]
-            queue = self.banked[channel].queue
+        for bursts in by_place.values():
+            queue = bursts[0].place.queue
             if queue in by_queue:
                 by_queue[queue] = sorted(by_queue[queue] + bursts, key=_sequence)
             else:
                 by_queue[queue] = bursts
         job.entering = len(by_queue)
         for queue, bursts in by_queue.items():
+            stuck = queue.is_stuck(kind)
             queue.add(kind, bursts)
-            self._channels[bursts[0].place].wake(max(bursts[0].at, self.env.now))
+            if not stuck:
+                self._channels[bursts[0].place].wake(max(bursts[0].at, self.env.now), queue)
 
     def _data_settled(
         self, place: PseudoChannel, job: _Job, number: int, start: float, end: float, opening: float
@@ -301,7 +305,9 @@ bursts at the pace of tCCD.
     def _answer_read(self, job: _Job) -> None:
         """Split the time of a read into its parts, and send the answer with its first byte."""
         msg, last = job.msg, job.last
-        carried = dict(msg.shares)[self.banked.index(last)] // self._burst_bytes
+        shares = msg.shares
+        nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self.banked.index(last)]
+        carried = nbytes // self._burst_bytes
         own = carried * self.timing.tBL
         rest = job.end - job.tail - self.timing.tCL - own
         opening = min(job.opening, rest)
@@ -325,6 +331,9 @@ bursts at the pace of tCCD.
             self.on_internal(msg)
         if self._waiting:
             self._dispatch(self._waiting.popleft(), now + self.timing.tCK)
+            if not self._waiting:
+                for channel in self._all_channels:
+                    channel.hurried = False
         else:
             self._room += 1
 

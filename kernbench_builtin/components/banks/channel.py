@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
-from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstQueue
+from kernbench_builtin.components.banks.queues import Burst, BurstQueue
 from kernbench_core.environment import Environment
 
 
@@ -30,7 +30,7 @@ class BankChannel:
     At each clock: what has arrived is let into the queues; one column command goes, of the pseudo-channel whose last
     one was the shortest possible time before, else the oldest; one row command goes, of a refresh that is due, else the
     oldest. A clock at which nothing can happen costs nothing. `on_taken(burst, now)` is called when the last burst
-    of a request is let in, `hurried()` says whether that of a read has somebody waiting.
+    of a request is let in.
     """
 
     def __init__(
@@ -39,55 +39,63 @@ class BankChannel:
         places: list[PseudoChannel],
         queues: list[BurstQueue],
         on_taken: Callable[[Burst, float], None],
-        hurried: Callable[[], bool],
     ) -> None:
         self.env = env
+        #: Whether a request waits for the last burst of a read to be let in.
+        self.hurried = False
         self._places = places
         self._queues = queues
+        self._served = [(queue, [place for place in places if place.queue is queue]) for queue in queues]
         self._on_taken = on_taken
-        self._hurried = hurried
         self._timing = places[0].timing
         self._clock = self._timing.tCK
         self._row_free = 0.0
         self._wake_at = math.inf
-        self._now = -math.inf
+        self._pending: set[float] = set()
         self._due = 0.0
         self._note_due()
 
-    def wake(self, time: float) -> None:
-        """Look what there is to do at the first clock from `time` on (ns; not in the past) that was not looked at."""
-        self._schedule(max(-(-time // self._clock) * self._clock, self._now + self._clock))
+    def wake(self, time: float, queue: BurstQueue) -> None:
+        """Look at a queue at the first clock from `time` on (ns; not in the past) that was not looked at."""
+        time = -(-time // self._clock) * self._clock
+        if time <= queue.looked:
+            time = queue.looked + self._clock
+        if time < queue.next:
+            queue.next = time
+        self._schedule(time)
+
+    def hurry(self, time: float) -> None:
+        """Have the last burst of each read let in on time, from `time` on (ns)."""
+        self.hurried = True
+        for queue in self._queues:
+            self.wake(time, queue)
 
     def let_in_before(self, time: float) -> None:
         """Let in what had room before the first clock from `time` on (ns): nobody needed to know when it came in."""
         before = (-(-time // self._clock) - 1) * self._clock
-        if before > self._now:
-            for queue in self._queues:
+        for queue in self._queues:
+            if before > queue.looked:
                 queue.admit(before, self._on_taken)
 
     def _schedule(self, time: float) -> None:
         if time < self._wake_at:
             self._wake_at = time
-            event: Any = _Wake(time)
-            self.env.call_at(time, event, self._on_wake)
+            if time not in self._pending:
+                self._pending.add(time)
+                event: Any = _Wake(time)
+                self.env.call_at(time, event, self._on_wake)
 
     def _on_wake(self, event: Any) -> None:
-        now = event.time
+        now: float = event.time
+        self._pending.remove(now)
         if now != self._wake_at:
             return
         self._wake_at = math.inf
-        self._now = now
         if self._due < now:
             self._catch_up(now)
         for queue in self._queues:
-            if queue.mode == WRITE and queue.rests(now):
-                queue.mode = READ
-            if queue.ingress[0] or queue.ingress[1] or queue.leaving[0] or queue.leaving[1]:
-                queue.admit(now, self._on_taken)
-            if queue.turns():
-                queue.mode = 1 - queue.mode
-                for place in queue.places:
-                    place.dirty = True
+            if queue.next <= now:
+                queue.look(now, self._on_taken)
         if self._due <= now:
             self._refresh(now)
         self._give(now)
@@ -95,20 +103,24 @@ class BankChannel:
 
     def _next(self, now: float) -> float:
         """Return when to wake: at the next command, or before it where what arrives may change something."""
-        command = math.inf
-        for place in self._places:
-            if place.next < command:
-                command = place.next
-        if self._due < command:
-            for queue in self._queues:
-                if queue.count[0] or queue.count[1]:
-                    command = min(command, self._next_maintenance(now))
-                    break
-        following, hurried = command, self._hurried()
-        for queue in self._queues:
-            time = queue.next_change(now, command, hurried)
+        following, later, row_free = math.inf, now + self._clock, self._row_free
+        for queue, places in self._served:
+            time = queue.next
+            if time <= now:
+                time = math.inf
+                for place in places:
+                    command = place.next_command(now, row_free)
+                    if command < time:
+                        time = command
+                if time < later:
+                    time = later
+                queue.next = time = queue.next_change(now, time, self.hurried)
             if time < following:
                 following = time
+        if self._due < following:
+            for queue in self._queues:
+                if queue.count[0] or queue.count[1]:
+                    return min(following, self._next_maintenance(now))
         return following
 
     def _next_maintenance(self, now: float) -> float:
@@ -120,39 +132,36 @@ class BankChannel:
     # Buses ----------------------------------------------------------------------------------------
 
     def _give(self, now: float) -> None:
-        """Give the commands of this clock, and note when each pseudo-channel can have its next one."""
-        later = now + self._clock
-        column: PseudoChannel | None = None
-        row: PseudoChannel | None = None
-        for place in self._places:
-            if place.dirty or place.next <= now or place.next_ref <= now:
-                place.scan(now, self._row_free)
-            else:
-                place.column = place.row = None
-            if place.column is not None and (column is None or self._goes_before(place, column, now)):
-                column = place
-            if place.row is not None and (row is None or place.row.seq < row.row.seq):  # type: ignore[union-attr]
-                row = place
+        """Give the commands of this clock: of the places of those queues that are to be looked at."""
+        column: tuple[PseudoChannel, Burst] | None = None
+        row: tuple[PseudoChannel, Burst] | None = None
+        bus = self._row_free <= now
+        for queue, places in self._served:
+            if queue.next > now:
+                continue
+            for place in places:
+                blocked = -1 if place.next_ref > now else place.blocked()
+                if blocked is None:
+                    continue
+                if place.column_at <= now:
+                    burst = place.column(now, blocked)
+                    if burst is not None and (column is None or self._goes_before(place, burst, *column, now)):
+                        column = place, burst
+                if bus and (place.activate_at <= now or place.precharge_at <= now):
+                    burst = place.row(now, blocked)
+                    if burst is not None and (row is None or burst.seq < row[1].seq):
+                        row = place, burst
         if column is not None and not self._is_settled(now):
-            column.give_columns(now)
-            column.dirty = True
+            column[0].give_columns(column[1], now)
         if row is not None:
-            self._row_free = row.give_row(now)
-        for place in self._places:
-            if place.dirty:
-                place.scan(now, self._row_free)
-            if place.column is not None or place.next < later:
-                place.next = later
-            if place.row is not None:
-                place.next = min(place.next, max(later, self._row_free))
+            self._row_free = row[0].give_row(row[1], now)
 
-    def _goes_before(self, place: PseudoChannel, other: PseudoChannel, now: float) -> bool:
-        """Say which of two column commands of one clock goes first."""
+    def _goes_before(self, place: PseudoChannel, burst: Burst, other: PseudoChannel, its: Burst, now: float) -> bool:
+        """Say whether one of two column commands of one clock goes before the other."""
         beat = now - self._timing.tCCD_S
         if (place.last_col == beat) != (other.last_col == beat):
             return place.last_col == beat
-        assert place.column is not None and other.column is not None
-        return place.column.seq < other.column.seq
+        return burst.seq < its.seq
 
     def _is_settled(self, now: float) -> bool:
         """Say whether the clock of a column command went to one that was settled before."""
@@ -170,6 +179,7 @@ class BankChannel:
             for place in self._places:
                 if place.next_ref <= now and place.maintenance_at(now) <= now:
                     place.maintain(now)
+                    place.queue.next = now
                     self._row_free = now + self._timing.tPRE
                     self._note_due()
                     return

@@ -67,13 +67,17 @@ class BankMapping:
                     at = moved_to
                 moved_to = max(moved_to, end)
                 while at < end:
-                    number, offset = divmod(at, block)
-                    channel, places = known(number)
-                    stop = min(end, at - offset + block)
-                    if stop - at < block:
-                        places = places[offset // burst : (stop - at + offset) // burst]
-                    yield channel, places
+                    stop = min(end, (at // block + 1) * block)
+                    yield known(at // block) if stop - at == block else self._bursts(at, stop)
                     at = stop
+
+    def _bursts(self, at: int, stop: int) -> BlockRun:
+        """Return the channel and the places of some bursts of one interleaved block."""
+        channel, bank, row = self.split(at)
+        places = [(bank, row)]
+        for address in range(at + self.burst_bytes, stop, self.burst_bytes):
+            places.append(self.split(address)[1:])
+        return channel, tuple(places)
 
     def _block(self, number: int) -> BlockRun:
         """Return the channel and the places of the bursts of one interleaved block."""
