@@ -21,7 +21,7 @@ from kernbench_core.runs.bench_run import configure
 from kernbench_core.timeline import LEVELS, Timeline, TimelineRecorder
 from kernbench_core.timeline.notes import Notes
 from kernbench_core.timeline.timeline import FLOWS, op_of
-from kernbench_core.timeline.window import Window
+from kernbench_core.timeline.window import TimeWindow
 from kernbench_core.topology.compilation import compile_topology
 
 RUNS: dict[str, tuple[str, str, dict[str, object], tuple[str, ...]]] = {
@@ -204,7 +204,7 @@ def test_lines_are_those_of_the_kernel(plugins: Plugins) -> None:
 
 def test_a_window_notes_what_the_whole_has_of_it(plugins: Plugins) -> None:
     """The same spans, but for messages' numbers, which count from the window's begin."""
-    whole, part = TimelineRecorder(), TimelineRecorder(window=Window(7_000.0, 8_000.0))
+    whole, part = TimelineRecorder(), TimelineRecorder(window=TimeWindow(7_000.0, 8_000.0))
     engines = [engine_of(plugins, "gemm", [recorder]) for recorder in (whole, part)]
     cut, found = (
         recorder.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)

@@ -14,9 +14,7 @@ from typing import IO, Any, Final
 
 import attrs
 
-from kernbench_core.timeline import Timeline
-from kernbench_core.timeline.lanes import lanes, whole_ns
-from kernbench_core.timeline.timeline import FLOWS, op_of
+from kernbench_core.timeline import FLOWS, Timeline, lanes_of, op_of, whole_ns
 
 NS_PER_US: Final = 1000
 _PLACES: Final = 2
@@ -35,7 +33,7 @@ class _Thread:
 
 def export(timeline: Timeline, out: IO[bytes]) -> None:
     """Write a timeline; the bytes depend on it alone."""
-    on = lanes(timeline.spans).tolist()
+    on = lanes_of(timeline.spans).tolist()
     threads = _threads(timeline, on)
     out.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
     batch: list[str] = []

@@ -16,9 +16,7 @@ from typing import IO, Any, Final, TypeAlias
 import numpy as np
 
 from kernbench_builtin.exporters.protobuf import double, fixed64, integer, message, text, varint
-from kernbench_core.timeline import LEVELS, Timeline
-from kernbench_core.timeline.lanes import lanes, whole_ns
-from kernbench_core.timeline.timeline import Counter, op_of
+from kernbench_core.timeline import LEVELS, Counter, Timeline, lanes_of, op_of, whole_ns
 
 _Numbers: TypeAlias = np.ndarray[Any, Any]
 
@@ -55,7 +53,7 @@ _BATCH: Final = 1 << 12
 def export(timeline: Timeline, out: IO[bytes]) -> None:
     """Write a timeline; the bytes depend on it alone."""
     out.write(message(_PACKET, _interned(timeline)))
-    on = lanes(timeline.spans)
+    on = lanes_of(timeline.spans)
     tracks = _Tracks(timeline, on)
     for descriptor in tracks.descriptors():
         out.write(message(_PACKET, descriptor + _OURS))

@@ -53,7 +53,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs o
         return found * self.per_ns
 
 
-class Port(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
+class PortNumber(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
     """The number of a port, 0 for any free one; refused in our words."""
 
     name = "port"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from kernbench_core.cli.option_types import Port, completed_by
+from kernbench_core.cli.option_types import PortNumber, completed_by
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--level", type=click.Choice(LEVELS), default=LEVELS[-1], show_default=True, help="How far down it goes.")
 @click.option("--window", metavar="FROM..TO", help="The simulated times that it is cut to, as '10 us..20 us'.")
 @click.option("--open", "show", is_flag=True, help="Show it in the Perfetto UI, offline; needs kernbench[trace].")
-@click.option("--port", type=Port(), default=0, help="The port of --open on this machine; any free one without it.")
+@click.option("--port", type=PortNumber(), default=0, help="The port of --open on this machine; else any free one.")
 @click.pass_obj
 def trace(
     shell: Shell, /, run: str, output: str | None, level: str, window: str | None, show: bool, port: int

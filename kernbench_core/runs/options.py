@@ -19,7 +19,7 @@ from kernbench_core.timeline.levels import LEVELS
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
     from kernbench_core.plugins import Plugins
-    from kernbench_core.timeline.window import Window
+    from kernbench_core.timeline.window import TimeWindow
 
 Asked = ParamSpec("Asked")
 Record = TypeVar("Record")
@@ -141,7 +141,7 @@ class RunOptions:
             raise UsageError("outputs need data; leave out either --outputs or --no-data.")
 
     @property
-    def cut_to(self) -> "Window | None":
+    def cut_to(self) -> "TimeWindow | None":
         """The simulated times that a timeline is cut to; UsageError for what is no window."""
         if self.window is None:
             return None

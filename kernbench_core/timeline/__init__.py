@@ -10,25 +10,35 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.timeline.lanes import lanes_of as lanes_of
+    from kernbench_core.timeline.lanes import whole_ns as whole_ns
     from kernbench_core.timeline.levels import LEVELS as LEVELS
     from kernbench_core.timeline.levels import PLACE as PLACE
     from kernbench_core.timeline.levels import TIMELINE as TIMELINE
     from kernbench_core.timeline.recorder import TimelineRecorder as TimelineRecorder
     from kernbench_core.timeline.storage import load as load
     from kernbench_core.timeline.storage import save as save
+    from kernbench_core.timeline.timeline import FLOWS as FLOWS
+    from kernbench_core.timeline.timeline import Counter as Counter
     from kernbench_core.timeline.timeline import Timeline as Timeline
     from kernbench_core.timeline.timeline import Track as Track
+    from kernbench_core.timeline.timeline import op_of as op_of
 
 __getattr__ = door(
     __name__,
     {
+        "Counter": "timeline",
+        "FLOWS": "timeline",
         "LEVELS": "levels",
         "PLACE": "levels",
         "TIMELINE": "levels",
         "Timeline": "timeline",
         "TimelineRecorder": "recorder",
         "Track": "timeline",
+        "lanes_of": "lanes",
         "load": "storage",
+        "op_of": "timeline",
         "save": "storage",
+        "whole_ns": "lanes",
     },
 )

@@ -8,27 +8,27 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kernbench_core.timeline.notes import Numbers
-from kernbench_core.timeline.timeline import FLOWS, Flows, Ints, Times, column_names
+from kernbench_core.timeline.notes import Readings
+from kernbench_core.timeline.timeline import FLOWS, Flows, Indices, Times, column_names
 
 
 @attrs.frozen(eq=False)
 class Passed:
     """Rows of what passed: which message, as twice its number, plus 1 for a reply, and whether over a channel."""
 
-    rows: Ints
-    messages: Ints
+    rows: Indices
+    messages: Indices
     inner: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @attrs.frozen(eq=False)
-class Ends:
+class SpanEnds:
     """Spans by row: when each begins and ends."""
 
     start_ns: Times
     end_ns: Times
 
-    def within(self, rows: Ints, times: Times) -> Times:
+    def within(self, rows: Indices, times: Times) -> Times:
         """Return times that lie in spans: those given, or where one is beyond its span, the nearest in it."""
         found: Times = np.clip(times, self.start_ns[rows], self.end_ns[rows])
         return found
@@ -37,12 +37,12 @@ class Ends:
 class Found:
     """Look up rows by a number that few have: the first row of each."""
 
-    def __init__(self, numbers: Ints, rows: Ints) -> None:
+    def __init__(self, numbers: Indices, rows: Indices) -> None:
         known = numbers >= 0
         self._numbers, first = np.unique(numbers[known], return_index=True)
         self._rows = rows[known][first]
 
-    def of(self, numbers: Ints) -> Ints:
+    def of(self, numbers: Indices) -> Indices:
         """Return the row of each number, -1 where there is none."""
         if not len(self._numbers):
             return np.full(len(numbers), -1)
@@ -50,7 +50,7 @@ class Found:
         return np.where(self._numbers[at] == numbers, self._rows[at], -1)
 
 
-def issues(ends: Ends, steps: Ints, step_ops: Ints, ops: Found) -> Flows:
+def issues(ends: SpanEnds, steps: Indices, step_ops: Indices, ops: Found) -> Flows:
     """Return arrows from where a kernel was when it issued a command to what its unit did of it."""
     to = ops.of(step_ops)
     kept = to >= 0
@@ -58,7 +58,7 @@ def issues(ends: Ends, steps: Ints, step_ops: Ints, ops: Found) -> Flows:
     return _flows("issue", ends, rows, ends.start_ns[to], to, ends.start_ns[to])
 
 
-def receipts(ends: Ends, noted: Mapping[str, Numbers], ops: Found) -> Flows:
+def receipts(ends: SpanEnds, noted: Mapping[str, Readings], ops: Found) -> Flows:
     """Return arrows from the beginning of each send to the end of the receipt that got its message."""
     begin, to = (ops.of(noted[name].astype(np.int64)) for name in ("from_op", "to_op"))
     kept = (begin >= 0) & (to >= 0)
@@ -66,7 +66,7 @@ def receipts(ends: Ends, noted: Mapping[str, Numbers], ops: Found) -> Flows:
     return _flows("send", ends, begin, ends.start_ns[begin], to, ends.end_ns[to])
 
 
-def round_trips(ends: Ends, noted: Mapping[str, Numbers], passed: Passed, ops: Found) -> list[Flows]:
+def round_trips(ends: SpanEnds, noted: Mapping[str, Readings], passed: Passed, ops: Found) -> list[Flows]:
     """Return arrows from who asked a memory to its channel, and back; without either, from or to a wire next to it."""
     message = noted["message"].astype(np.int64)
     born, answered = noted["born_ns"], noted["answered_ns"]
@@ -90,7 +90,7 @@ def round_trips(ends: Ends, noted: Mapping[str, Numbers], passed: Passed, ops: F
     return flows
 
 
-def _by_message(passed: Passed, order: Ints, which: str) -> tuple[Found, Found]:
+def _by_message(passed: Passed, order: Indices, which: str) -> tuple[Found, Found]:
     """Return, by message, the first and the last of its passages: over wires there or back, or over channels."""
     reply = passed.messages[order] % 2 == 1
     inner = passed.inner[order]
@@ -100,12 +100,12 @@ def _by_message(passed: Passed, order: Ints, which: str) -> tuple[Found, Found]:
     return Found(numbers, rows), Found(numbers[::-1], rows[::-1])
 
 
-def _flows(kind: str, ends: Ends, rows: Ints, leaves: Times, to: Ints, comes: Times) -> Flows:
+def _flows(kind: str, ends: SpanEnds, rows: Indices, leaves: Times, to: Indices, comes: Times) -> Flows:
     kinds = np.full(len(rows), FLOWS.index(kind))
     return Flows(kinds, rows, ends.within(rows, leaves), to, ends.within(to, comes))
 
 
-def joined(flows: Iterable[Flows], numbers: Ints) -> Flows:
+def joined(flows: Iterable[Flows], numbers: Indices) -> Flows:
     """Return all arrows together, in order of time, between rows as numbered in the end."""
     several = [*flows]
     columns: dict[str, Any] = {

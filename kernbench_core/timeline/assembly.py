@@ -16,7 +16,7 @@ from kernbench_core.timeline.levels import LEVELS
 from kernbench_core.timeline.lines import AT_THE_END, LineTable
 from kernbench_core.timeline.notes import MESSAGE, PASSAGE, PROGRAM, RECEIPT, STEP, TRIP, Notes, rows_of
 from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import Counter, Flows, Ints, Timeline, Times, op_number
+from kernbench_core.timeline.timeline import Counter, Flows, Indices, Timeline, Times, op_number
 from kernbench_core.timeline.tracks import TrackTree
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bytes, format_time
@@ -42,7 +42,7 @@ class Assembly:
         self._rows = SpanRows()
         self._flows: list[Flows] = []
         nothing = np.empty(0, np.int64)
-        self._steps: tuple[Ints, Ints] = nothing, nothing
+        self._steps: tuple[Indices, Indices] = nothing, nothing
         #: The row of each op, and the line that it was issued at.
         self._ops = self._line_of_op = arrows.Found(nothing, nothing)
         self._passed: arrows.Passed | None = None
@@ -88,7 +88,7 @@ class Assembly:
         programs = self._rows.add(on, np.array(names, np.int64), noted["start_ns"], ends, parent=np.array(parents))
         self._add_steps(on, programs)
 
-    def _add_steps(self, on: Ints, programs: Ints) -> None:
+    def _add_steps(self, on: Indices, programs: Indices) -> None:
         steps = rows_of(self._notes.steps, STEP)
         program, line = steps["program"].astype(np.int64), self._lines.of_site[steps["line"].astype(np.int64)]
         names = np.array([self._rows.name(text) for text in (*self._lines.sources, AT_THE_END)], np.int64)
@@ -151,7 +151,7 @@ class Assembly:
         self._passed = arrows.Passed(rows, number, inner[edges])
 
     def _count_bytes(
-        self, edges: Ints, used: Ints, noted: dict[str, Times], wires: dict[int, str]
+        self, edges: Indices, used: Indices, noted: dict[str, Times], wires: dict[int, str]
     ) -> None:
         """Note what each link between units carries, and each memory by its channels together."""
         order = np.argsort(edges, kind="stable")
@@ -166,7 +166,7 @@ class Assembly:
 
     def add_arrows(self) -> None:
         """Join the spans."""
-        ends = arrows.Ends(self._rows.column("start_ns"), self._rows.column("end_ns"))
+        ends = arrows.SpanEnds(self._rows.column("start_ns"), self._rows.column("end_ns"))
         self._flows.append(arrows.issues(ends, *self._steps, self._ops))
         self._flows.append(arrows.receipts(ends, rows_of(self._notes.receipts, RECEIPT), self._ops))
         if self._passed is not None:
@@ -229,7 +229,7 @@ def assemble(
     return made.finish(scratchpads)
 
 
-def _enclosing(found: Outline, rows: Ints, of: Ints) -> Ints:
+def _enclosing(found: Outline, rows: Indices, of: Indices) -> Indices:
     """Return the row that each record is a part of, -1 for none: that of its op, on the same unit and around it."""
     whole = np.where(of >= 0, of - rows[0], 0)
     inside = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernbench_core.timeline.timeline import Ints, Spans, Times
+from kernbench_core.timeline.timeline import Indices, Spans, Times
 
 
-def lanes(spans: Spans) -> Ints:
+def lanes_of(spans: Spans) -> Indices:
     """Return the lane of each span on its track, from 0: the first that is free, or whose innermost span it is in.
 
     A span lies inside another one only where that is its `parent`; with `whole_ns` for all times that stays so.

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from kernbench_core.callsite import CallSite, line_number
-from kernbench_core.timeline.timeline import Ints
+from kernbench_core.timeline.timeline import Indices
 
 _MOST: Final = 100
 AT_THE_END: Final = "end of the program"
@@ -32,7 +32,7 @@ class LineTable:
             numbers.append(number)
         self.lines = tuple(found)
         #: The line of each site, and -1 for no site at all, which is numbered -1.
-        self.of_site: Ints = np.array([*numbers, -1], np.int64)
+        self.of_site: Indices = np.array([*numbers, -1], np.int64)
 
 
 def _shown(file: str, line: int) -> str:

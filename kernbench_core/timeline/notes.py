@@ -13,7 +13,7 @@ from kernbench_core.explain.causes import owner_of, sort_of
 from kernbench_core.messages import Launch, MsgBase, Transaction
 from kernbench_core.timeline.timeline import op_number
 
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Readings: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 PASSAGE: Final = ("edge", "start_ns", "end_ns", "nbytes", "message")
 """A passage over a wire: its edge id, from and until when, payload, and twice the message's number, plus 1 if reply."""
@@ -91,7 +91,7 @@ class Notes:
         self.steps.extend((program, since, now, line, op))
 
 
-def rows_of(numbers: array[float], columns: tuple[str, ...]) -> dict[str, Numbers]:
+def rows_of(numbers: array[float], columns: tuple[str, ...]) -> dict[str, Readings]:
     """Return the columns of rows that were appended to one run of numbers."""
     table = np.array(numbers, np.float64).reshape(-1, len(columns))
     return {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(columns)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kernbench_core.environment import Environment
     from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.oplog.log import OpLog
-    from kernbench_core.timeline.window import Window
+    from kernbench_core.timeline.window import TimeWindow
 
 _KERNEL: Final = LEVELS.index("kernel")
 _CHANNEL: Final = LEVELS.index("channel")
@@ -35,7 +35,7 @@ class TimelineRecorder:
 
     env: Environment | None = None
 
-    def __init__(self, level: str = LEVELS[-1], window: Window | None = None) -> None:
+    def __init__(self, level: str = LEVELS[-1], window: TimeWindow | None = None) -> None:
         self.level = check_level(level)
         self.window = window
         depth = LEVELS.index(level)

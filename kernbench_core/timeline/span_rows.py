@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernbench_core.timeline.timeline import Ints, Spans, column_names, column_type
+from kernbench_core.timeline.timeline import Indices, Spans, column_names, column_type
 
 Cells: TypeAlias = "np.ndarray[Any, Any] | float"
 
@@ -35,7 +35,7 @@ class SpanRows:
         nbytes: Cells = 0,
         parent: Cells = -1,
         message: Cells = -1,
-    ) -> Ints:
+    ) -> Indices:
         """Add rows, one or as many as the longest column has; return their numbers."""
         given = track, name, start_ns, end_ns, line, op, nbytes, parent, message
         for column, cells in zip(self._parts, np.broadcast_arrays(*map(np.atleast_1d, given)), strict=True):
@@ -50,7 +50,7 @@ class SpanRows:
         self._parts[name] = parts = [np.concatenate(parts)] if parts else [np.empty(0, column_type(Spans, name))]
         return parts[0]
 
-    def finish(self, track_numbers: Ints) -> tuple[Spans, Ints]:
+    def finish(self, track_numbers: Indices) -> tuple[Spans, Indices]:
         """Return the spans in order, on tracks as numbered in the end, and the new number of each row."""
         columns = {name: self.column(name) for name in self._parts}
         columns["track"] = np.asarray(track_numbers)[columns["track"]]

@@ -14,7 +14,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.timeline.levels import LEVELS, PLACE, check_level
 from kernbench_core.units import format_time
 
-Ints: TypeAlias = np.ndarray[Any, np.dtype[np.integer[Any]]]
+Indices: TypeAlias = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 FLOWS: Final = ("issue", "request", "answer", "send")
@@ -79,15 +79,15 @@ class Spans:
     messages on wires and channels: one number is one message on its whole way there and back (-1: not known).
     """
 
-    track: Ints = attrs.field(**_I4)
-    name: Ints = attrs.field(**_I4)
+    track: Indices = attrs.field(**_I4)
+    name: Indices = attrs.field(**_I4)
     start_ns: Times = attrs.field(**_F8)
     end_ns: Times = attrs.field(**_F8)
-    line: Ints = attrs.field(**_I4)
-    op: Ints = attrs.field(**_I8)
-    nbytes: Ints = attrs.field(**_I8)
-    parent: Ints = attrs.field(**_I4)
-    message: Ints = attrs.field(**_I4)
+    line: Indices = attrs.field(**_I4)
+    op: Indices = attrs.field(**_I8)
+    nbytes: Indices = attrs.field(**_I8)
+    parent: Indices = attrs.field(**_I4)
+    message: Indices = attrs.field(**_I4)
 
     def __len__(self) -> int:
         return len(self.track)
@@ -103,10 +103,10 @@ class Flows:
     `kind` is a number of `FLOWS`. Each time lies within its span.
     """
 
-    kind: Ints = attrs.field(**_I1)
-    from_span: Ints = attrs.field(**_I4)
+    kind: Indices = attrs.field(**_I1)
+    from_span: Indices = attrs.field(**_I4)
     from_ns: Times = attrs.field(**_F8)
-    to_span: Ints = attrs.field(**_I4)
+    to_span: Indices = attrs.field(**_I4)
     to_ns: Times = attrs.field(**_F8)
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kernbench_core.timeline.levels import PLACE
-from kernbench_core.timeline.timeline import Ints, Track
+from kernbench_core.timeline.timeline import Indices, Track
 
 _SORT: Final = (
     "host", "launches", "io", "m_cpu", "pe", "kernel", "pe_cpu", "pe_scheduler", "pe_dma", "pe_ipcq", "pe_mmu",
@@ -90,7 +90,7 @@ class TrackTree:
         spoken = " → ".join(" ".join(words(part) for part in end[shared:]) for end in ends)
         return self.special((*inside, WIRES, name), spoken, "wire", name)
 
-    def finish(self) -> tuple[tuple[Track, ...], Ints]:
+    def finish(self) -> tuple[tuple[Track, ...], Indices]:
         """Return all tracks, each after the one that it is below, and the number of each in there by its first one."""
         below: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
         for key in self._numbers:

@@ -210,6 +210,8 @@ def test_what_is_not_what_it_must_be_is_named(
     [
         ("ExporterEntry('acme', 'a:b', '.acme', 'Break.')", "suffixes of exporter 'acme' must be a tuple of texts, not "
          "'.acme'"),
+        ("ExporterEntry('acme', 'a:b', ('.acme',), 'Break.', 'time')", "takes of exporter 'acme' must be 'op_log' or "
+         "'timeline', not 'time'"),
         ("ExporterEntry('acme', 5, ('.acme',), 'Break.')", "target of exporter 'acme' must be a text, not 5"),
     ],
 )  # fmt: skip

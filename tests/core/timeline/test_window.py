@@ -7,20 +7,20 @@ import math
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.timeline.window import Window, parse_window
+from kernbench_core.timeline.window import TimeWindow, parse_window
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("10 us..20 us", Window(10_000.0, 20_000.0)),
-        ("1.5us .. 2e3 ns", Window(1500.0, 2000.0)),
-        ("0 ns..1 ps", Window(0.0, 0.001)),
-        ("..3 ns", Window(0.0, 3.0)),
-        ("3 ns..", Window(3.0, math.inf)),
+        ("10 us..20 us", TimeWindow(10_000.0, 20_000.0)),
+        ("1.5us .. 2e3 ns", TimeWindow(1500.0, 2000.0)),
+        ("0 ns..1 ps", TimeWindow(0.0, 0.001)),
+        ("..3 ns", TimeWindow(0.0, 3.0)),
+        ("3 ns..", TimeWindow(3.0, math.inf)),
     ],
 )
-def test_windows(text: str, found: Window) -> None:
+def test_windows(text: str, found: TimeWindow) -> None:
     """One of the two may be left out."""
     assert parse_window(text) == found
 

@@ -1,0 +1,55 @@
+"""The recorder on a machine of toys: nothing changes, several may look on, and only one brings a clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernbench_core.environment import Environment
+from kernbench_core.errors import UsageError
+from kernbench_core.explain.explanation import Recorder
+from kernbench_core.messages import MemoryReadMsg
+from kernbench_core.timeline import TimelineRecorder
+from kernbench_core.values.region import Region
+from kernbench_core.wire import Wire
+from tests.core.toy_machine import toy_engine
+
+
+def test_wires_are_plain_unless_somebody_looks_on() -> None:
+    """And of another class down to each wire, or to channels inside components."""
+    plain, watched = toy_engine(pes=1), toy_engine(pes=1, observers=[TimelineRecorder()])
+    coarse = toy_engine(pes=1, observers=[TimelineRecorder("unit")])
+    assert {type(wire) for wire in (*plain.hardware.wires, *coarse.hardware.wires)} == {Wire}
+    assert Wire not in {type(wire) for wire in watched.hardware.wires}
+
+
+def test_two_clocks_are_refused() -> None:
+    """Explanations bring one; a timeline takes the one that is there."""
+    with pytest.raises(UsageError) as caught:
+        toy_engine(pes=1, observers=[Recorder(), Recorder()])
+    assert str(caught.value) == "observers of a run must bring one clock at most, not 2; leave one out."
+    explained = Recorder()
+    assert toy_engine(pes=1, observers=[TimelineRecorder(), explained]).env is explained.env
+    assert type(toy_engine(pes=1, observers=[TimelineRecorder()]).env) is Environment
+
+
+def test_a_copy_is_seen_on_every_wire() -> None:
+    """From the host to the memory and back: each hop once, the message the same all along."""
+    recorder = TimelineRecorder()
+    engine = toy_engine(pes=1, observers=[recorder])
+    start = engine.machine.design.address_map.encode(0, 0, "hbm0")
+    engine.submit(MemoryReadMsg((Region(start, 512),)))
+    engine.advance()
+    timeline = recorder.timeline(engine.shared.requests, engine.op_log)
+    spans = timeline.spans
+    seen = [timeline.tracks[track].node for track in spans.track[np.argsort(spans.start_ns, kind="stable")].tolist()]
+    there = ["host->sip0.io0.pcie_ep", "sip0.io0.pcie_ep->sip0.cube0.r0c0", "sip0.cube0.r0c0->sip0.cube0.hbm_ctrl0"]
+    back = ["->".join(reversed(name.split("->"))) for name in reversed(there)]
+    wires = [name for name in seen if "->" in name]
+    assert wires == there + back
+    on_wires = np.array(["->" in timeline.tracks[track].node for track in spans.track])
+    assert len(set(spans.message[on_wires].tolist())) == 1
+    assert {wire.name: wire.bytes_carried for wire in engine.hardware.wires if wire.name in wires} == {
+        timeline.tracks[track].node: nbytes
+        for track, nbytes in zip(spans.track[on_wires].tolist(), spans.nbytes[on_wires].tolist(), strict=True)
+    }
