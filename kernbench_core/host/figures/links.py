@@ -13,38 +13,39 @@ if TYPE_CHECKING:
 
 
 def links(hardware: Hardware) -> ColumnTable:
-    """Return the links, used or not, by name; `utilisation` is over the time that has passed.
+    """Return the links, used or not, component by component; `utilisation` is over the time that has passed.
 
     A channel has its component as `source` and as `destination`. Rates are GB/s, times ns, bytes payload.
     """
-    total = hardware.env.now
-    found = [
-        (wire.name, source.id, to, f"{hardware.graph.edges[source.id, to].kind.value} wire", wire)
-        for source in hardware.components.values()
-        for to, wire in source.out_ports.items()
-    ]
-    for each in hardware.components.values():
-        kind = f"{each.node.kind} channel"
-        found += ((wire.name, each.id, each.id, kind, wire) for wire in each.internal_wires)
-    found.sort(key=lambda row: row[0])
-    wires = [row[-1] for row in found]
-    busy = np.array([wire.busy_by(total) for wire in wires], np.float64)
+    total, edges = hardware.env.now, hardware.graph.edges
+    wires, ends, kinds = [], [], []
+    for source in hardware.components.values():
+        for to, wire in source.out_ports.items():
+            wires.append(wire)
+            ends.append((source.id, to))
+            kinds.append((edges[source.id, to].kind.value, "wire"))
+        for wire in source.internal_wires:
+            wires.append(wire)
+            ends.append((source.id, source.id))
+            kinds.append((source.node.kind, "channel"))
+    names = [wire.name for wire in wires]
+    busy = np.array([wire.busy_by(total) if wire.busy_ns else 0.0 for wire in wires])
     return ColumnTable(
-        len(found),
+        len(wires),
         {
-            "name": _texts([row[0] for row in found]),
-            "source": _texts([row[1] for row in found]),
-            "destination": _texts([row[2] for row in found]),
-            "kind": _texts([row[3] for row in found]),
-            "gb_per_s": np.array([wire.bandwidth for wire in wires], np.float64),
-            "latency_ns": np.array([wire.latency for wire in wires], np.float64),
+            "name": lambda: _texts(names),
+            "source": lambda: _texts([source for source, _ in ends]),
+            "destination": lambda: _texts([destination for _, destination in ends]),
+            "kind": lambda: _texts([" ".join(kind) for kind in kinds]),
+            "gb_per_s": np.array([wire.bandwidth for wire in wires]),
+            "latency_ns": np.array([wire.latency for wire in wires]),
             "bytes": np.array([wire.bytes_carried for wire in wires], np.int64),
             "messages": np.array([wire.deliveries for wire in wires], np.int64),
             "busy_ns": busy,
             "utilisation": busy / total if total else np.zeros(len(wires)),
             "waits": np.array([wire.waits for wire in wires], np.int64),
-            "waited_ns": np.array([wire.waited_ns for wire in wires], np.float64),
-            "longest_wait_ns": np.array([wire.longest_wait_ns for wire in wires], np.float64),
+            "waited_ns": np.array([wire.waited_ns for wire in wires]),
+            "longest_wait_ns": np.array([wire.longest_wait_ns for wire in wires]),
         },
     )
 

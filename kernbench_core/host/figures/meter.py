@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernbench_core.component import ComponentBase
+from kernbench_core.graph import EdgeKind
 from kernbench_core.host.figures.roofline import LaunchWork, RooflinePoint, roofline_point
 from kernbench_core.reporting import UnitWork
 
@@ -48,55 +49,52 @@ class LaunchUse:
 
 @attrs.frozen(eq=False)
 class Resources:
-    """Name what can be busy, kind by kind, and by name in each.
+    """Name what can be busy, by number: wires first, and units behind them; number 0 is nothing.
 
-    `codes` number the kinds, `servers` make 100 % of each; `places` says where the resource of each number stands.
+    `codes` are the places of their kinds among `kinds`, `servers` make 100 % of each.
     """
 
     kinds: tuple[str, ...]
-    names: tuple[str, ...]
+    names: Sequence[str]
     codes: npt.NDArray[np.intp]
     servers: _Floats
-    places: npt.NDArray[np.intp]
 
     @classmethod
     def of(cls, hardware: Hardware, units: Sequence[ComponentBase]) -> Resources:
-        """Name wires, by their numbers, and units, which are numbered on behind them."""
-        kinds: dict[str, list[tuple[str, int, int]]] = {}
-        sources, edges = hardware.components, hardware.graph.edges
-        for source in sources.values():
+        """Name the wires and channels of a machine, by their own numbers, and some units."""
+        wires = len(hardware.wires) + 1
+        kinds: dict[str, int] = {}
+        names, codes = [""] * wires, [0] * wires
+        edges = hardware.graph.edges
+        code_of = {kind: kinds.setdefault(f"{kind.value} wire", len(kinds)) for kind in EdgeKind}
+        for source in hardware.components.values():
             for to, wire in source.out_ports.items():
-                kinds.setdefault(edges[source.id, to].kind.value, []).append((wire.name, wire.number, 1))
-        named = {f"{kind} wire": group for kind, group in kinds.items()}
-        for source in sources.values():
+                names[wire.number], codes[wire.number] = wire.name, code_of[edges[source.id, to].kind]
             for wire in source.internal_wires:
-                named.setdefault(f"{source.node.kind} channel", []).append((wire.name, wire.number, 1))
-        for number, unit in enumerate(units, len(hardware.wires) + 1):
-            named.setdefault(unit.node.kind, []).append((unit.id, number, unit.servers))
-        for group in named.values():
-            group.sort()
-        listed = [each for group in named.values() for each in group]
-        places = np.zeros(len(hardware.wires) + len(units) + 1, np.intp)
-        places[[number for _, number, _ in listed]] = np.arange(len(listed))
-        codes = np.repeat(np.arange(len(named)), [len(group) for group in named.values()])
-        servers = np.array([each[2] for each in listed], np.float64)
-        return cls(tuple(named), tuple(each[0] for each in listed), codes, servers, places)
+                kind = f"{source.node.kind} channel"
+                names[wire.number], codes[wire.number] = wire.name, kinds.setdefault(kind, len(kinds))
+        names += (unit.id for unit in units)
+        codes += (kinds.setdefault(unit.node.kind, len(kinds)) for unit in units)
+        servers = np.ones(len(names))
+        servers[wires:] = [unit.servers for unit in units]
+        return cls(tuple(kinds), names, np.array(codes), servers)
 
     def busiest(self, busy: _Floats, span: float) -> tuple[LaunchUse, ...]:
         """Return the busiest of each kind, the highest first; each was busy for so many of `span` ns."""
-        at = np.flatnonzero(busy > 0.0)
-        if not len(at):
+        used = np.flatnonzero(busy > 0.0)
+        if not len(used):
             return ()
+        at = used[np.argsort(self.codes[used], kind="stable")]
         share = busy[at] / (span * self.servers[at])
         starts = np.flatnonzero(np.diff(self.codes[at], prepend=-1))
         numbers = np.diff(starts, append=len(at))
         together, most = np.add.reduceat(share, starts), np.maximum.reduceat(share, starts)
-        top = np.flatnonzero(share == np.repeat(most, numbers))
         found = []
-        for best, number, total in zip(top[np.searchsorted(top, starts)], numbers, together, strict=True):
-            place = at[best]
-            name, kind, mean = self.names[place], self.kinds[self.codes[place]], float(total / number)
-            found.append(LaunchUse(name, kind, float(share[best]), float(busy[place]), int(number), mean))
+        for start, number, total, top in zip(starts, numbers, together, most, strict=True):
+            alike = at[start : start + number]
+            first = min(alike[share[start : start + number] == top].tolist(), key=self.names.__getitem__)
+            name, kind = self.names[first], self.kinds[self.codes[first]]
+            found.append(LaunchUse(name, kind, float(top), float(busy[first]), int(number), float(total / number)))
         return tuple(sorted(found, key=lambda use: (-use.utilisation, use.name)))
 
 
@@ -117,7 +115,7 @@ def busiest_of(resources: Resources, intervals: Sequence[BusyInterval]) -> tuple
     busy = np.zeros(len(resources.names))
     for each in intervals:
         if each.numbers:
-            busy[resources.places[np.frombuffer(each.numbers, np.int64)]] += np.frombuffer(each.busy)
+            busy[np.frombuffer(each.numbers, np.int64)] += np.frombuffer(each.busy)
     return resources.busiest(busy, span)
 
 
