@@ -60,9 +60,10 @@ class Table:
 
     def run(self) -> int:
         """Print the table; return the exit code."""
-        self.prepare()
         prints = redirect_stdout(sys.stderr) if self.as_json else nullcontext()
-        with ProgressDisplay(self.title, enabled=not self.options["quiet"]) as display, prints:
+        title = f"{self.title}, choosing the algorithm"
+        with ProgressDisplay(title, enabled=not self.options["quiet"]) as display, prints:
+            self.prepare()
 
             def report(what: str, progress: Any) -> None:
                 display.title = f"{self.title}, {what}"
