@@ -14,6 +14,7 @@ from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_builtin.probe.dram_bounds import least_time
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
+from kernbench_builtin.probe.dram_forms import closed_form
 from kernbench_builtin.probe.dram_latency import mean_latency
 from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
 from kernbench_builtin.probe.dram_turns import Loop
@@ -359,3 +360,10 @@ def test_a_closed_loop_drains_what_is_between_the_marks(plugins: Plugins) -> Non
     turns = [loop.turn(kind, geometry.drain) for _ in range(3) for kind in (READ, WRITE)]
     assert turns[1::2] == [40, 40, 40]
     assert turns[2::2] == [120, 120]
+
+
+def test_nothing_is_expected_of_a_model_that_does_not_tell_its_queues(plugins: Plugins) -> None:
+    case, geometry = DramCase("random", 32, 50), driven(plugins).geometry
+    assert closed_form(case, geometry, geometry.peak) is not None
+    assert closed_form(case, attrs.evolve(geometry, window=None), geometry.peak) is None
+    assert closed_form(case, attrs.evolve(geometry, drain=None), geometry.peak) is None
