@@ -119,6 +119,34 @@ def test_ledger_counts_bytes_busy_time_and_deliveries() -> None:
     assert (wire.bytes_carried, wire.busy_ns, wire.deliveries, wire.available_at) == (300, 33.0, 3, 33.0)
 
 
+@pytest.mark.parametrize("way", ["send", "book", "hold", "carry"])
+def test_the_first_use_is_noted_until_somebody_asks(way: str) -> None:
+    """With how long the wire had been busy, and until when it was taken, before it; later uses are not."""
+    fabric = Fabric(Environment(), Graph.of([], []))
+    wire, other = (
+        fabric.new_wire(name, 10.0, 2.0, arrive=lambda _: None, on_head=False) for name in ("a->b", "b->a")
+    )
+
+    def use() -> None:
+        calls = {
+            "send": lambda: wire.send(MsgBase(100), 0.0, 0.0),
+            "book": lambda: wire.book(100, 0.0, 0.0),
+            "hold": lambda: wire.hold(100, wire.available_at, 10.0),
+            "carry": lambda: wire.carry(MsgBase(100), 100, wire.available_at, 10.0),
+        }
+        calls[way]()
+
+    use()
+    use()
+    assert fabric.used_wires == [(wire, 0.0, 0.0)]
+    assert (wire.fresh, other.fresh, wire.busy_ns) == (False, True, 20.0)
+    fabric.used_wires.clear()
+    wire.fresh = True
+    use()
+    assert fabric.used_wires == [(wire, 20.0, 20.0)]
+    assert (wire.number, other.number) == (1, 2)
+
+
 @settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 300), min_size=1, max_size=12),
