@@ -17,6 +17,8 @@ _MARGIN: Final = 16.0
 #: Boxes of one layer that stand in a row, and the distance of boxes.
 _ACROSS: Final = 10
 _GAP: Final = (36.0, 48.0)
+#: Angle between things outside of an ellipse, as long as all of them fit.
+_APART: Final = 0.42
 #: Units that work together stand together; those that are not named here follow.
 _ORDER: Final = (
     "pe_cpu", "pe_scheduler", "pe_gemm", "pe_fetch_store", "pe_math", "pe_tcm", "pe_dma", "pe_ipcq", "pe_mmu",
@@ -44,20 +46,37 @@ def lay_out_ring(scene: PartScene, wires: Sequence[Mapping[str, Any]]) -> View:
 def _around(
     scene: PartScene, boxes: dict[str, Box], angle_of: Mapping[str, float], radius: tuple[float, float]
 ) -> None:
-    """Place what is outside on a wider ellipse, near what it is joined to, and apart from each other."""
-    taken: list[float] = []
+    """Place what is outside on a wider ellipse, in the order of what it is joined to, and apart from each other."""
+    wished = []
     for thing in sorted((thing for thing in scene.things.values() if thing.outside), key=lambda thing: thing.id):
         near = [angle_of[b] for a, b in scene.joins if a == thing.id and b in angle_of]
         near = near or [angle_of[a] for a, b in scene.joins if b == thing.id and a in angle_of]
         x, y = sum(map(math.cos, near)), sum(map(math.sin, near))
-        angle = math.atan2(y, x) if near else math.pi
-        step = 0
-        while any(abs(math.remainder(angle - other, 2 * math.pi)) < 0.42 for other in taken) and step < 15:
-            step += 1
-            angle += 0.42
-        taken.append(angle)
-        wide = radius[0] + _BOX[0] + 50, radius[1] + _BOX[1] + 50
+        wished.append((math.atan2(y, x) % (2 * math.pi) if near else math.pi, thing))
+    wished.sort(key=lambda each: (each[0], each[1].id))
+    grown = max(1.0, len(wished) / 12)
+    wide = radius[0] * grown + _BOX[0] + 50, radius[1] * grown + _BOX[1] + 50
+    for angle, (_, thing) in zip(_apart([angle for angle, _ in wished]), wished, strict=True):
         boxes[thing.id] = _at(thing, wide[0] * math.cos(angle), wide[1] * math.sin(angle))
+
+
+def _apart(angles: Sequence[float]) -> list[float]:
+    """Move ascending angles of a circle as little as it takes to have them apart, their order kept."""
+    count = len(angles)
+    if count < 2:
+        return list(angles)
+    least = min(_APART, 2 * math.pi / count)
+    gaps = [(angles[(i + 1) % count] - angles[i]) % (2 * math.pi) for i in range(count)]
+    first = (max(range(count), key=gaps.__getitem__) + 1) % count  # begin behind the widest gap
+    order = [(first + i) % count for i in range(count)]
+    start = angles[first]
+    asked = [(angles[i] - start) % (2 * math.pi) for i in order]
+    placed: list[float] = []
+    for angle in asked:
+        placed.append(max(angle, placed[-1] + least) if placed else angle)
+    shift = sum(b - a for a, b in zip(asked, placed, strict=True)) / count
+    found = dict(zip(order, (start + each - shift for each in placed), strict=True))
+    return [found[i] for i in range(count)]
 
 
 def lay_out_layers(scene: PartScene, wires: Sequence[Mapping[str, Any]]) -> View:

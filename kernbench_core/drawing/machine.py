@@ -203,7 +203,7 @@ def _lay_out(scene: PartScene, extent: tuple[int, int] | None, wires: Sequence[M
         if kinds[kind] and scene.level in ("system", "sip"):
             members = [thing for thing in own if thing.kind == kind]
             return lay_out_grid(scene, _group_cells(members, extent if kind == "sip" else None), wires)
-    return (lay_out_ring if len(scene.things) <= _ROUND else lay_out_layers)(scene, wires)
+    return (lay_out_ring if len(own) <= _ROUND else lay_out_layers)(scene, wires)
 
 
 def _group_cells(members: Sequence[Thing], extent: tuple[int, int] | None) -> dict[str, tuple[int, int]]:

@@ -24,7 +24,7 @@ def _html(page: RunPage) -> str:
     return environment().get_template("ledger.html").render(
         explained=page.explain is not None,
         total=page.total_ns or 1.0,
-        where=explain.get("where", ()),
+        where=sorted(explain.get("where", ()), key=lambda row: -row["ns"]),
         launches=launches,
         roof=_roof(launches, points),
         queueing=explain.get("queueing", ()),

@@ -176,6 +176,17 @@ def test_a_section_that_fails_is_blamed_on_its_plug_in(section: Any, told: str) 
     assert str(caught.value).startswith(f"section of the report 'bad' of acme 1.0 {told}")
 
 
+def test_the_ledger_tells_the_longest_first() -> None:
+    """Whatever phase it is of; what is beyond the first dozen can be opened."""
+    blank = dict.fromkeys(("phase", "sort", "waited_at"), "k")
+    where = [{**blank, "kind": f"kind{ns}", "ns": float(ns)} for ns in (*range(1, 8), *range(20, 8, -1))]
+    explain = {"where": where, "utilisation": {"bin_ns": 0, "kinds": []}}
+    page = render_report([RunPage("r", result(explain=explain))], shipped())
+    told = re.findall(r"<td>kind(\d+)</td>", page)
+    assert told == [str(each) for each in sorted((int(row["ns"]) for row in where), reverse=True)]
+    assert "<summary>7 more</summary>" in page
+
+
 def test_the_command_is_what_a_shell_takes() -> None:
     """Parameters quoted, files by name, what is as by default left out."""
     manifest = {"bench": {"name": "gemm"}, "seed": 3, "verify_data": True, "data": True}
