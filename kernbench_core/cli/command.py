@@ -29,6 +29,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import closed_streams, lasting_streams
 from kernbench_core.cli.topology import topology
 from kernbench_core.cli.trace import trace
+from kernbench_core.cli.web import web
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
     ConfigError,
@@ -133,7 +134,7 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, rerun, report, trace, list_benches, components, topology):
+for _command in (run, rerun, report, trace, web, list_benches, components, topology):
     kernbench.add_command(_command)
 
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import rich_click as click
 
-from kernbench_core.cli.option_types import Time, Whole, completed_as, completed_by
+from kernbench_core.cli.option_types import PortNumber, Time, Whole, completed_as, completed_by
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.cli.streams import own_streams
 from kernbench_core.errors import UsageError
-from kernbench_core.process.interrupt import await_result, doing
+from kernbench_core.process.interrupt import await_result, doing, result_is_told
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.options import Option, RunCall, command_options
 
@@ -84,22 +84,29 @@ def _as_option(name: str, option: Option, default: object) -> Callable[[Callable
 )
 @_run_options
 @click.option("--open", "show", is_flag=True, help="Show --trace in the Perfetto UI; needs kernbench[trace].")
+@click.option("--web", is_flag=True, help="Show the run in a browser on this machine while it goes on, until Ctrl-C.")
+@click.option("--port", type=PortNumber(), default=0, help="The port of --web; any free one without it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Print one line, and no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that is known.")
 @click.pass_obj
 def run(
-    shell: Shell, /, bench: str, params: tuple[str, ...], show: bool, as_json: bool, quiet: bool, verbose: bool,
-    **asked: Any,
+    shell: Shell, /, bench: str, params: tuple[str, ...], show: bool, web: bool, port: int, as_json: bool,
+    quiet: bool, verbose: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
     if show and asked["trace"] is None:
         raise UsageError("--open shows what --trace writes; give --trace FILE, too.")
     with ExitStack() as stack:
         page = stack.enter_context(_served(asked["trace"])) if show else None
+        title = f"{Path(bench).name} on {asked['topology']}"
+        asked["watcher"] = watcher = stack.enter_context(_watched(shell, title, port)) if web else None
         code = _run(shell, bench, params, Look(as_json, quiet, verbose, explained=asked["explain"]), asked)
-        if page is not None and code in (0, 1):
-            _show(page)
+        if code in (0, 1) and result_is_told():
+            if page is not None:
+                _show(page)
+            elif watcher is not None:
+                _wait()
     return code
 
 
@@ -203,6 +210,18 @@ def _show(page: Any) -> None:
     from kernbench_core.cli.perfetto_ui import show
 
     show(*page)
+
+
+def _watched(shell: Shell, title: str, port: int) -> AbstractContextManager[Any]:
+    from kernbench_core.cli.web import watched
+
+    return watched(shell, title, port)
+
+
+def _wait() -> None:
+    from kernbench_core.cli.web import wait
+
+    wait()
 
 
 def _with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look: Look) -> _Answer:

@@ -78,6 +78,12 @@ class Termination:
         if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
             signal.signal(signal.SIGINT, self._on_ctrl_c)
 
+    def let_go(self) -> None:
+        """Hold nothing back any more; in the main thread."""
+        self._holds = False
+        if signal.getsignal(signal.SIGINT) == self._on_ctrl_c:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def _on_ctrl_c(self, number: int, frame: FrameType | None) -> None:
         if not self._hold_back():
             raise KeyboardInterrupt
@@ -104,6 +110,15 @@ def run_is_complete() -> None:
     handler = signal.getsignal(signal.SIGTERM)
     if isinstance(handler, Termination) and handler.awaits_result:
         handler.hold()
+
+
+def result_is_told() -> bool:
+    """Say that all of a result is printed; return whether nothing came meanwhile that is to end the command."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if not isinstance(handler, Termination):
+        return True
+    handler.let_go()
+    return not handler.held_back
 
 
 class Alarm:

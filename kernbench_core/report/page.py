@@ -88,10 +88,10 @@ def _of_runs(
 
 
 @cache
-def environment() -> Environment:
-    """Return the templates, which escape whatever they are given."""
+def environment(package: str = "kernbench_core.report") -> Environment:
+    """Return the templates of a package, which escape whatever they are given."""
     made = Environment(
-        loader=PackageLoader("kernbench_core.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -115,12 +115,13 @@ def _closed(text: str, element: str) -> str:
 
 def _policy(scripts: Sequence[str], style: str) -> str:
     """Return the Content-Security-Policy: nothing is fetched, and nothing runs but the page's own scripts."""
-    own = " ".join(_hash(script) for script in scripts)
+    own = " ".join(hash_source(script) for script in scripts)
     return (
-        f"default-src 'none'; script-src {own}; style-src {_hash(style)}; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; script-src {own}; style-src {hash_source(style)}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
 
 
-def _hash(text: str) -> str:
+def hash_source(text: str) -> str:
+    """Return how a Content-Security-Policy names a script or a style by what it says."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

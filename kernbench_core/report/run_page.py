@@ -19,6 +19,7 @@ class RunPage:
     """One run: its `name` on the page, the object of `--json` (`result`), and what else there is of it.
 
     `machine` is what `machine.json` holds, `sources` the texts of the files that kernels are in, by name.
+    The run `goes_on` where the page shows what there is so far.
     """
 
     name: str
@@ -26,6 +27,7 @@ class RunPage:
     machine: Mapping[str, Any] | None = None
     timeline: Timeline | None = None
     sources: Mapping[str, str] = attrs.field(factory=dict)
+    goes_on: bool = False
 
     @property
     def explain(self) -> Mapping[str, Any] | None:

@@ -26,14 +26,7 @@ _NEEDED: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 def read_run(folder: Path, name: str = "") -> RunPage:
     """Read the folder of a run; UsageError for what is missing, cut off, changed, or of a later kernbench."""
-    if not folder.is_dir():
-        what = "a file" if folder.exists() else "nothing there"
-        raise UsageError(f"run {str(folder)!r} must be a folder that --out wrote, not {what}; give such a folder.")
-    path = folder / RESULT
-    if not path.is_file():
-        raise UsageError(f"run {str(folder)!r} must hold {RESULT}, and does not; give a folder that --out wrote.")
-    result = _json(path)
-    _check_result(path, result)
+    result = read_result(folder)
     machine_path = folder / MACHINE
     machine = _json(machine_path) if machine_path.is_file() else None
     if machine is not None:
@@ -44,6 +37,19 @@ def read_run(folder: Path, name: str = "") -> RunPage:
     timeline_path = folder / TIMELINE
     timeline = load(timeline_path) if timeline_path.is_file() else None
     return RunPage(name or folder.name or str(folder), result, machine, timeline, dict(_sources(timeline, folder)))
+
+
+def read_result(folder: Path) -> Mapping[str, Any]:
+    """Read what a run answered, as `--json` prints it; UsageError for what is missing, cut off, changed, or later."""
+    if not folder.is_dir():
+        what = "a file" if folder.exists() else "nothing there"
+        raise UsageError(f"run {str(folder)!r} must be a folder that --out wrote, not {what}; give such a folder.")
+    path = folder / RESULT
+    if not path.is_file():
+        raise UsageError(f"run {str(folder)!r} must hold {RESULT}, and does not; give a folder that --out wrote.")
+    result = _json(path)
+    _check_result(path, result)
+    return result
 
 
 _AGAIN: Final = "run it again with --out."

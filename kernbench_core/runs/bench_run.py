@@ -30,6 +30,7 @@ from kernbench_core.runs.result import RunResult, count_hazards
 from kernbench_core.runs.run_folder import write_out
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import verdicts
+from kernbench_core.runs.watching import PartialPages
 
 if TYPE_CHECKING:
     from kernbench_core.compute.verification import Verification
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.explain.explanation import Recorder
     from kernbench_core.graph import Graph
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.report.run_page import RunPage
     from kernbench_core.timeline import TimelineRecorder
     from kernbench_core.topology.configuration import Config
 
@@ -83,7 +85,8 @@ def run(call: RunCall) -> RunResult:
     the scratchpads held; `strict_races` raises RaceError when there is a hazard. With `race_by`
     "program" the programs of one launch are unordered on one PE too, not in order as by default ("pe"). `on_progress`
     is called with a `Progress` of `kernbench_core.engine` for each step of the run, and about four times a second
-    within one, whenever the run comes back to the simulator. `plugins`
+    within one, whenever the run comes back to the simulator; a `watcher` (`RunWatcher` of `kernbench_core.runs`) is
+    given pages of what there is so far, too. `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
 
     Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
@@ -156,10 +159,13 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     from kernbench_core.runs.outputs import outputs_of
 
     began = time.perf_counter()
-    progress = RunProgress(on_progress)
-    recorder = _recorder() if request.options.explain or request.report is not None else None
+    pages = None if request.watcher is None else PartialPages(request.watcher, on_progress)
+    progress = RunProgress(on_progress if pages is None else pages.progressed)
+    recorder = _recorder() if request.options.explain or request.is_explained_on_a_page else None
     watcher = _timeline_recorder(request)
     engine = _engine(request, [each for each in (recorder, watcher) if each is not None], progress, wall)
+    if pages is not None:
+        pages.make = lambda: _page_so_far(request, engine, recorder, watcher, began)
     try:
         with request.bench.importable():
             progress.begin("bench")
@@ -188,7 +194,20 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     if any((request.trace, request.bundle, request.out, request.report)):
         progress.begin("writing")
     _write_files(request, result, engine, wall.timeout_s)
+    if pages is not None:
+        pages.complete(page_of(result, machine_json(engine, request.config, request.topology)))
     return result
+
+
+def _page_so_far(
+    request: Request, engine: GraphEngine, recorder: Recorder | None, watcher: TimelineRecorder | None, began: float
+) -> RunPage:
+    """Return the page of what has happened until now; the run goes on after that."""
+    result = _result(request, engine, recorder, None, began, interrupted=True)
+    if watcher is not None:
+        seen = watcher.timeline(engine.shared.requests, engine.op_log, engine.device.recorder)
+        result = attrs.evolve(result, timeline=seen)
+    return attrs.evolve(page_of(result, machine_json(engine, request.config, request.topology)), goes_on=True)
 
 
 def _recorder() -> Recorder:

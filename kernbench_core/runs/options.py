@@ -19,6 +19,7 @@ from kernbench_core.timeline.levels import LEVELS
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Limits, Progress
     from kernbench_core.plugins import Plugins
+    from kernbench_core.runs.watching import RunWatcher
     from kernbench_core.timeline.window import TimeWindow
 
 Asked = ParamSpec("Asked")
@@ -168,6 +169,7 @@ class RunCall(RunOptions):
     params: Mapping[str, object] | None = None
     timeline: bool = attrs.field(default=False, kw_only=True)
     on_progress: "Callable[[Progress], None] | None" = attrs.field(default=None, kw_only=True)
+    watcher: "RunWatcher | None" = attrs.field(default=None, kw_only=True)
     plugins: "Plugins | None" = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:

@@ -21,6 +21,7 @@ from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
 from kernbench_core.runs.trace import TraceFile, open_trace
 
 if TYPE_CHECKING:
+    from kernbench_core.runs.watching import RunWatcher
     from kernbench_core.topology.configuration import Config
 
 
@@ -48,8 +49,18 @@ class Request:
     def wants_timeline(self) -> bool:
         """Whether it is to be noted what happened when."""
         trace = self.trace is not None and self.trace.takes == "timeline"
-        looked_at = self.out is not None or self.report is not None
-        return trace or looked_at or (isinstance(self.options, RunCall) and self.options.timeline)
+        kept = isinstance(self.options, RunCall) and self.options.timeline
+        return trace or kept or self.out is not None or self.is_explained_on_a_page
+
+    @property
+    def watcher(self) -> RunWatcher | None:
+        """Who watches the run."""
+        return self.options.watcher if isinstance(self.options, RunCall) else None
+
+    @property
+    def is_explained_on_a_page(self) -> bool:
+        """Whether a page of the run is drawn, which explains it."""
+        return self.report is not None or self.watcher is not None
 
     @property
     def keeps_inputs(self) -> bool:

@@ -50,7 +50,7 @@ def test_the_narrow_floats_are_loaded_when_one_is_used() -> None:
     takes = (
         "from kernbench_core.kernel.tl.keywords import checked_keywords\nimport numpy as np\n"
         "kept = checked_keywords('tl.f', {'a': np.float16, 'b': np.dtype('>i4')}, None)\n"
-        "assert kept == {'a': 'f16', 'b': 'i32'}, kept"
+        "assert kept == {'a': 'f16', 'b': 'int32'}, kept"
     )
     assert "ml_dtypes" not in loaded_with(f"import kernbench_core.kernel.tl.language\n{takes}")[1]
 

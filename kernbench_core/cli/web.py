@@ -1,0 +1,72 @@
+"""`kernbench web`, and the page of `run --web`."""
+
+from __future__ import annotations
+
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from kernbench_core.cli.option_types import PortNumber, completed_by
+from kernbench_core.cli.shell import Shell
+from kernbench_core.process.interrupt import Terminated, doing
+from kernbench_core.process.terminal import shown
+
+if TYPE_CHECKING:
+    from kernbench_core.web.live_run import LiveRun
+
+
+@click.command()
+@click.argument("folder", metavar="[FOLDER]", default=".", shell_complete=completed_by("files"))
+@click.option("--port", type=PortNumber(), default=0, help="The port on this machine; any free one without it.")
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+@click.pass_obj
+def web(shell: Shell, folder: str, port: int, show: bool) -> None:
+    """Show the runs below FOLDER, which `run --out` wrote, in a browser on this machine, until Ctrl-C."""
+    with doing("loading kernbench"):
+        from kernbench_core.web.loopback import served
+        from kernbench_core.web.saved_runs import saved_runs
+        from kernbench_core.web.saved_site import SavedSite
+
+    site = SavedSite(Path(folder), shell.plugins.report_sections)
+    with served(site, port) as address:
+        runs = len(saved_runs(site.folder))
+        there = "1 run is" if runs == 1 else f"{runs or 'no'} runs are"
+        _tell(f"{there} in {site.folder}, shown at {address} until Ctrl-C.")
+        if show:
+            webbrowser.open(address)
+        wait()
+
+
+@contextmanager
+def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
+    """Serve a run that is going to begin, and tell where."""
+    with doing("loading kernbench"):
+        from kernbench_core.web.live_run import LiveRun
+        from kernbench_core.web.loopback import served
+
+    live = LiveRun(title, shell.plugins.report_sections)
+    with served(live, port) as address:
+        _tell(f"the run is shown at {address} while it goes on, and then until Ctrl-C.")
+        try:
+            yield live
+        except BaseException:
+            live.failed()
+            raise
+
+
+def wait() -> None:
+    """Let the server work until Ctrl-C."""
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Terminated):
+            raise
+
+
+def _tell(sentence: str) -> None:
+    click.echo(shown(sentence), err=True)

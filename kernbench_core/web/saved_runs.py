@@ -1,0 +1,67 @@
+"""The runs below a folder, as far as an index shows them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.report.saved_runs import MACHINE, RESULT, read_result
+from kernbench_core.timeline import TIMELINE
+
+#: How deep below the folder runs are looked for, and how many are shown.
+_DEEPEST: Final = 6
+_MOST: Final = 2000
+
+
+@attrs.frozen
+class IndexedRun:
+    """A folder that looks like a run's: its path below the folder served, when it was written, and what it says.
+
+    `result` is None where it cannot be used; `fault` says why.
+    """
+
+    at: str
+    folder: Path
+    written: datetime
+    result: Mapping[str, Any] | None
+    fault: str = ""
+
+
+def saved_runs(top: Path) -> list[IndexedRun]:
+    """Return the runs below a folder, the latest first; links are not followed."""
+    found = [_saved(top, folder) for _, folder in zip(range(_MOST), _folders(top), strict=False)]
+    return sorted(found, key=lambda run: (run.written, run.at), reverse=True)
+
+
+def _folders(top: Path) -> Iterator[Path]:
+    """Yield the folders that hold a result, none of them inside of another."""
+    for path, folders, files in os.walk(top):
+        if RESULT in files:
+            folders.clear()
+            yield Path(path)
+        elif len(Path(path).relative_to(top).parts) >= _DEEPEST:
+            folders.clear()
+        folders.sort()
+
+
+def _saved(top: Path, folder: Path) -> IndexedRun:
+    at = folder.relative_to(top).as_posix()
+    written = datetime.fromtimestamp((folder / RESULT).lstat().st_mtime).astimezone()
+    try:
+        check_no_links(folder)
+        return IndexedRun(at, folder, written, read_result(folder))
+    except KernbenchError as error:
+        return IndexedRun(at, folder, written, None, str(error))
+
+
+def check_no_links(folder: Path) -> None:
+    """Raise UsageError where a file of a run is a link, which may lead to what nobody means to show."""
+    for name in (RESULT, MACHINE, TIMELINE):
+        if (folder / name).is_symlink():
+            raise UsageError(f"file {str(folder / name)!r} must not be a link; put the file itself there.")

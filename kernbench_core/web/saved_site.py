@@ -1,0 +1,55 @@
+"""The site of a folder: an index of the runs below it, and the report's page of one or several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.report.page import render_report
+from kernbench_core.report.saved_runs import read_run
+from kernbench_core.web.loopback import Answer
+from kernbench_core.web.pages import page, sentence
+from kernbench_core.web.saved_runs import check_no_links, saved_runs
+
+if TYPE_CHECKING:
+    from kernbench_core.registry import Registry, ReportSectionEntry
+
+#: Of more runs side by side nobody sees anything.
+_MOST = 6
+
+
+class SavedSite:
+    """What is below `folder`, read anew whenever it is asked for; raise UsageError where that is no folder."""
+
+    def __init__(self, folder: Path, sections: Registry[ReportSectionEntry]) -> None:
+        if not folder.is_dir():
+            what = "a file" if folder.exists() else "nothing there"
+            raise UsageError(f"{str(folder)!r} must be a folder, not {what}; give the one that your runs are in.")
+        self.folder = folder.resolve()
+        self._sections = sections
+
+    def answer(self, path: str, query: Mapping[str, Sequence[str]]) -> Answer | None:
+        """Return the index at `/`, and at `/run` the runs that `at` names, side by side."""
+        if path == "/":
+            runs = saved_runs(self.folder)
+            return page("index.html", title=f"Runs in {self.folder.name or self.folder}", folder=self.folder, runs=runs)
+        return self._runs(query.get("at", ())) if path == "/run" else None
+
+    def _runs(self, names: Sequence[str]) -> Answer | None:
+        """Return the page of runs, which must be among those that the index lists."""
+        known = {run.at: run.folder for run in saved_runs(self.folder)}
+        chosen = list(dict.fromkeys(names))
+        if not chosen or any(name not in known for name in chosen):
+            return None
+        if len(chosen) > _MOST:
+            text = f"At most {_MOST} runs stand side by side, not {len(chosen)}; choose fewer."
+            return sentence("Too many runs", text)
+        try:
+            for name in chosen:
+                check_no_links(known[name])
+            pages = [read_run(known[name], self.folder.name if name == "." else name) for name in chosen]
+            return Answer(render_report(pages, self._sections).encode())
+        except KernbenchError as error:
+            return sentence("This run cannot be shown", str(error))

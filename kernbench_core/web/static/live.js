@@ -1,0 +1,83 @@
+// A run that goes on: ask how far it is twice a second, and show a new page of it where the old one was looked at.
+"use strict";
+
+const ASK_MS = 500;
+const PHASES = {
+  building: "building the machine", bench: "host program", host_to_device: "host to device", launch: "launch",
+  kernel: "kernel", device_to_host: "device to host", verifying: "verifying the data", computing: "computing the data",
+  writing: "writing files", "": "simulating",
+};
+const state = document.getElementById("state");
+const bar = document.getElementById("bar");
+const pages = document.getElementById("pages");
+let shown = 0;
+let coming = false;
+
+function span(seconds) {
+  return seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : `${Math.round(seconds / 60)} min`;
+}
+
+function simulated(ns) {
+  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) {
+    if (ns >= size) return `${(ns / size).toPrecision(4)} ${unit}`;
+  }
+  return `${ns.toPrecision(4)} ns`;
+}
+
+function told(progress) {
+  if (progress === null) return "building the machine";
+  const words = [PHASES[progress.phase] ?? progress.phase];
+  if (progress.what) words[0] += ` ${progress.what}`;
+  if (progress.of !== null) words.push(`${progress.done.toLocaleString("en")} of ${progress.of.toLocaleString("en")} ${progress.unit}`);
+  words.push(`${span(progress.wall_s)} so far`, `${simulated(progress.sim_ns)} simulated`);
+  words.push(`${progress.events.toLocaleString("en")} events`);
+  if (progress.fraction !== null) words.push(`${Math.floor(100 * progress.fraction)} % of this step`);
+  return words.join(" · ");
+}
+
+function look(number) {
+  coming = true;
+  const old = pages.querySelector("iframe");
+  const frame = document.createElement("iframe");
+  frame.title = "What there is of the run";
+  frame.className = "coming";
+  frame.addEventListener("load", () => {
+    const root = frame.contentDocument.documentElement;
+    if (old !== null) {
+      const before = old.contentDocument.documentElement;
+      const theme = before.dataset.theme;
+      for (let turn = 0; theme && root.dataset.theme !== theme && turn < 3; turn += 1) {
+        frame.contentDocument.getElementById("theme").click();
+      }
+      frame.contentWindow.scrollTo(0, before.scrollTop);
+    }
+    frame.className = "";
+    old?.remove();
+    document.getElementById("none")?.remove();
+    shown = number;
+    coming = false;
+  });
+  frame.src = `/page?n=${number}`;
+  pages.append(frame);
+}
+
+async function ask() {
+  let found;
+  try {
+    found = await (await fetch("/progress")).json();
+  } catch {
+    state.textContent = "kernbench has ended, or cannot be reached; what was last seen stays here.";
+    bar.hidden = true;
+    return;
+  }
+  const over = found.state !== "running";
+  state.textContent = { running: told(found.progress), complete: "complete", failed: "ended without a result; the terminal says why" }[found.state];
+  document.body.dataset.state = found.state;
+  bar.hidden = over;
+  if (found.progress !== null && found.progress.fraction !== null) bar.value = found.progress.fraction;
+  else bar.removeAttribute("value");
+  if (found.page > shown && !coming) look(found.page);
+  if (!over || found.page > shown) setTimeout(ask, ASK_MS);
+}
+
+ask();

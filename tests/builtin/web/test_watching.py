@@ -1,0 +1,98 @@
+"""A watched run: pages of what there is so far, and in the end the run that it is without."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.engine.watchdog import Progress
+from kernbench_core.plugins import Plugins
+from kernbench_core.report import RunPage, render_report
+from kernbench_core.runs import watching
+from kernbench_core.runs.watching import PartialPages
+
+
+@attrs.define
+class Watcher:
+    """Keeps all that it is told; `raises` when a page is shown."""
+
+    wants: bool = True
+    raises: bool = False
+    told: list[Progress] = attrs.field(factory=list)
+    pages: list[tuple[RunPage, bool]] = attrs.field(factory=list)
+
+    def progressed(self, progress: Progress) -> None:
+        """Keep it."""
+        self.told.append(progress)
+
+    def wants_page(self) -> bool:
+        """Say whether a page is wanted."""
+        return self.wants
+
+    def show(self, page: RunPage, *, complete: bool) -> None:
+        """Keep it."""
+        self.pages.append((page, complete))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pages made as often as there is anything to tell, however long they take, and tell of every look."""
+    monkeypatch.setattr(watching, "_LEAST_S", 0.0)
+    monkeypatch.setattr(watching, "_PATIENCE", 0.0)
+    monkeypatch.setattr("kernbench_core.runs.run_progress._LOOK_S", 0.0)
+    monkeypatch.setattr("kernbench_core.engine.watchdog._LOOK_S", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_that_is_watched_is_the_same_run(plugins: Plugins) -> None:
+    """Op log, figures and explanation; its pages grow, and the last is the whole."""
+    params = {"M": 128, "N": 128, "K": 128, "tile_m": 64, "tile_n": 64, "tile_k": 64}
+    watcher = Watcher()
+    bare = kb.run("gemm", "tiny", params, plugins=plugins, verify_data=True, explain=True, timeline=True, tcm_map=True)
+    seen = kb.run(
+        "gemm", "tiny", params, plugins=plugins, verify_data=True, explain=True, timeline=True, tcm_map=True,
+        watcher=watcher,
+    )  # fmt: skip
+    assert {**seen.to_json(), "wall_s": 0} == {**bare.to_json(), "wall_s": 0}
+    assert seen.timeline == bare.timeline
+    assert [complete for _, complete in watcher.pages] == [False] * (len(watcher.pages) - 1) + [True]
+    assert len(watcher.pages) > 5 and watcher.told[-1].phase
+    totals = [page.total_ns for page, _ in watcher.pages]
+    assert totals == sorted(totals) and totals[0] < totals[2] < totals[-1] == seen.total_ns
+    for page, complete in watcher.pages[:: len(watcher.pages) // 4]:
+        assert page.goes_on is not complete
+        assert ("this run goes on" in render_report([page], plugins.report_sections)) is not complete
+    last, _ = watcher.pages[-1]
+    assert last.result == seen.to_json() and not last.goes_on
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nothing_is_made_that_nobody_wants(plugins: Plugins) -> None:
+    """But the whole page at the end; `on_progress` is told beside the watcher."""
+    watcher, told = Watcher(wants=False), list[Progress]()
+    kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, watcher=watcher, on_progress=told.append)
+    assert [complete for _, complete in watcher.pages] == [True]
+    assert told == watcher.told != []
+
+
+def test_pages_take_a_twentieth_of_the_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is made 20 times as long after the last as that took to make, and not within a second."""
+    now, takes = [0.0], [0.0]
+
+    def make() -> RunPage:
+        now[0] += takes[0]
+        return RunPage("page", {})
+
+    monkeypatch.setattr("kernbench_core.runs.watching.time.perf_counter", lambda: now[0])
+    for took, pause in ((0.01, 1.0), (2.0, 40.0)):
+        takes[0] = took
+        watcher = Watcher()
+        pages = PartialPages(watcher, make=make)
+        pages.progressed(Progress(0.0, 0, 0.0))
+        made = now[0]
+        for later, number in ((pause - 0.001, 1), (pause, 2)):
+            now[0] = made + later
+            pages.progressed(Progress(0.0, 0, 0.0))
+            assert len(watcher.pages) == number
+        now[0] += 100.0

@@ -1,0 +1,93 @@
+"""The served pages in a real browser: an index that leads to runs, and a run that grows under one's eyes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernbench_core as kb
+from kernbench_core.plugins import Plugins
+from kernbench_core.web import LiveRun, SavedSite, served
+from tests.builtin.report.test_browser import CHROMIUM, QUIET
+
+playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start a browser once."""
+    assert playwright is not None
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """Open a page; whatever its console has to say is a fault, but that a server has ended."""
+    opened = browser.new_page()
+    said: list[str] = []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    yield opened
+    opened.close()
+    assert not [text for text in said if "net::ERR_CONNECTION" not in text]
+
+
+def test_the_index_leads_to_runs_side_by_side(plugins: Plugins, tmp_path: Path, page: Any) -> None:
+    """By a click on one, and by choosing two with the keyboard."""
+    for name in ("a", "b"):
+        kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, out=tmp_path / name)
+    with served(SavedSite(tmp_path, plugins.report_sections)) as address:
+        page.goto(address)
+        page.get_by_role("link", name="a", exact=True).click()
+        page.wait_for_selector("article[data-section=machine] svg")
+        page.go_back()
+        for name in ("a", "b"):
+            page.get_by_role("checkbox", name=name, exact=True).press("Space")
+        page.get_by_role("button").press("Enter")
+        page.wait_for_selector("h3.of")
+        assert page.locator("article[data-section=summary] h3.of").all_inner_texts() == ["b", "a"]
+
+
+def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> None:
+    """From nothing over a part to the whole; scrolled to the same place; a closed page harms nothing."""
+    live = LiveRun("vector-add on tiny", plugins.report_sections)
+    params, frame = {"n": 64}, page.frame_locator("iframe:not(.coming)")
+
+    class Stages:
+        """Hands on the first page and the last, and looks at each in the browser."""
+
+        looked = 0
+
+        def progressed(self, progress: Any) -> None:
+            live.progressed(progress)
+
+        def wants_page(self) -> bool:
+            return self.looked == 0
+
+        def show(self, made: Any, *, complete: bool) -> None:
+            live.show(made, complete=complete)
+            self.looked += 1
+
+    with served(live) as address:
+        page.goto(address)
+        page.get_by_text("Nothing to see yet").wait_for()
+        kb.run("vector-add", "tiny", params, plugins=plugins, watcher=Stages())
+        frame.get_by_role("heading", name="vector-add on tiny").wait_for()
+        page.get_by_role("status").get_by_text("complete").wait_for()
+        page.reload()
+        frame.get_by_role("heading", name="vector-add on tiny").wait_for()
+        assert re.search(r"page\?n=\d", page.locator("iframe").get_attribute("src"))
+        again = LiveRun("again", plugins.report_sections)
+    with served(again) as address:
+        page.goto(address)
+        page.get_by_role("status").get_by_text("building the machine").wait_for()
+        page.goto("about:blank")
+        assert kb.run("vector-add", "tiny", params, plugins=plugins, watcher=again).total_ns > 0

@@ -1,0 +1,134 @@
+"""The site of a folder: its index, its pages, and what it shows to nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+
+from kernbench_core.errors import UsageError
+from kernbench_core.web.loopback import Answer
+from kernbench_core.web.saved_site import SavedSite
+from tests.core.report.test_page import result, shipped
+
+
+def saved(folder: Path, **changed: object) -> Path:
+    """Write a result into a folder."""
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps({**result(), **changed}))
+    return folder
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """Return a folder with two runs, one deeper than the other, and other things."""
+    saved(tmp_path / "a")
+    saved(tmp_path / "deep" / "er" / "b", verified=False, bench="<b>")
+    (tmp_path / "notes.txt").write_text("secret")
+    return tmp_path
+
+
+def site(top: Path) -> SavedSite:
+    """Return the site of a folder, with core's sections alone."""
+    return SavedSite(top, shipped())
+
+
+def asked(top: Path, *at: str) -> Answer | None:
+    """Return the page of runs, as an address asks for them."""
+    return site(top).answer("/run", parse_qs(urlencode([("at", each) for each in at])))
+
+
+def index(top: Path) -> str:
+    """Return the text of the index."""
+    answer = site(top).answer("/", {})
+    assert answer is not None and answer.status == 200
+    return answer.body.decode()
+
+
+def test_the_index_lists_the_runs_with_their_verdicts(top: Path) -> None:
+    """The latest first, by path; names are texts, whatever they hold."""
+    os.utime(top / "a" / "result.json", (2e9, 2e9))
+    text = index(top)
+    assert text.index('href="/run?at=a"') < text.index('href="/run?at=deep%2Fer%2Fb"')
+    assert "WRONG" in text and "&lt;b&gt;" in text and "<b>" not in text and "secret" not in text
+
+
+def test_a_folder_without_runs_says_how_to_write_one(tmp_path: Path) -> None:
+    """The page is there, and fills when it is loaded again."""
+    assert f"kernbench run gemm --out {tmp_path}/first" in index(tmp_path)
+    saved(tmp_path / "first")
+    assert 'href="/run?at=first"' in index(tmp_path)
+
+
+def test_a_folder_that_is_a_run_is_shown_by_its_name(tmp_path: Path) -> None:
+    """Its path below itself is a point."""
+    assert f'<a href="/run?at=.">{saved(tmp_path / "alone").name}</a>' in index(tmp_path / "alone")
+    answer = asked(tmp_path / "alone", ".")
+    assert answer is not None and "<title>alone – kernbench</title>" in answer.body.decode()
+
+
+def test_runs_stand_side_by_side(top: Path) -> None:
+    """Each once, under its path."""
+    answer = asked(top, "a", "deep/er/b", "a")
+    assert answer is not None
+    assert "<title>a, deep/er/b – kernbench</title>" in answer.body.decode()
+
+
+def test_more_than_six_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    """Six are not."""
+    names = [saved(tmp_path / f"r{number}").name for number in range(7)]
+    six, seven = asked(tmp_path, *names[:6]), asked(tmp_path, *names)
+    assert six is not None and six.status == 200
+    assert seven is not None and "At most 6 runs stand side by side, not 7; choose fewer." in seven.body.decode()
+
+
+@pytest.mark.parametrize("at", ["", "..", "../a", "a/../a", "/etc", "a/", "notes.txt", "deep", "%2e%2e", "a\0", "./a"])
+def test_only_what_the_index_lists_is_shown(top: Path, at: str) -> None:
+    """No other spelling of a run, nor anything that is none."""
+    assert asked(top, at) is None
+    assert asked(top / "deep", "../a") is None
+
+
+def test_links_lead_nowhere(top: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A linked folder is not seen; a run with a linked file is listed with a sentence, and shows nothing of it."""
+    elsewhere = saved(tmp_path_factory.mktemp("elsewhere") / "run", bench="elsewhere-only")
+    (top / "linked").symlink_to(elsewhere)
+    (top / "sly").mkdir()
+    (top / "sly" / "result.json").symlink_to(elsewhere / "result.json")
+    text = index(top)
+    assert "at=linked" not in text and "elsewhere-only" not in text
+    assert f"file {str(top / 'sly' / 'result.json')!r} must not be a link; put the file itself there.".replace(
+        "'", "&#39;"
+    ) in text
+    answer = asked(top, "sly")
+    assert answer is not None and answer.status == 404 and "elsewhere-only" not in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "must be whole JSON, and is cut off or changed; run it again with --out."),
+        ('{"schema": "kernbench.run/9"}', "a later kernbench wrote it; install that."),
+        ("{}", "must have schema"),
+    ],
+)
+def test_what_cannot_be_read_is_listed_with_its_sentence(top: Path, text: str, said: str) -> None:
+    """The others are shown as ever; its own page says the same."""
+    broken = saved(top / "broken")
+    (broken / "result.json").write_text(text)
+    assert said in index(top) and 'href="/run?at=a"' in index(top)
+    answer = asked(top, "broken")
+    assert answer is not None and answer.status == 404 and said in answer.body.decode()
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    """A file, and nothing."""
+    file = tmp_path / "file"
+    file.write_text("")
+    for path, what in ((file, "a file"), (tmp_path / "none", "nothing there")):
+        with pytest.raises(UsageError) as caught:
+            site(path)
+        assert str(caught.value) == f"{str(path)!r} must be a folder, not {what}; give the one that your runs are in."
