@@ -78,7 +78,7 @@ def _one_bench(shell: Shell, name: str, as_json: bool) -> None:
 def components(shell: Shell, name: str | None, as_json: bool) -> None:
     """List the hardware models, or describe the one called NAME: its parameters, and what it models and ignores.
 
-    NAME may be a part of a name, as gemm of builtin.pe_gemm; where several have it, these are listed.
+    NAME may be a part of a name, as gemm of acme.pe_gemm; where several have it, these are listed.
     """
     plugins = shell.plugins
     found = tuple(plugins.components)

@@ -11,7 +11,7 @@ from kernbench_core.errors import UsageError
 def matching(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that `wanted` may mean, sorted: those of the first of these sorts that has any.
 
-    The name itself; the name without its vendor (`pe_gemm` is `builtin.pe_gemm`); the last words of it (`gemm`); a
+    The name itself; the name without its vendor (`pe_gemm` is `acme.pe_gemm`); the last words of it (`gemm`); a
     part of it (`sys`). Case, `-` and `_` make no difference.
     """
     known = {name: _folded(name) for name in sorted(names)}
