@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_workload import READ, WRITE, Part
+from kernbench_builtin.probe.dram_workload import READ, WRITE, RequestPart
 
 
 @frozen
-class Bound:
+class DramBound:
     """Say that a case takes at least `ns`, and what of; a refresh of all banks adds at least `stop` (ns)."""
 
     ns: float
@@ -21,7 +21,7 @@ class Bound:
     stop: float = 0.0
 
 
-def least_time(parts: Mapping[int, Sequence[Part]], g: DramGeometry, *, reopens: bool) -> Bound:
+def least_time(parts: Mapping[int, Sequence[RequestPart]], g: DramGeometry, *, reopens: bool) -> DramBound:
     """Return the least time for what each pseudo-channel is asked.
 
     With `reopens` every row that is asked for after another one of its bank is opened anew, as it comes too late for
@@ -35,7 +35,7 @@ def least_time(parts: Mapping[int, Sequence[Part]], g: DramGeometry, *, reopens:
     return max((_with_refresh(bound, g) for bound in bounds), key=lambda bound: bound.ns)
 
 
-def _row_commands(sharing: Sequence[_Wanted], g: DramGeometry) -> Bound:
+def _row_commands(sharing: Sequence[_Wanted], g: DramGeometry) -> DramBound:
     """Return what the row-command bus of some pseudo-channels needs; the first row of a bank closes none.
 
     Nor does one after a refresh, for which one command closes all.
@@ -44,10 +44,10 @@ def _row_commands(sharing: Sequence[_Wanted], g: DramGeometry) -> Bound:
     activations, banks = sum(each.activations for each in sharing), g.banks * len(sharing)
     often = banks * pre / g.timing["tREFI"] if g.refresh == "all_bank" else 0.0
     needed = activations * act + max(0.0, activations - banks) * pre
-    return Bound(needed / (1 + often), f"row commands of {len(sharing)} pseudo-channel{'s' * (len(sharing) > 1)}")
+    return DramBound(needed / (1 + often), f"row commands of {len(sharing)} pseudo-channel{'s' * (len(sharing) > 1)}")
 
 
-def _with_refresh(bound: Bound, g: DramGeometry) -> Bound:
+def _with_refresh(bound: DramBound, g: DramGeometry) -> DramBound:
     """Add the refreshes of all banks that certainly fall in the time of a bound.
 
     What is under way when one is due may take as long as a row and a write of it.
@@ -71,7 +71,7 @@ class _Wanted:
     rows: Mapping[int, int]
 
     @classmethod
-    def of(cls, asked: Sequence[Part], g: DramGeometry, *, reopens: bool) -> _Wanted:
+    def of(cls, asked: Sequence[RequestPart], g: DramGeometry, *, reopens: bool) -> _Wanted:
         kinds, bursts, rows = [0, 0], Counter[int](), Counter[int]()
         opened: dict[int, int] = {}
         seen: set[tuple[int, int]] = set()
@@ -91,26 +91,26 @@ class _Wanted:
         """How many rows are opened at least."""
         return sum(self.rows.values())
 
-    def bounds(self, g: DramGeometry) -> Iterator[Bound]:
+    def bounds(self, g: DramGeometry) -> Iterator[DramBound]:
         """Yield what each of the things that it uses needs."""
         t = g.timing
         number, activations = sum(self.kinds), self.activations
         # from the last column command before a refresh of all banks to the first one after it
         around = t["tRTP"] + t["tRP"] + t["tRFC"] + min(t["tRCDRD"], t["tRCDWR"])
-        yield Bound(number * t["tBL"], "data bus, tBL a burst", around - t["tBL"])
+        yield DramBound(number * t["tBL"], "data bus, tBL a burst", around - t["tBL"])
         apart = t["tCCD_L"]
         if all(self.kinds):
             apart = min(apart, t["tRTW"], t["tCWL"] + t["tBL"] + t["tWTR_L"])
         of_groups = Counter[int]()
         for bank, count in self.bursts.items():
             of_groups[bank // max(1, g.banks // g.bank_groups)] += count
-        yield Bound((max(of_groups.values()) - 1) * apart, "a bank group, tCCD_L a burst", around - t["tCCD_L"])
+        yield DramBound((max(of_groups.values()) - 1) * apart, "a bank group, tCCD_L a burst", around - t["tCCD_L"])
         least = max((activations - 1) // 4 * t["tFAW"], (activations - 1) * t["tRRD_S"])
         opened = max(0.0, t["tRAS"] + t["tRP"] + t["tRFC"] - t["tFAW"])
-        yield Bound(least, "activations, max(tFAW / 4, tRRD)", opened)
+        yield DramBound(least, "activations, max(tFAW / 4, tRRD)", opened)
         yield max((self._of_bank(bank, g) for bank in self.rows), key=lambda bound: bound.ns)
 
-    def _of_bank(self, bank: int, g: DramGeometry) -> Bound:
+    def _of_bank(self, bank: int, g: DramGeometry) -> DramBound:
         """Return what a bank needs: from each of its activations to the next one, with the bursts of its row."""
         t, rows, bursts = g.timing, self.rows[bank], self.bursts[bank]
         cycles = {"tRC": (rows - 1) * t["tRC"]}
@@ -122,4 +122,4 @@ class _Wanted:
         else:
             cycles["tRCD + tCWL + tBL + tWR + tRP"] = write + more
         cycle = max(cycles, key=lambda name: cycles[name])
-        return Bound(cycles[cycle], f"one bank, {cycle}", t["tRFC"])
+        return DramBound(cycles[cycle], f"one bank, {cycle}", t["tRFC"])

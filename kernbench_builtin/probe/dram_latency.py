@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_recurrence import Recurrence
-from kernbench_builtin.probe.dram_workload import Place, places_of
+from kernbench_builtin.probe.dram_workload import RowPlace, places_of
 from kernbench_core.values import Region
 
 #: Bursts that the recurrence goes over.
@@ -115,9 +115,9 @@ class _Waiting:
         self._window = g.window[0]
         self._recurrence = Recurrence(g)
         self._leave: list[float] = []
-        self._waiting: dict[int, deque[tuple[Place, float, _Read]]] = {}
+        self._waiting: dict[int, deque[tuple[RowPlace, float, _Read]]] = {}
 
-    def come(self, place: Place, at: float, read: _Read) -> None:
+    def come(self, place: RowPlace, at: float, read: _Read) -> None:
         """Take a burst that comes at clock `at`; where another row is open it waits until that may be closed."""
         inside = len(self._leave) + sum(len(each) for each in self._waiting.values())
         if inside >= self._window and self._leave:
@@ -131,7 +131,7 @@ class _Waiting:
         else:
             self._waiting[place[0]] = deque([(place, at, read)])
 
-    def _serve(self, place: Place, at: float, read: _Read) -> None:
+    def _serve(self, place: RowPlace, at: float, read: _Read) -> None:
         column = self._recurrence.read(place, at)
         heapq.heappush(self._leave, column + 1)
         read.left -= 1

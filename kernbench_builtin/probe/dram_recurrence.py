@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_workload import READ, WRITE, Place
+from kernbench_builtin.probe.dram_workload import READ, WRITE, RowPlace
 
 _NEVER = -1e18
 
@@ -103,7 +103,7 @@ class Recurrence:
             [Slots(t["tCCD_L"]) for _ in range(groups)], [Slots(t["tRRD_L"]) for _ in range(groups)],
         )  # fmt: skip
 
-    def serve(self, kind: int, bursts: Sequence[Place], number: int, window: int) -> list[int]:
+    def serve(self, kind: int, bursts: Sequence[RowPlace], number: int, window: int) -> list[int]:
         """Serve `number` of `bursts`, of which `window` are seen at a time; return which, as indices."""
         turn, start = self._turn(), self.now
         leave: list[float] = []
@@ -120,7 +120,7 @@ class Recurrence:
         self.now = end + 1
         return served
 
-    def read(self, place: Place, at: float) -> float:
+    def read(self, place: RowPlace, at: float) -> float:
         """Return the clock of the column command of a read that comes at `at`, after all that were read before."""
         return self._column(self._reading, READ, *place, at)
 

@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
 from kernbench_builtin.probe.dram_recurrence import Recurrence
-from kernbench_builtin.probe.dram_workload import READ, WRITE, Part, Place
+from kernbench_builtin.probe.dram_workload import READ, WRITE, RequestPart, RowPlace
 
 #: Bursts of one pseudo-channel that the recurrence goes over, or so many periods of refresh.
 _MOST_BURSTS = 6000
@@ -19,17 +19,17 @@ _PERIODS = 1.6
 
 
 @attrs.define(eq=False)
-class Loop:
+class ClosedLoop:
     """Count what is under way at one pseudo-channel: `most` requests, a new one for each answer.
 
     A read is answered when its last burst is served, a write when its last one is in the queue; in order of age.
     """
 
-    parts: deque[Part]
+    parts: deque[RequestPart]
     most: int
     window: tuple[int, int]
     limit: int
-    bursts: tuple[list[Place], list[Place]] = attrs.field(factory=lambda: ([], []))
+    bursts: tuple[list[RowPlace], list[RowPlace]] = attrs.field(factory=lambda: ([], []))
     served: list[int] = attrs.field(factory=lambda: [0, 0])
     sent: list[int] = attrs.field(factory=lambda: [0, 0])
     _ends: tuple[deque[int], deque[int]] = attrs.field(factory=lambda: (deque(), deque()))
@@ -66,7 +66,7 @@ class Loop:
         return self.served[kind] - before
 
 
-def served_in(parts: Mapping[int, list[Part]], g: DramGeometry, requests: int, outstanding: int | None) -> float:
+def served_in(parts: Mapping[int, list[RequestPart]], g: DramGeometry, requests: int, outstanding: int | None) -> float:
     """Return in what time (ns) a controller serves what each pseudo-channel is asked by so many requests.
 
     So many of them are `outstanding` at a time; without a number, as many as can be. The pseudo-channel that has most
@@ -80,7 +80,7 @@ def served_in(parts: Mapping[int, list[Part]], g: DramGeometry, requests: int, o
     return max(_took(asked, g, most) for asked in parts.values()) * t["tCK"] + t["tCL"] + t["tBL"]
 
 
-def _inside(parts: Mapping[int, list[Part]], g: DramGeometry, requests: int) -> float:
+def _inside(parts: Mapping[int, list[RequestPart]], g: DramGeometry, requests: int) -> float:
     """Return how many requests a controller has inside at most: in front of its queues, and reads in them."""
     if not g.front_end or g.window is None:
         return requests
@@ -88,13 +88,13 @@ def _inside(parts: Mapping[int, list[Part]], g: DramGeometry, requests: int) -> 
     return g.front_end + g.window[READ] * len(parts) * requests / bursts
 
 
-def _took(asked: list[Part], g: DramGeometry, most: int) -> float:
+def _took(asked: list[RequestPart], g: DramGeometry, most: int) -> float:
     """Return how many clocks one pseudo-channel takes: from a part of its bursts, if it has many."""
     assert g.window is not None and g.drain is not None
     total = sum(len(places) for _, places in asked)
     every = 0.0 if math.isinf(g.timing["tREFI"]) else g.timing["tREFI"] / g.timing["tCK"]
     limit = max(_MOST_BURSTS, math.ceil(_PERIODS * every / (g.timing["tCCD_S"] / g.timing["tCK"])))
-    recurrence, loop, kind = Recurrence(g), Loop(deque(asked), most, g.window, limit), READ
+    recurrence, loop, kind = Recurrence(g), ClosedLoop(deque(asked), most, g.window, limit), READ
     loop.fill()
     while (loop.queued(READ) or loop.queued(WRITE)) and sum(loop.served) < limit:
         number = loop.turn(kind, g.drain)

@@ -25,9 +25,9 @@ _LINE = re.compile(r"(\S+)\s+(\S+)\s+(\S+)\s+(\S+)")
 
 READ, WRITE = 0, 1
 #: (bank, row) of a burst.
-Place = tuple[int, int]
+RowPlace = tuple[int, int]
 #: (READ or WRITE, bursts): what one request asks of one pseudo-channel.
-Part = tuple[int, list[Place]]
+RequestPart = tuple[int, list[RowPlace]]
 
 #: (ns, operation, ranges): a request of a trace.
 Timed = tuple[float, str, tuple[Region, ...]]
@@ -101,20 +101,20 @@ def workload(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Regio
             yield op, (Region(base, case.chunk),)
 
 
-def parts(case: DramCase, g: DramGeometry) -> dict[int, list[Part]]:
+def parts(case: DramCase, g: DramGeometry) -> dict[int, list[RequestPart]]:
     """Return what each pseudo-channel of a controller with banks is asked, in order."""
     assert g.locate is not None
-    found: dict[int, list[Part]] = {}
+    found: dict[int, list[RequestPart]] = {}
     for op, regions in workload(case, g):
         for channel, places in places_of(regions, g).items():
             found.setdefault(channel, []).append((READ if op == "read" else WRITE, places))
     return found
 
 
-def places_of(regions: tuple[Region, ...], g: DramGeometry) -> dict[int, list[Place]]:
+def places_of(regions: tuple[Region, ...], g: DramGeometry) -> dict[int, list[RowPlace]]:
     """Return the bursts of a request, by pseudo-channel."""
     assert g.locate is not None
-    found: dict[int, list[Place]] = {}
+    found: dict[int, list[RowPlace]] = {}
     for region in regions:
         first = region.base // g.burst_bytes * g.burst_bytes
         for at in range(first, region.base + region.nbytes, g.burst_bytes):

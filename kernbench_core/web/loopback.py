@@ -35,7 +35,7 @@ class Answer:
     status: int = 200
 
 
-class Site(Protocol):
+class WebSite(Protocol):
     """Whatever can be looked at."""
 
     def answer(self, path: str, query: Mapping[str, Sequence[str]]) -> Answer | None:
@@ -99,7 +99,7 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = False
     daemon_threads = True
 
-    def __init__(self, port: int, site: Site) -> None:
+    def __init__(self, port: int, site: WebSite) -> None:
         self.site = site
         super().__init__((LOOPBACK, port), _Handler)
 
@@ -110,7 +110,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def served(site: Site, port: int = 0) -> Iterator[str]:
+def served(site: WebSite, port: int = 0) -> Iterator[str]:
     """Serve a site from a thread of its own, on any free port for 0; give its address.
 
     Raise UsageError where the port cannot be had.

@@ -17,7 +17,7 @@ from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
 from kernbench_builtin.probe.dram_forms import closed_form
 from kernbench_builtin.probe.dram_latency import mean_latency
 from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
-from kernbench_builtin.probe.dram_turns import Loop
+from kernbench_builtin.probe.dram_turns import ClosedLoop
 from kernbench_builtin.probe.dram_workload import READ, WRITE
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
@@ -355,7 +355,7 @@ def test_a_closed_loop_drains_what_is_between_the_marks(plugins: Plugins) -> Non
     """Every fourth burst is a write: 156 reads bring the 52nd, and go on when 12 are left, 40 writes later."""
     geometry = driven(plugins, channels=1).geometry
     asked = [(WRITE if number % 4 == 3 else READ, [(0, 1)]) for number in range(4000)]
-    loop = Loop(deque(asked), 100, (64, 64), 10_000)
+    loop = ClosedLoop(deque(asked), 100, (64, 64), 10_000)
     assert geometry.drain == (52, 12)
     turns = [loop.turn(kind, geometry.drain) for _ in range(3) for kind in (READ, WRITE)]
     assert turns[1::2] == [40, 40, 40]
