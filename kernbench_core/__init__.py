@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase as ComponentBase
     from kernbench_core.compute.executor import DataExecutor as DataExecutor
+    from kernbench_core.drawing.machine import draw_machine as draw_machine
     from kernbench_core.errors import ConfigError as ConfigError
     from kernbench_core.errors import KernbenchError as KernbenchError
     from kernbench_core.errors import KernelError as KernelError
@@ -78,6 +79,7 @@ _EXPORTS = {
     "UsageError": "errors",
     "__version__": "package",
     "compile_topology": "topology.compilation",
+    "draw_machine": "drawing.machine",
     "launch": "runs.kernel_launch",
     "load_plugins": "plugins",
     "rerun": "runs.reruns",

@@ -33,13 +33,12 @@ ParameterSources = Callable[[Node], Mapping[str, str]]
 
 
 def draw_machine(graph: Graph, sources: ParameterSources | None = None, title: str = "") -> MachineDrawing:
-    """Draw a compiled graph; `sources` says where each parameter of a node was given.
+    """Draw a compiled graph: in a notebook its picture, `svg(part)` of each part; `sources` says who gave parameters.
 
     >>> from kernbench_core.runs import configure
     >>> plugins = kb.load_plugins()
     >>> graph = kb.compile_topology(configure(plugins, "tiny"), plugins.components)
-    >>> from kernbench_core.drawing import draw_machine
-    >>> [box.label for box in draw_machine(graph).view("sip0").boxes]
+    >>> [box.label for box in kb.draw_machine(graph).view("sip0").boxes]
     ['cube0', 'io0', 'host']
     """
     models, wires = _Numbered(), _Numbered()
