@@ -228,10 +228,10 @@ class WaitingBursts:
         return found
 
     def _oldest(self, kind: int, bank: int) -> Burst:
-        first = min((waiting[0] for waiting in self._rows[kind][bank].values()), key=_sequence)
+        rows = iter(self._rows[kind][bank].values())
+        first = next(rows)[0]
+        for waiting in rows:
+            if waiting[0].seq < first.seq:
+                first = waiting[0]
         self._first[kind][bank] = first  # what comes later is younger
         return first
-
-
-def _sequence(burst: Burst) -> int:
-    return burst.seq

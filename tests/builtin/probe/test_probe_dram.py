@@ -19,7 +19,7 @@ from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
 from kernbench_core.values import Region
-from tests.conftest import loaded_tool
+from tests.conftest import count_calls, loaded_tool
 
 BANK = "builtin.hbm_ctrl_bank"
 PEAK = 4 * 25.6
@@ -75,6 +75,22 @@ def test_an_idle_burst_has_the_latency_of_the_closed_form(probe: MakeProbe) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "outstanding", "calls"),
+    [
+        (DramCase("sequential", 4096, 100), 16, 12),
+        (DramCase("random", 4096, 60), 16, 21),
+        (DramCase("random", 32, 500), 512, 160),
+        (DramCase("onebank", 32, 300), 64, 170),
+    ],
+)
+def test_a_burst_takes_few_python_calls(probe: MakeProbe, case: DramCase, outstanding: int, calls: int) -> None:
+    """All of it counts, requests and answers too; a scheduler that looks through everything takes a third more."""
+    driven = probe()
+    driven.closed_loop(DramCase(case.pattern, case.chunk, 8), outstanding)  # what is done once only
+    assert count_calls(lambda: driven.closed_loop(case, outstanding)) < calls * case.requests * case.chunk / 32
+
+
 def test_latency_rises_with_load_and_throughput_follows_what_is_offered(probe: MakeProbe) -> None:
     driven, case = probe(tREFI="0 ns"), DramCase("random", 32, 2000)
     points = [driven.open_loop(case, load) for load in (0.05, 0.12, 0.2)]
