@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -278,7 +279,7 @@ bursts at the pace of tCCD.
         for bursts in by_place.values():
             queue = bursts[0].place.queue
             if queue in by_queue:
-                by_queue[queue] = sorted(by_queue[queue] + bursts, key=_sequence)
+                by_queue[queue] = sorted(by_queue[queue] + bursts, key=attrgetter("seq"))
             else:
                 by_queue[queue] = bursts
         job.entering = len(by_queue)
@@ -307,8 +308,7 @@ bursts at the pace of tCCD.
         msg, last = job.msg, job.last
         shares = msg.shares
         nbytes = shares[0][1] if len(shares) == 1 else dict(shares)[self.banked.index(last)]
-        carried = nbytes // self._burst_bytes
-        own = carried * self.timing.tBL
+        own = nbytes // self._burst_bytes * self.timing.tBL
         rest = job.end - job.tail - self.timing.tCL - own
         opening = min(job.opening, rest)
         msg.propagation += self.timing.tCL
@@ -362,10 +362,6 @@ class _Job:
         self.head = math.inf
         self.end = self.opening = 0.0
         self.last: Any = None
-
-
-def _sequence(burst: Burst) -> int:
-    return burst.seq
 
 
 def _check(node: Node) -> None:
