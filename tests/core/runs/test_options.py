@@ -45,6 +45,8 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "max_sim_ns": (("--max-sim-time", "2 us"), 2000.0),
     "timeout_s": (("--timeout", "1.5 s"), 1.5),
 }
+#: What a call alone can give.
+BY_CALL = ("on_progress", "plugins", "timeline", "watcher")
 #: What a manifest keeps: what may change the op log or the verdict, and when a run is stopped.
 KEPT = ("device", "seed", "data", "verify_data", "verify_ops", "race_by", "max_events", "max_sim_ns", "timeout_s")
 
@@ -68,7 +70,7 @@ def test_every_option_of_the_command_line_is_an_argument_of_run(
     toy: ModuleType, calls: list[RunCall], field: str
 ) -> None:
     """It sets the field of its name to what was typed, and no other."""
-    assert set(TYPED) | {"on_progress", "plugins", "timeline"} == {each.name for each in attrs.fields(RunCall)}
+    assert {*TYPED, *BY_CALL} == {each.name for each in attrs.fields(RunCall)}
     typed, value = TYPED[field]
     assert main(["run", *(() if field == "bench" else ("tay",)), *typed], toy.plugins) == 2
     (call,) = calls
@@ -102,8 +104,7 @@ def test_help_and_editors_see_the_arguments() -> None:
     by_place = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     by_name = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
     assert by_place == ["bench", "topology", "params"]
-    others = ["on_progress", "plugins", "timeline"]
-    assert sorted(by_name) == sorted([*(name for name in TYPED if name not in by_place), *others])
+    assert sorted(by_name) == sorted([*(name for name in TYPED if name not in by_place), *BY_CALL])
     assert (parameters["data"].annotation, parameters["data"].default) == (bool, True)
     assert parameters["trace"].annotation == str | Path | None
     assert inspect.getdoc(kb.run) == inspect.getdoc(bench_run.run) != inspect.getdoc(RunCall)
