@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -55,9 +56,25 @@ def read_result(folder: Path) -> Mapping[str, Any]:
 _AGAIN: Final = "run it again with --out."
 
 
+class _NotFiniteError(ValueError):
+    """A number that no run writes, by the text that it has in the file."""
+
+
+def _not_finite(text: str) -> Any:
+    raise _NotFiniteError(text)
+
+
+def _finite(text: str) -> float:
+    """Read a number; one too large for a float is none."""
+    number = float(text)
+    return number if math.isfinite(number) else float(_not_finite(text))
+
+
 def _json(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_not_finite, parse_float=_finite)
+    except _NotFiniteError as error:
+        raise UsageError(f"file {str(path)!r} must hold finite numbers, not {error}; {_AGAIN}") from None
     except OSError as error:
         raise UsageError(f"file {str(path)!r} must be readable: {error.strerror}.") from None
     except (ValueError, RecursionError):

@@ -60,6 +60,21 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
             "file '{run}/result.json' must hold ops, rows as a run wrote them; run it again with --out.",
         ),
         (
+            "result.json",
+            json.dumps({**result(), "total_ns": float("nan")}),
+            "file '{run}/result.json' must hold finite numbers, not NaN; run it again with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps({**result(), "phases": {"kernel": float("-inf")}}),
+            "file '{run}/result.json' must hold finite numbers, not -Infinity; run it again with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps(result()).replace('"total_ns": 100.0', '"total_ns": 1e999'),
+            "file '{run}/result.json' must hold finite numbers, not 1e999; run it again with --out.",
+        ),
+        (
             "machine.json",
             '{"schema": "kernbench.machine/9"}',
             "file '{run}/machine.json': schema must be 'kernbench.machine/1', not 'kernbench.machine/9'; run it again "
