@@ -9,7 +9,7 @@ from kernbench_core.drawing.plots import stacked
 from kernbench_core.report.page import environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
-from kernbench_core.units import format_bytes, format_time
+from kernbench_core.units import format_bytes, format_flops, format_time
 
 
 def _html(page: RunPage) -> str:
@@ -27,10 +27,11 @@ def _figures(page: RunPage) -> Any:
     yield "total time", format_time(page.total_ns), "simulated"
     kernel = result["phases"].get("kernel", 0.0)
     yield "kernel", format_time(kernel), f"{kernel / page.total_ns:.1%} of the total" if page.total_ns else ""
-    for launch in _longest(page):
-        point = launch["roofline"]
-        yield "achieved", _rate(point["achieved"]), f"{point['share']:.1%} of what the {point['bound']} roof allows"
-        yield "HBM traffic", format_bytes(point["hbm_bytes"]), f"{_intensity(point)} FLOP/B, in the longest launch"
+    point = (result.get("kernels") or {}).get("roofline")
+    if point:
+        allowed = f"in kernels, {point['share']:.1%} of what the {point['bound']} roof allows"
+        yield "achieved", format_flops(point["achieved"]), allowed
+        yield "HBM traffic", format_bytes(point["hbm_bytes"]), f"{_intensity(point)} FLOP/B, in kernels"
     if result.get("verified") is not None:
         wrong = f"{result['wrong']} of {result['checked']} checked tensors are wrong"
         yield "data", "verified" if result["verified"] else "WRONG", (
@@ -39,15 +40,6 @@ def _figures(page: RunPage) -> Any:
     hazards = len(result.get("hazards", ()))
     yield "hazards", str(hazards), "uses of memory that nothing orders"
     yield "ops", f"{result['ops']:,}", f"{result['events']:,} events in {result['wall_s']:.2f} s"
-
-
-def _longest(page: RunPage) -> list[Mapping[str, Any]]:
-    launches = [each for each in (page.explain or {}).get("launches", ()) if each["roofline"]]
-    return [max(launches, key=lambda each: each["completed_ns"] - each["injected_ns"])] if launches else []
-
-
-def _rate(gflops: float) -> str:
-    return f"{gflops / 1000:,.3g} TFLOP/s" if gflops >= 1000 else f"{gflops:,.3g} GFLOP/s"
 
 
 def _intensity(point: Mapping[str, Any]) -> str:

@@ -17,7 +17,9 @@ import pytest
 from kernbench_core.errors import PluginError
 from kernbench_core.registry import Provider, Registry, ReportSectionEntry
 from kernbench_core.report import RunPage, Section, render_report
+from kernbench_core.report.ledger_section import LEDGER
 from kernbench_core.report.run_section import command
+from kernbench_core.report.summary_section import SUMMARY
 
 SHIPPED = ("summary", "machine", "timeline", "ledger", "run")
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7*7 }}\'"&'
@@ -98,6 +100,40 @@ def test_data_reaches_the_script_of_its_section_and_run() -> None:
     data = [(attrs, text) for tag, attrs, text in Elements(page).texts if attrs.get("type") == "application/json"]
     assert [(attrs["data-of"], attrs["data-run"]) for attrs, _ in data] == [("s", "0"), ("s", "1")]
     assert [json.loads(text) for _, text in data] == [{"name": "a"}, {"name": HOSTILE}]
+
+
+POINT = {
+    "achieved": 388.42, "share": 0.083, "bound": "memory", "hbm_bytes": 114688, "intensity": 11.43,
+    "resources": [
+        {"kind": "pe_gemm", "resources": 4, "achieved": 6042.0, "peak": 16384.0, "unit": "GFLOP/s", "share": 0.37,
+         "busiest": "pe0.pe_gemm"},
+        {"kind": "hbm_ctrl", "resources": 4, "achieved": 33.99, "peak": 4096.0, "unit": "GB/s", "share": 0.01,
+         "busiest": "hbm_ctrl0"},
+    ],
+}  # fmt: skip
+
+
+def test_the_summary_tells_what_all_kernels_did_together() -> None:
+    """Not what the longest of several launches did: the sums of the text report, and that they are of kernels."""
+    longest = {"kernel": "k", "injected_ns": 0.0, "completed_ns": 90.0, "path": [], "lines": [], "balance": None,
+               "roofline": {**POINT, "achieved": 555.0, "hbm_bytes": 1024}}  # fmt: skip
+    told = SUMMARY.html(RunPage("r", result(kernels={"roofline": POINT}, explain={"launches": [longest]})))
+    cards = dict(re.findall(r"<dt>(.*?)</dt><dd><b>(.*?)</b>", told))
+    assert (cards["achieved"], cards["HBM traffic"]) == ("388.4 GFLOP/s", "112 KiB")
+    assert "<span>in kernels, 8.3% of what the memory roof allows</span>" in told
+    assert "<span>11.43 FLOP/B, in kernels</span>" in told
+    for kernels in (None, {"roofline": None}):
+        assert "achieved" not in SUMMARY.html(RunPage("r", result(kernels=kernels)))
+
+
+def test_rates_of_the_ledger_stand_in_the_units_that_read_best() -> None:
+    """Thousands of GFLOP/s are TFLOP/s, thousands of GB/s are TB/s, as in the terminal."""
+    launch = {"kernel": "k", "injected_ns": 0.0, "completed_ns": 90.0, "path": [], "lines": [], "balance": None,
+              "roofline": POINT}  # fmt: skip
+    told = LEDGER.html(RunPage("r", result(explain={"launches": [launch]})))
+    rows = [re.findall(r"<td.*?>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", told, re.DOTALL)]
+    assert ["pe_gemm", "4", "6.042 TFLOP/s", "16.38 TFLOP/s", "37.0%", "pe0.pe_gemm"] in rows
+    assert ["hbm_ctrl", "4", "33.99 GB/s", "4.096 TB/s", "1.0%", "hbm_ctrl0"] in rows
 
 
 def hostile(value: Any) -> Any:
