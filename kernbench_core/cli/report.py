@@ -26,7 +26,7 @@ def report(shell: Shell, runs: tuple[str, ...], output: str) -> None:
         from kernbench_core.report.saved_runs import read_run
         from kernbench_core.runs.looks import write_report
 
-    path = check_file("report", Path(output))
+    path = check_file("report", Path(output), ".html")
     with doing("reading the runs"):
         pages = [read_run(Path(run), run) for run in runs]
     with doing("writing the page"):

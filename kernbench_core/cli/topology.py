@@ -114,7 +114,7 @@ def _draw(graph: Graph, source: str, path: Path, view: str, node: str | None) ->
     from kernbench_core.drawing import draw_machine
     from kernbench_core.process.whole_files import check_file, write_text
 
-    target = check_file("SVG file", path)
+    target = check_file("SVG file", path, ".svg")
     drawing = draw_machine(graph, title=Path(source).name)
     if node is None:
         levels = {name: drawing.views[number].level for name, number in drawing.parts.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import secrets
 import shutil
@@ -19,11 +20,14 @@ from typing import IO, Any, cast
 from kernbench_core.errors import UsageError
 
 
-def check_file(what: str, path: Path) -> Path:
+def check_file(what: str, path: Path, suffix: str = "") -> Path:
     """Return the absolute path that a file can be written to, of what a link points to; raise UsageError otherwise.
 
-    `what` is how a sentence begins: "trace file". Relative paths keep their meaning when the current folder changes.
+    `what` is how a sentence begins: "trace file". It must end in `suffix`, and may be no part of another work of
+    kernbench, which a manifest beside it lists. Relative paths keep their meaning when the current folder changes.
     """
+    if not path.name.lower().endswith(suffix):
+        raise UsageError(f"{what} {str(path)!r} must end in {suffix}; give such a name.")
     check_folder_of(f"{what} {str(path)!r}", path)
     target = Path(os.path.realpath(path))
     try:
@@ -32,7 +36,22 @@ def check_file(what: str, path: Path) -> Path:
         is_file = target.parent.is_dir()
     if not is_file or not os.access(target.parent, os.W_OK | os.X_OK):
         raise UsageError(f"{what} {str(path)!r} must be a file in a folder that can be written; give another one.")
+    if target.is_file() and any(_lists(folder, target) for folder in target.parents[:2]):
+        raise UsageError(f"{what} {str(path)!r} must be a file of its own, not one of a saved run; give another.")
     return target
+
+
+def _lists(folder: Path, file: Path) -> bool:
+    """Whether the manifest of a folder, if it has one, is or names a file."""
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        return False
+    try:
+        found = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return file == manifest
+    names = found.get("files") if isinstance(found, dict) else None
+    return file == manifest or (isinstance(names, dict) and file.relative_to(folder).as_posix() in names)
 
 
 def check_folder_of(what: str, path: Path) -> None:

@@ -76,7 +76,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
     with wall.spent_on("loading the exporter"):
         trace = None if call.trace is None else open_trace(call.trace, plugins.exporters)
     out = out_folder(call.out)
-    report = None if call.report is None else check_file("report", Path(call.report))
+    report = None if call.report is None else check_file("report", Path(call.report), ".html")
     bundle = bundle_file(call.bundle, {"topology": call.topology, "components": call.components})
     _check_outputs(call, out)
     with wall.spent_on("opening the bench"):

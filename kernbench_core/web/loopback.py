@@ -17,6 +17,10 @@ from kernbench_core.errors import UsageError
 LOOPBACK: Final = "127.0.0.1"
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+_NOTHING: Final = b"There is nothing at this address; go back to the first page, at /.\n"
+_FOREIGN: Final = b"This server answers to browsers on its own machine, by its own address, only.\n"
+_READ_ONLY: Final = b"This server can be read only, by GET and HEAD.\n"
 _SAFE: Final = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -57,15 +61,22 @@ class _Handler(BaseHTTPRequestHandler):
         """Send what stands above an answer."""
         self._send(with_body=False)
 
+    def _refuse(self) -> None:
+        self._answer(Answer(_READ_ONLY, TEXT, status=405), with_body=True)
+        self.close_connection = True
+
+    do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _refuse  # noqa: N815  # as http.server calls them
+
     def _send(self, *, with_body: bool) -> None:
-        if not self._is_own():
-            self.send_error(403, "This server is for browsers on its own machine, by its own address.")
-            return
         address = urlsplit(self.path)
-        answer = self.server.site.answer(address.path, parse_qs(address.query))
-        if answer is None:
-            self.send_error(404)
-            return
+        if self._is_own():
+            found = self.server.site.answer(address.path, parse_qs(address.query))
+            answer = Answer(_NOTHING, TEXT, status=404) if found is None else found
+        else:
+            answer = Answer(_FOREIGN, TEXT, status=403)
+        self._answer(answer, with_body=with_body)
+
+    def _answer(self, answer: Answer, *, with_body: bool) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+from zipfile import is_zipfile
 
 import attrs
 
@@ -55,6 +56,9 @@ def _saved(top: Path, folder: Path) -> IndexedRun:
     written = datetime.fromtimestamp((folder / RESULT).lstat().st_mtime).astimezone()
     try:
         check_no_links(folder)
+        timeline = folder / TIMELINE
+        if timeline.exists() and not is_zipfile(timeline):
+            raise UsageError(f"timeline {str(timeline)!r} is cut off or changed; run it again with --out.")
         return IndexedRun(at, folder, written, read_result(folder))
     except KernbenchError as error:
         return IndexedRun(at, folder, written, None, str(error))

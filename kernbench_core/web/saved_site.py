@@ -41,7 +41,9 @@ class SavedSite:
         """Return the page of runs, which must be among those that the index lists."""
         known = {run.at: run.folder for run in saved_runs(self.folder)}
         chosen = list(dict.fromkeys(names))
-        if not chosen or any(name not in known for name in chosen):
+        if not chosen:
+            return sentence("No run is chosen", "Choose one or more of the runs, and then to show them.", status=200)
+        if any(name not in known for name in chosen):
             return None
         if len(chosen) > _MOST:
             text = f"At most {_MOST} runs stand side by side, not {len(chosen)}; choose fewer."

@@ -80,15 +80,12 @@ def test_what_is_cut_off_is_told_and_nothing_written(
 def test_a_page_that_cannot_be_written_is_told_before_the_run(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No folder, a folder, and the file of another option."""
-    trace = tmp_path / "t.json"
+    """No folder, a folder, and a name that is read as something else."""
     for options, told in (
         (["--report", str(tmp_path / "no/p.html")], f"report '{tmp_path}/no/p.html' must be in a folder that exists; "
          f"make '{tmp_path}/no' first."),
-        (["--report", str(tmp_path)], f"report '{tmp_path}' must be a file in a folder that can be written; give "
-         "another one."),
-        (["--trace", str(trace), "--report", str(trace)], f"--report must be a file of its own, not '{trace}', which "
-         "this run also uses; give another name."),
+        (["--report", str(tmp_path)], f"report '{tmp_path}' must end in .html; give such a name."),
+        (["--report", str(tmp_path / "t.tgz")], f"report '{tmp_path}/t.tgz' must end in .html; give such a name."),
     ):  # fmt: skip
         assert main(["run", "vector-add", "--topology", "tiny", *options], plugins) == 2
         assert capsys.readouterr().err == f"error: {told}\n"

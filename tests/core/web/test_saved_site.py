@@ -85,7 +85,13 @@ def test_more_than_six_are_refused_in_a_sentence(tmp_path: Path) -> None:
     assert seven is not None and "At most 6 runs stand side by side, not 7; choose fewer." in seven.body.decode()
 
 
-@pytest.mark.parametrize("at", ["", "..", "../a", "a/../a", "/etc", "a/", "notes.txt", "deep", "%2e%2e", "a\0", "./a"])
+def test_without_a_choice_it_asks_for_one(top: Path) -> None:
+    """The button is there without one."""
+    answer = asked(top)
+    assert answer is not None and "Choose one or more of the runs, and then to show them." in answer.body.decode()
+
+
+@pytest.mark.parametrize("at", ["x", "..", "../a", "a/../a", "/etc", "a/", "notes.txt", "deep", "%2e%2e", "a\0", "./a"])
 def test_only_what_the_index_lists_is_shown(top: Path, at: str) -> None:
     """No other spelling of a run, nor anything that is none."""
     assert asked(top, at) is None
@@ -122,6 +128,13 @@ def test_what_cannot_be_read_is_listed_with_its_sentence(top: Path, text: str, s
     assert said in index(top) and 'href="/run?at=a"' in index(top)
     answer = asked(top, "broken")
     assert answer is not None and answer.status == 404 and said in answer.body.decode()
+
+
+def test_a_timeline_that_is_cut_off_is_seen_in_the_index(top: Path) -> None:
+    """Its end is missing, where an archive says what it holds."""
+    path = top / "a" / "timeline.npz"
+    path.write_bytes(b"PK\3\4")
+    assert f"timeline &#39;{path}&#39; is cut off or changed; run it again with --out." in index(top)
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
