@@ -10,6 +10,7 @@ from kernbench_core.plugins import Plugins
 from tests.conftest import loaded_tool
 
 
+@pytest.mark.slow
 def test_the_page_of_a_run_grows_with_its_ops_alone(plugins: Plugins, tmp_path: Path) -> None:
     """A hundred thousand take at most 3 MB, use over time of 2,048 tracks included, which does not grow further."""
     with loaded_tool("bench_report") as tool:

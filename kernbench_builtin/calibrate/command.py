@@ -40,7 +40,7 @@ def _fit(shell: Shell, options: dict[str, Any]) -> int:
         raise UsageError("kernbench calibrate must be given at least one LOG, or --check NAME; see --help.")
     output = None if options["output"] is None else Path(options["output"])
     if output is not None:
-        require_free(output, force=options["force"])
+        require_free(output, [Path(log) for log in options["logs"]], force=options["force"])
     given = LogOptions(
         options["collective"], options["ranks"], options["algo"], options["config"],
         _simulate_to(options["simulate_to"]), options["jobs"],

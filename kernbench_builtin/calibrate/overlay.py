@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,13 @@ def remark(fitted: FittedValue) -> str:
     return f"{unknown.name}, {error}, within {limits}"
 
 
-def require_free(path: Path, *, force: bool) -> None:
-    """Raise UsageError where a file is there already that may not be written over, or no folder for it."""
+def require_free(path: Path, logs: Iterable[Path], *, force: bool) -> None:
+    """Raise UsageError where a file is there already that may not be written over, or no folder for it.
+
+    One of the `logs` may not be, whatever is given.
+    """
+    if path.exists() and any(log.exists() and path.samefile(log) for log in logs):
+        raise UsageError(f"option --output must name a file of its own, not {str(path)!r}, which is one of the logs.")
     if path.is_dir() or not path.parent.is_dir():
         there = "a folder" if path.is_dir() else f"one in {str(path.parent)!r}, which is no folder"
         raise UsageError(f"option --output must name a file that can be written, not {there}: {str(path)!r}.")

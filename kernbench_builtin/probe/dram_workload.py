@@ -145,7 +145,7 @@ def read_trace(path: str, g: DramGeometry) -> list[Timed]:
     Raises UsageError with every fault (the first twenty) as FILE:LINE.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"--trace must be a file that can be read, not {path!r}: {reason}.") from None

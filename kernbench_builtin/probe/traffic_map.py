@@ -10,7 +10,6 @@ from kernbench_builtin.probe.traffic_patterns import Permutation
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import Mesh, naming
-from kernbench_core.units import join_names
 
 _MOST_BYTES = 4 << 20
 _FEW = 5
@@ -30,7 +29,7 @@ def read_permutation(file: str, mesh: Mesh) -> Permutation:
         reading.take(number, line.partition("#")[0].split())
     missing = [name for name in names if places[name] not in reading.goals]
     if missing and not reading.unread:
-        told = join_names(missing[:_FEW]) if len(missing) <= _FEW else f"{', '.join(missing[:_FEW])}, …"
+        told = ", ".join([*missing[:_FEW], *(["…"] if len(missing) > _FEW else [])])
         reading.problems.append(
             f"{file}: must have a line for each of the {mesh.places} routers, but {len(missing)} have none: {told}."
         )
@@ -89,7 +88,7 @@ def _text(file: str) -> str:
         path = Path(file)
         if path.stat().st_size > _MOST_BYTES:
             raise UsageError(f"--permutation must name a file of at most 4 MiB, not {file!r}.")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
         raise UsageError(f"--permutation must name a file of text, not {file!r}: {reason.lower()}.") from None

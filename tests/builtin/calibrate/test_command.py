@@ -132,6 +132,10 @@ def test_nothing_is_written_where_a_file_is_or_anything_fails(
         f"error: option --output must name a file that is not there yet, not {str(there)!r}; or give --force.\n"
     )
     assert there.read_text() == "mine"
+    measured = log.read_bytes()
+    _, err = told(plugins, capsys, 2, log, "-o", log, "--force")
+    assert err == f"error: option --output must name a file of its own, not {str(log)!r}, which is one of the logs.\n"
+    assert log.read_bytes() == measured
     nowhere = tmp_path / "no" / "fitted.yaml"
     _, err = told(plugins, capsys, 2, log, "-o", nowhere)
     assert err == (

@@ -50,6 +50,16 @@ def test_every_router_must_send(tmp_path: Path) -> None:
     ]
 
 
+def test_few_routers_that_do_not_send_are_named(tmp_path: Path) -> None:
+    """All of them; a byte order mark before the first line is none of its words."""
+    file = written(tmp_path, "\ufeffr0c0 r0c1\n")
+    with pytest.raises(ConfigError) as caught:
+        read_permutation(file, make_mesh(2, 2))
+    assert list(caught.value.problems) == [
+        f"{file}: must have a line for each of the 4 routers, but 3 have none: r0c1, r1c0, r1c1."
+    ]
+
+
 @pytest.mark.parametrize(("data", "reason"), [(None, "no such file or directory"), (b"\xff\xfe\x00", "it is no text")])
 def test_what_cannot_be_read_is_refused(tmp_path: Path, data: bytes | None, reason: str) -> None:
     file = tmp_path / "map.txt"

@@ -77,7 +77,7 @@ def faults(view: View) -> list[str]:
     return found
 
 
-@examples(30)
+@examples(12)
 @given(SETS)
 def test_every_node_stands_in_one_view_and_nothing_overlaps(sets: tuple[str, ...]) -> None:
     """Of any machine of packages: each node has one box of its own, inside its part, apart from all others."""
@@ -92,7 +92,7 @@ def test_every_node_stands_in_one_view_and_nothing_overlaps(sets: tuple[str, ...
     assert [fault for view in drawing.views for fault in faults(view)] == []
 
 
-@examples(15)
+@examples(6)
 @given(SETS)
 def test_every_wire_is_drawn_or_told(sets: tuple[str, ...]) -> None:
     """Each edge is on a line of every view in which its ends are two boxes; orders within a cube are counted."""
