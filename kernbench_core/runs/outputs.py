@@ -62,6 +62,8 @@ class Outputs(Mapping[str, "Array"]):
         self._find = find
         self._computed = dict(computed or {})
         self._known: Mapping[str, DeviceTensor | None] | None = None
+        #: What `to_json` says, where a result was unpickled.
+        self._shapes: dict[str, Any] | None = None
 
     @property
     def tensors(self) -> Mapping[str, DeviceTensor | None]:
@@ -108,6 +110,8 @@ class Outputs(Mapping[str, "Array"]):
 
     def to_json(self) -> dict[str, Any]:
         """Return shape and dtype of each."""
+        if self._shapes is not None:
+            return self._shapes
         return {
             name: {"shape": list(tensor.shape), "dtype": tensor.dtype}
             for name, tensor in self.tensors.items()
@@ -115,7 +119,8 @@ class Outputs(Mapping[str, "Array"]):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_find": None, "_computed": self._computed, "_known": dict.fromkeys(self.tensors)}
+        names = dict.fromkeys(self.tensors)
+        return {"_find": None, "_computed": self._computed, "_known": names, "_shapes": self.to_json()}
 
     def __repr__(self) -> str:
         told = [f"{name!r}: {self._told(name)}" for name in [*self.tensors][:_SHOWN]]
@@ -143,7 +148,7 @@ class NoOutputs(Outputs):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_find": None, "_computed": {}, "_known": None}
+        return {"_find": None, "_computed": {}, "_known": None, "_shapes": {}}
 
     def __repr__(self) -> str:
         return "<Outputs: none, as the run keeps shapes only>"

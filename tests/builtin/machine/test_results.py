@@ -254,6 +254,15 @@ def test_a_result_goes_to_a_process_of_its_own(plugins: Plugins) -> None:
     assert tail == f"{len(result.to_json())} {result!r}"
 
 
+def test_a_pickled_result_prints_what_the_result_prints(plugins: Plugins) -> None:
+    """The outputs among it: also those that were never looked at, and after a second journey."""
+    for data in (True, False):
+        result = kb.run("gemm", "tiny", SIZE, data=data, plugins=plugins)
+        once = pickle.loads(pickle.dumps(result))
+        assert once.to_json() == pickle.loads(pickle.dumps(once)).to_json() == result.to_json()
+        assert list(once.to_json()["outputs"]) == (["c"] if data else [])
+
+
 def test_results_are_equal_by_value_but_for_wall_time(plugins: Plugins) -> None:
     options: dict[str, Any] = {"verify_data": True, "explain": True, "plugins": plugins}
     first, second = (kb.run("gemm", "tiny", SIZE, **options) for _ in range(2))
