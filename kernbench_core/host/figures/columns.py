@@ -67,9 +67,14 @@ class ColumnTable:
         if isinstance(key, str):
             found = self._column(key)
             return found.array() if isinstance(found, TextColumn) else found
-        if isinstance(key, int | np.integer):
+        if isinstance(key, int | np.integer) and not isinstance(key, bool):
             at = range(self._rows)[key]
             return {name: _plain(self[name][at]) for name in self._columns}
+        if not _names_rows(key):
+            raise KeyError(
+                f"columns must be asked for by name ({', '.join(self._columns)}), and rows by number, by a slice, a "
+                f"mask or several numbers, not by {key!r}"
+            )
         kept = np.arange(self._rows)[key]
         return ColumnTable(len(kept), {name: self[name][kept] for name in self._columns})
 
@@ -131,6 +136,11 @@ def _installed(module: str) -> Any:
             f"{module} must be installed for that; install it (pip install {module}), or use the numpy arrays that "
             "dict(columns) gives."
         ) from None
+
+
+def _names_rows(key: Any) -> bool:
+    """Say whether a key may name several rows: a slice, or one row of numbers or truths."""
+    return isinstance(key, slice) or (not isinstance(key, tuple) and np.ndim(key) == 1)
 
 
 def _plain(cell: Any) -> Any:

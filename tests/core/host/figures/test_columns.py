@@ -46,6 +46,18 @@ def test_columns_are_the_rows_that_they_were_made_of(rows: list[tuple[str, int, 
     assert [tuple(row.values()) for row in found[1:3]] == rows[1:3]
 
 
+@pytest.mark.parametrize("key", [None, True, 1.5, (0, 1), {"number": 1}, np.zeros((1, 1), int)])
+def test_what_names_neither_a_column_nor_rows_is_refused(key: object) -> None:
+    """numpy would make columns of columns of some of them."""
+    with pytest.raises(KeyError) as caught:
+        _ = made([("a", 1, 0.5), ("a", 2, 0.5)])[key]
+    assert caught.value.args == (
+        "columns must be asked for by name (text, number, share), and rows by number, by a slice, a mask or several "
+        f"numbers, not by {key!r}",
+    )
+    assert [row["number"] for row in made([("a", 1, 0.5), ("a", 2, 0.5)])[[1]]] == [2]
+
+
 def test_a_column_is_made_when_it_is_looked_at_and_once() -> None:
     calls: list[int] = []
 
