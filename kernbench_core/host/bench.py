@@ -106,7 +106,9 @@ class Bench:
             return converted(param, given, folder)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
-            must_be = _ARRAY if tensors and param.kind == "npy" else param.must_be
+            must_be = param.must_be
+            if param.kind == "npy" and not isinstance(given, str | Path):
+                must_be = _ARRAY if tensors else f"an array or {must_be}"
             raise UsageError(
                 f"parameter {param.name!r} of bench {self.name!r} must be {must_be}, not {given!r}{reason}."
             ) from None

@@ -80,7 +80,7 @@ def test_texts_and_values_give_the_same() -> None:
                      "Did you mean 'M'?"),
         ({"a": "none.npy"}, "parameter 'a' of bench 'sample' must be a .npy file, not 'none.npy' "
                             "(there is no such file)."),
-        ({"a": 3}, "parameter 'a' of bench 'sample' must be a .npy file, not 3."),
+        ({"a": 3}, "parameter 'a' of bench 'sample' must be an array or a .npy file, not 3."),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_a_sentence(given: dict[str, Any], sentence: str) -> None:
