@@ -16,6 +16,9 @@ from kernbench_core.kernel.arguments import replace_nested
 if TYPE_CHECKING:
     from kernbench_core.graph import PeSite
 
+#: Programs that one launch may have: to simulate more would take hours.
+MOST_PROGRAMS = 2**24
+
 
 def choose_pes(
     pes: tuple[PeSite, ...], device: int | str | Iterable[int] | None, call: str = "rt.launch"
@@ -89,13 +92,17 @@ def deal_programs(
 
 
 def full_grid(grid: object, call: str = "rt.launch") -> tuple[int, int, int]:
-    """Return the three extents of a grid; UsageError where it is none."""
+    """Return the three extents of a grid; UsageError where it is none, or has more than `MOST_PROGRAMS` programs."""
     given = list(grid) if isinstance(grid, tuple | list) else []
     if not 1 <= len(given) <= 3 or any(not isinstance(n, int | np.integer) or n < 1 for n in given):
         raise UsageError(
             f"{call}: grid must be a tuple of one to three positive integers, not {grid!r}; write grid=(x, y)."
         )
     x, y, z = (*map(int, given), 1, 1)[:3]
+    if x * y * z > MOST_PROGRAMS:
+        raise UsageError(
+            f"{call}: grid must have at most {MOST_PROGRAMS:,} programs, not {grid!r}; let each program do more."
+        )
     return x, y, z
 
 

@@ -221,6 +221,10 @@ OPTIONS = ", ".join(
             "kb.launch: grid must be a tuple of one to three positive integers, not (0,); write grid=(x, y).",
         ),
         (
+            lambda: launch(negate, X, 1, grid=(10**30,)),
+            f"kb.launch: grid must have at most 16,777,216 programs, not ({10**30},); let each program do more.",
+        ),
+        (
             lambda: launch(negate, X, 1, seed=-1),
             "the seed must be an integer of at least 0, not -1; give another --seed.",
         ),

@@ -278,6 +278,11 @@ def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
             "rt.launch: grid must be a tuple of one to three positive integers, not (0,); write grid=(x, y).",
         ),
         (
+            lambda rt: rt.launch(copy_kernel, 1, 2, 3, grid=(2**12, 2**12, 2)),
+            UsageError,
+            "rt.launch: grid must have at most 16,777,216 programs, not (4096, 4096, 2); let each program do more.",
+        ),
+        (
             lambda rt: rt.launch(copy_kernel, 1, 2, 3, device=[7]),
             UsageError,
             "rt.launch: device must name SIPs of this run, not [7]; this run has [0].",
