@@ -97,6 +97,8 @@ def run(
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
     if show and asked["trace"] is None:
         raise UsageError("--open shows what --trace writes; give --trace FILE, too.")
+    if port and not web:
+        raise UsageError(f"--port is that of --web, not of a run alone; leave out --port {port}, or give --web, too.")
     with ExitStack() as stack:
         page = stack.enter_context(_served(asked["trace"])) if show else None
         title = f"{Path(bench).name} on {asked['topology']}"
