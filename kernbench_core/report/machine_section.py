@@ -59,10 +59,18 @@ def _busy(page: RunPage) -> Mapping[str, Any] | None:
 
 
 def _launches(page: RunPage) -> list[Mapping[str, Any]]:
-    """Return the launches by number, with their windows in ns."""
+    """Return the launches by number, with their windows in ns: from the first begin of a program to the last end.
+
+    `exact` is the share of that time that the busiest of each kind was busy, as the simulator counted.
+    """
     return [
-        {"name": f"{number}: {each['kernel']}", "from": each["injected_ns"], "to": each["completed_ns"]}
-        for number, each in enumerate((page.explain or {}).get("launches", ()), start=1)
+        {
+            "name": f"{number}: {each['kernel']}",
+            "from": each["started_ns"],
+            "to": each["ended_ns"],
+            "exact": [[use["name"], use["utilisation"]] for use in each["busiest"]],
+        }
+        for number, each in enumerate(page.result.get("launches", ()), start=1)
     ]
 
 

@@ -15,6 +15,7 @@ class Figures {
     const use = data.use;
     (use.places || []).forEach((place, i) => this.whole.set(place, { share: use.utilisation[i], busy: use.busy_ns[i], bytes: use.nbytes[i] }));
     this.queues = new Map(data.queueing.map(([place, ns, waits, longest]) => [place, { ns, waits, longest }]));
+    this.launches = data.launches.map((launch) => new Map(launch.exact));
     this.bins = data.busy;
     this.rows = new Map((data.busy ? data.busy.places : []).map((place, i) => [place, i]));
     this.below = new Map(); // all places of a node and of a part: it, its channels, its units
@@ -33,6 +34,8 @@ class Figures {
   // The share of a window that a place was busy; null where nothing is known.
   busy(place, span) {
     if (span === null || this.bins === null) return this.whole.has(place) ? this.whole.get(place).share : null;
+    const exact = this.exact(place, span);
+    if (exact !== undefined) return exact;
     const row = this.rows.get(place);
     if (row === undefined) return null;
     const { bins } = this.bins;
@@ -43,6 +46,14 @@ class Figures {
       return before + (this.sums()[row * (bins + 1) + bin + 1] - before) * (place - bin);
     };
     return span[1] > span[0] ? ((at(span[1]) - at(span[0])) * this.total) / (bins * (span[1] - span[0])) : 0;
+  }
+  // What the simulator itself counted of a place in a launch, if it did.
+  exact(place, span) {
+    return span.launch === undefined ? undefined : this.launches[span.launch].get(place);
+  }
+  // How a share of a window is written: those that it was worked out for from spans are about so.
+  about(place, span) {
+    return span !== null && this.bins !== null && this.exact(place, span) === undefined;
   }
   // Use up to each bin, so that a window takes two looks however long it is.
   sums() {
@@ -90,12 +101,13 @@ class Machine {
     this.detail = element.querySelector(".detail");
     this.metric = element.querySelector(".metric");
     this.scope = element.querySelector(".scope");
-    for (const each of [this.metric, this.scope]) each.addEventListener("change", () => this.paint());
+    this.metric.addEventListener("change", () => this.paint());
+    this.scope.addEventListener("change", () => this.over());
     window.addEventListener("kernbench-theme", () => { this.drawn = ""; this.paint(); });
     this.strip(element.querySelector(".window"));
     run.on("window", () => {
-      const option = this.scope.querySelector("option[value=window]");
-      if (option !== null && run.window !== null) this.scope.value = "window";
+      if (run.window === null) this.scope.value = "run";
+      else this.scope.value = run.window.launch === undefined ? "window" : `launch${run.window.launch}`;
       this.soon();
     });
     run.on("place", (place, source) => { if (source !== this) this.find(place); });
@@ -118,12 +130,15 @@ class Machine {
     for (let at = 0; at < rows.length; at++) profile[at % bins] = Math.max(profile[at % bins], rows[at]);
     kernbench.brush(element, this.run, this.total, profile.map((root) => (places.length ? (root / 255) ** 2 : 0)));
   }
-  span() {
-    if (this.scope.value === "window") return this.run.window;
+  // Take what was chosen in the list as the window of the whole page; a launch's says which it is.
+  over() {
     const match = this.scope.value.match(/^launch(\d+)$/);
-    if (match === null) return null;
-    const launch = this.data.launches[Number(match[1])];
-    return [launch.from, launch.to];
+    if (match !== null) {
+      const launch = this.data.launches[Number(match[1])];
+      this.run.set("window", Object.assign([launch.from, launch.to], { launch: Number(match[1]), name: `Launch ${launch.name}` }));
+    } else if (this.scope.value === "run") this.run.set("window", null);
+    else if (this.run.window !== null) this.run.set("window", [...this.run.window]);
+    this.paint();
   }
   // Open the view of a part, and mark where it is.
   show(part) {
@@ -192,17 +207,19 @@ class Machine {
   // Colour everything by the metric and the window chosen; a number and a width say it too.
   paint() {
     const metric = this.metric.value;
-    const span = metric === "queue" ? null : this.span();
+    const span = metric === "queue" ? null : this.run.window;
     for (const thing of this.things) thing.most = this.figures.most(thing.places, metric, span);
     const top = metric === "queue" ? Math.max(...[...this.figures.queues.values()].map((each) => each.ns / this.total), 1e-9) : 1;
-    for (const thing of this.things) this.colour(thing, metric, top);
+    for (const thing of this.things) this.colour(thing, metric, top, span);
     this.legend(metric, top);
     if (this.current) this.tell(this.current);
   }
-  colour(thing, metric, top) {
+  colour(thing, metric, top, span) {
     const value = thing.most === null ? 0 : thing.most.value;
     const share = Math.sqrt(value / top);
-    const told = value <= 0 ? "" : metric === "queue" ? value.toPrecision(2) : kernbench.share(value);
+    const number = value <= 0 ? "" : metric === "queue" ? value.toPrecision(2) : kernbench.share(value);
+    const about = number !== "" && metric !== "queue" && this.figures.about(thing.most.place, span);
+    const told = about ? `about ${number}` : number;
     const { element } = thing;
     const shown = value > 0 && !thing.outside;
     if (thing.wires) {
@@ -212,7 +229,7 @@ class Machine {
     } else {
       element.querySelector("rect").style.fill = shown ? kernbench.colour(share) : "";
       for (const text of element.querySelectorAll("text")) text.style.fill = shown ? kernbench.ink(share) : "";
-      this.badge(element, shown ? told : "", share);
+      this.badge(element, shown ? `${about ? "≈ " : ""}${number}` : "", share);
     }
     element.querySelector("title").textContent = told ? `${thing.name.replace("->", " to ")}: ${told}` : thing.name.replace("->", " to ");
     element.setAttribute("aria-label", told ? `${thing.name}, ${told} ${metric === "queue" ? "waiting" : "busy"}` : `${thing.name}, idle`);
@@ -250,7 +267,7 @@ class Machine {
     }
     this.element.querySelector(".scale").replaceChildren(svg, make("span", {}, metric === "queue"
       ? "messages that waited, on average over the run; of a part, at the worst place in it"
-      : "of the time busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are."));
+      : "of the time busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are. ≈ is about: what spans of the timeline cover."));
   }
   choose(thing) {
     this.chosen = thing.name;
@@ -285,13 +302,16 @@ class Machine {
   figuresOf(place, named) {
     const whole = this.figures.whole.get(place);
     const queue = this.figures.queues.get(place);
-    const span = this.span();
+    const span = this.run.window;
     const rows = [];
     if (named) rows.push(make("h5", {}, place.split("#").pop().replace("->", " → ")));
     const facts = [];
     if (whole) facts.push(["busy over the run", `${kernbench.share(whole.share)}, ${kernbench.time(whole.busy)}`]);
     if (whole && whole.bytes) facts.push(["moved", kernbench.bytes(whole.bytes)]);
-    if (span !== null && this.figures.bins) facts.push(["busy in the window", kernbench.share(this.figures.busy(place, span) || 0)]);
+    if (span !== null && this.figures.bins) {
+      facts.push([`busy in the ${span.launch === undefined ? "window" : "launch"}`,
+        `${this.figures.about(place, span) ? "about " : ""}${kernbench.share(this.figures.busy(place, span) || 0)}`]);
+    }
     if (queue) facts.push(["waits", `${queue.waits.toLocaleString("en")}, ${kernbench.time(queue.ns)} together, ${kernbench.time(queue.longest)} at most`]);
     if (!facts.length) facts.push(["busy", "never"]);
     rows.push(this.list(facts));

@@ -26,7 +26,8 @@ kernbench.brush = (element, run, total, profile) => {
       handle.setAttribute("aria-valuenow", String([from, to][i]));
       handle.setAttribute("aria-valuetext", kernbench.time([from, to][i]));
     });
-    told.textContent = run.window ? `${kernbench.time(from)} to ${kernbench.time(to)}, ${kernbench.time(to - from)}`
+    const name = run.window && run.window.name ? `${run.window.name}, ` : "";
+    told.textContent = run.window ? `${name}${kernbench.time(from)} to ${kernbench.time(to)}, ${kernbench.time(to - from)}`
       : `The whole run, ${kernbench.time(total)}: drag to choose a window.`;
     reset.disabled = run.window === null;
   }

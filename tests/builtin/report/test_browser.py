@@ -19,6 +19,7 @@ from kernbench_core.report.saved_runs import read_run
 from kernbench_core.runs.looks import write_report
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.timeline import Flows, Spans
+from kernbench_core.units import format_time
 from tests.core.report.test_page import result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -121,7 +122,7 @@ def test_the_brush_colours_the_machine_of_the_window(opened: Callable[..., Any],
     gemm = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.pe0.pe_gemm, ']")
 
     def busy() -> float:
-        return float(gemm.get_attribute("aria-label").split(", ")[1].split(" ")[0])
+        return float(gemm.get_attribute("aria-label").split(", ")[1].removeprefix("about ").split(" ")[0])
 
     before, picture = busy(), pixels(page, f"{TIMELINE} .rows canvas")
     launch = page.evaluate("kernbench.run(0).machine.data.launches[0]")
@@ -155,7 +156,7 @@ def test_one_launch_is_a_window(opened: Callable[..., Any], runs: tuple[Path, Pa
     )
     page.wait_for_timeout(100)
     assert page.locator(f"{MACHINE} .scope").input_value() == "window"
-    assert gemm.get_attribute("aria-label") == launch
+    assert gemm.get_attribute("aria-label") == launch.replace(", ", ", about ")
     page.locator(f"{MACHINE} .metric").select_option("queue")
     page.evaluate("kernbench.run(0).machine.show('')")
     place, waited = page.evaluate("kernbench.run(0).machine.data.queueing[0].slice(0, 2)")
@@ -164,6 +165,49 @@ def test_one_launch_is_a_window(opened: Callable[..., Any], runs: tuple[Path, Pa
     told = page.locator(f"{MACHINE} [aria-label^='{ends}, ']").get_attribute("aria-label")
     number, word = told.removeprefix(f"{ends}, ").split(" ")
     assert (word, float(number)) == ("waiting", pytest.approx(waited / page.evaluate(TOTAL), rel=0.05))
+
+
+def test_a_launch_is_as_busy_as_its_figures_say(
+    opened: Callable[..., Any], plugins: Plugins, tmp_path: Path
+) -> None:  # fmt: skip
+    """Each of two launches, from the first begin of a program to the last end; the strip marks it and says which."""
+    file = tmp_path / "sweep.html"
+    params = {"shapes": "64x64x64,32x64x32", "tiles": "32"}
+    run = kb.run("gemm-sweep", "tiny", params, plugins=plugins, report=file)
+    page = opened(file)
+    told = page.locator(f"{MACHINE} .told")
+    assert told.inner_text().startswith("The whole run")
+    for number, launch in enumerate(run.launches):
+        page.locator(f"{MACHINE} .scope").select_option(f"launch{number}")
+        assert told.inner_text().startswith(f"Launch {number + 1}: {launch.kernel}, ")
+        assert told.inner_text().endswith(f", {format_time(launch.time_ns)}")
+        ends = [float(each.get_attribute("aria-valuenow")) for each in page.locator(f"{MACHINE} .handle").all()]
+        assert ends == [launch.started_ns, launch.ended_ns]
+        page.evaluate("kernbench.run(0).machine.show('sip0.cube0.pe0')")
+        (gemm,) = [use for use in launch.busiest if use.kind == "pe_gemm"]
+        assert gemm.name == "sip0.cube0.pe0.pe_gemm"
+        (box,) = page.locator(f"{MACHINE} [aria-label^='{gemm.name}, ']").all()
+        assert box.get_attribute("aria-label") == f"{gemm.name}, {100 * gemm.utilisation:.0f} % busy"
+        for use in launch.busiest:
+            busy = f"kernbench.run(0).machine.figures.busy('{use.name}', kernbench.run(0).window)"
+            assert page.evaluate(busy) == use.utilisation, use.name
+    page.locator(f"{MACHINE} .reset").click()
+    assert page.locator(f"{MACHINE} .scope").input_value() == "run"
+    assert told.inner_text().startswith("The whole run")
+
+
+def test_what_spans_cover_is_said_to_be_about_so(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """Of a window, in the drawing and in words; not of the whole run, which the simulator counted."""
+    page = opened(runs[0])
+    memory = page.locator(f"{MACHINE} [aria-label^='sip0.cube0.hbm_ctrl0, ']")
+    assert "about" not in memory.get_attribute("aria-label") and "≈" not in memory.text_content()
+    page.evaluate("kernbench.run(0).set('window', [0, kernbench.run(0).machine.total / 2])")
+    page.wait_for_timeout(100)
+    assert memory.get_attribute("aria-label").startswith("sip0.cube0.hbm_ctrl0, about ")
+    assert "≈ " in memory.locator(".kb-badge").text_content()
+    memory.click()
+    told = page.locator(f"{MACHINE} .detail").inner_text()
+    assert "about " in told.split("busy in the window", 1)[1].split("%", 1)[0]
 
 
 def test_a_window_says_what_the_whole_run_says(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:

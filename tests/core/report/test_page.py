@@ -167,6 +167,8 @@ def test_no_name_breaks_out_of_the_page() -> None:
         "warnings": ["w"],
         "failures": ["f"],
         "not_modelled": [{"sentence": "s", "component": "c", "count": 1}],
+        "launches": [{"kernel": "k", "started_ns": 2.0, "ended_ns": 7.0,
+                      "busiest": [{"name": "p", "utilisation": 0.5}]}],
         "manifest": {"bench": {"name": "b"}, "plugins": [{"plugin": "p", "distribution": "d", "version": "1"}],
                      "versions": {"v": "1"}, "configuration": {"k": "v"}},
     }  # fmt: skip

@@ -1,0 +1,23 @@
+"""What the machine's script has of a run."""
+
+from __future__ import annotations
+
+from kernbench_core.drawing import draw_machine
+from kernbench_core.report import RunPage
+from kernbench_core.report.machine_section import MACHINE
+from tests.core.report.test_page import result
+from tests.core.small_machine import machine
+
+
+def test_a_launch_is_the_time_of_its_programs() -> None:
+    """Not the longer one from when the host asked to when it knew, so that shares are those of `launches`."""
+    uses = [{"name": "pe0.pe_gemm", "utilisation": 0.25, "busy_ns": 10.0}, {"name": "a->b", "utilisation": 0.5}]
+    launch = {"kernel": "k", "injected_ns": 10.0, "started_ns": 20.0, "ended_ns": 60.0, "completed_ns": 90.0}
+    made = result(launches=[{**launch, "busiest": uses}, {**launch, "kernel": "l", "busiest": []}])
+    assert MACHINE.data is not None
+    data = MACHINE.data(RunPage("r", made, draw_machine(machine()).to_json()))
+    assert data is not None
+    assert data["launches"] == [
+        {"name": "1: k", "from": 20.0, "to": 60.0, "exact": [["pe0.pe_gemm", 0.25], ["a->b", 0.5]]},
+        {"name": "2: l", "from": 20.0, "to": 60.0, "exact": []},
+    ]
