@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def links(hardware: Hardware) -> ColumnTable:
     """Return the links, used or not, component by component; `utilisation` is over the time that has passed.
 
-    A channel has its component as `source` and as `destination`. Rates are GB/s, times ns, bytes payload.
+    A channel has its component as `source` and as `destination`. Rates are GB/s, times ns, bytes payload. `deliveries`
+    are those that are events of their own at its far end: of channels that carry a transaction together one delivers,
+    and a link whose receiver is told by another event delivers nothing, whatever it moved.
     """
     total, edges = hardware.env.now, hardware.graph.edges
     wires, ends, kinds = [], [], []
@@ -40,7 +42,7 @@ def links(hardware: Hardware) -> ColumnTable:
             "gb_per_s": np.array([wire.bandwidth for wire in wires]),
             "latency_ns": np.array([wire.latency for wire in wires]),
             "bytes": np.array([wire.bytes_carried for wire in wires], np.int64),
-            "messages": np.array([wire.deliveries for wire in wires], np.int64),
+            "deliveries": np.array([wire.deliveries for wire in wires], np.int64),
             "busy_ns": busy,
             "utilisation": busy / total if total else np.zeros(len(wires)),
             "waits": np.array([wire.waits for wire in wires], np.int64),

@@ -162,8 +162,8 @@ def test_links_are_all_wires_and_channels(plugins: Plugins) -> None:
     assert sum(row["bytes"] for row in out if row["kind"] == "attach wire") == reads
     into = [row for row in links.values() if row["source"].endswith("pe_dma") and row["kind"] == "attach wire"]
     assert sum(row["bytes"] for row in into) >= writes
-    assert sum(row["messages"] for row in links.values()) == result.timing.hops
-    unused = [row for row in links.values() if not row["messages"] and not row["bytes"]]
+    assert sum(row["deliveries"] for row in links.values()) == result.timing.hops
+    unused = [row for row in links.values() if not row["deliveries"] and not row["bytes"]]
     assert unused and all(row["busy_ns"] == 0.0 for row in unused)
 
 
