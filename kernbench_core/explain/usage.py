@@ -24,7 +24,10 @@ _FIRST_NS = 16.0
 
 @attrs.frozen
 class Usage:
-    """Say how busy the used resources of one kind were in each of `BINS` equal bins of the run, from 0 to 1."""
+    """Say how busy the used resources of one kind were in each of `BINS` equal bins of the run, from 0 to 1.
+
+    `resources` counts wires, channels and units; all servers of those units make up 1.
+    """
 
     kind: str
     resources: int
@@ -99,10 +102,10 @@ class UsageSampler:
         times, samples = [*self._times, total], [*self._samples, self._busy(total)]
         width = total / BINS
         found = []
-        for kind, resources in sorted(self._capacity().items()):
+        for kind, (resources, capacity) in sorted(self._used().items()):
             busy = _settled([sample.get(kind, 0.0) for sample in samples])
             reached = [_at(times, busy, width * edge) for edge in range(BINS + 1)]
-            shares = (max(0.0, b - a) / (width * resources) for a, b in pairwise(reached))
+            shares = (max(0.0, b - a) / (width * capacity) for a, b in pairwise(reached))
             found.append(Usage(kind, resources, tuple(min(1.0, round(share, 6)) for share in shares)))
         return tuple(sorted(found, key=lambda use: (-sum(use.utilisation), use.kind)))
 
@@ -115,12 +118,12 @@ class UsageSampler:
             busy[kind] = sum(unit.busy_by(time) for unit in units)
         return busy
 
-    def _capacity(self) -> dict[str, int]:
-        """Return how many resources of each kind were used at all: wires and channels, and servers."""
-        count = {kind: sum(1 for wire in wires if wire.busy_ns) for kind, wires in self._wires.items()}
+    def _used(self) -> dict[str, tuple[int, int]]:
+        """Return how many resources of each kind were used, and how many wires, channels and servers they are."""
+        found = {kind: [1 for wire in wires if wire.busy_ns] for kind, wires in self._wires.items()}
         for kind, units in self._units.items():
-            count[kind] = sum(unit.servers for unit in units if unit.busy_ns or unit.serving)
-        return {kind: number for kind, number in count.items() if number}
+            found[kind] = [unit.servers for unit in units if unit.busy_ns or unit.serving]
+        return {kind: (len(servers), sum(servers)) for kind, servers in found.items() if servers}
 
 
 def _settled(busy: list[float]) -> list[float]:

@@ -28,6 +28,8 @@ _PLAIN_WIDTH = 160
 _BAR_CELLS = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ROWS = 6
+#: The head of the bytes that a resource moved in the whole run.
+_MOVED = "run moved"
 
 
 class ShowingConsole(Console):
@@ -192,7 +194,10 @@ def _columns(
     head: str, found: Sequence[tuple[KernelUse | ResourceUse, float | None, float | None]]
 ) -> dict[str, list[str]]:
     """Write resources with how busy they were in kernels, or else in all, and, where that is another, over the run."""
+    from kernbench_core.host.figures.kernels import KernelUse
+
     uses = [use for use, _, _ in found]
+    moved = [use.run_nbytes if isinstance(use, KernelUse) else use.nbytes for use in uses]
     columns = {
         "busiest of its kind": [use.name for use in uses],
         "kind": [use.kind for use in uses],
@@ -203,7 +208,7 @@ def _columns(
             for use, share, _ in found
         ],
         "run": ["" if share is None else f"{share:.1%}" for _, _, share in found],
-        "moved": [format_bytes(use.nbytes) if use.nbytes else "-" for use in uses],
+        _MOVED: [format_bytes(nbytes) if nbytes else "-" for nbytes in moved],
     }
     if not any(columns["run"]):
         del columns["run"]
@@ -216,7 +221,7 @@ def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     A narrow window goes without bars, then without bytes; then names give way.
     """
     widths = {head: max(len(head), *map(len, cells)) for head, cells in columns.items()}
-    for head in ("", "moved"):
+    for head in ("", _MOVED):
         if sum(widths.values()) + 2 * (len(widths) - 1) > console.width or (not head and not console.is_terminal):
             del columns[head], widths[head]
     first = next(iter(columns))
@@ -226,7 +231,7 @@ def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     for head in columns:
         table.add_column(
             head,
-            justify="right" if head in ("busy", "kernel", "mean", "run", "moved") else "left",
+            justify="right" if head in ("busy", "kernel", "mean", "run", _MOVED) else "left",
             style=None if head else "magenta",
             no_wrap=True,
             overflow="ellipsis",

@@ -24,7 +24,7 @@ class KernelUse:
     """Say how busy the busiest resource of a kind was while kernels ran, and over the run: shares of its capacity.
 
     `alike` is how many of its kind were used while kernels ran, `mean_utilisation` the mean over them; `busy_ns` is of
-    that time, `nbytes` of the whole run.
+    that time, of its `servers` together, and `run_nbytes` the payload that it moved in the whole run.
     """
 
     name: str
@@ -32,9 +32,10 @@ class KernelUse:
     utilisation: float
     run_utilisation: float
     busy_ns: float
-    nbytes: int
+    run_nbytes: int
     alike: int
     mean_utilisation: float
+    servers: int = 1
 
     def __repr__(self) -> str:
         return f"<KernelUse {self.name} ({self.kind}) {self.utilisation:.1%}, of the run {self.run_utilisation:.1%}>"
@@ -137,7 +138,7 @@ def _over_the_run(hardware: Hardware, busiest: Sequence[LaunchUse]) -> Sequence[
     return [
         KernelUse(
             use.name, use.kind, use.utilisation, of_run[use.name][0], use.busy_ns, of_run[use.name][1], use.alike,
-            use.mean_utilisation,
+            use.mean_utilisation, use.servers,
         )
         for use in busiest
     ]  # fmt: skip

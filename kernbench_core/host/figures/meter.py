@@ -33,7 +33,8 @@ _Floats: TypeAlias = npt.NDArray[np.float64]
 class LaunchUse:
     """Say how busy the busiest resource of a kind was during a launch: a fraction of its capacity, and ns.
 
-    `alike` is how many resources of the kind were used then, and `mean_utilisation` the mean over them.
+    It serves `servers` messages at once (a wire 1), and `busy_ns` is their busy time together, which may be longer than
+    the launch. `alike` is how many resources of the kind were used then, and `mean_utilisation` the mean over them.
     """
 
     name: str
@@ -42,6 +43,7 @@ class LaunchUse:
     busy_ns: float
     alike: int
     mean_utilisation: float
+    servers: int = 1
 
     def __repr__(self) -> str:
         return f"<LaunchUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
@@ -94,7 +96,8 @@ class Resources:
             alike = at[start : start + number]
             first = min(alike[share[start : start + number] == top].tolist(), key=self.names.__getitem__)
             name, kind = self.names[first], self.kinds[self.codes[first]]
-            found.append(LaunchUse(name, kind, float(top), float(busy[first]), int(number), float(total / number)))
+            mean, servers = float(total / number), int(self.servers[first])
+            found.append(LaunchUse(name, kind, float(top), float(busy[first]), int(number), mean, servers))
         return tuple(sorted(found, key=lambda use: (-use.utilisation, use.name)))
 
 

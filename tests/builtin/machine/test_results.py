@@ -156,6 +156,9 @@ def test_links_are_all_wires_and_channels(plugins: Plugins) -> None:
             assert (row["kind"], row["busy_ns"], row["utilisation"], row["bytes"]) == (
                 use.kind, use.busy_ns, use.utilisation, use.nbytes,
             )  # fmt: skip
+    assert result.kernels is not None
+    moved = {use.name: use.run_nbytes for use in result.kernels.busiest if use.name in links}
+    assert moved == {name: links[name]["bytes"] for name in moved} and any(moved.values())
     reads = sum(op.params["nbytes"] for op in result.op_log if op.op_name == "dma_read")
     writes = sum(op.params["nbytes"] for op in result.op_log if op.op_name == "dma_write")
     out = [row for row in links.values() if row["destination"].endswith("pe_dma") and "r" in row["source"][-4:]]
@@ -165,6 +168,22 @@ def test_links_are_all_wires_and_channels(plugins: Plugins) -> None:
     assert sum(row["deliveries"] for row in links.values()) == result.timing.hops
     unused = [row for row in links.values() if not row["deliveries"] and not row["bytes"]]
     assert unused and all(row["busy_ns"] == 0.0 for row in unused)
+
+
+def test_units_that_serve_several_at_once_count_once(plugins: Plugins) -> None:
+    """A DMA has 16 slots: their busy times add up, shares are of all of them, and explanations count the same units."""
+    result = kb.run("gemm", "tiny", {"M": 256, "N": 256, "K": 256}, data=False, explain=True, plugins=plugins)
+    assert result.explain is not None and result.kernels is not None
+    used = {use.kind: use.resources for use in result.explain.usage}
+    (launch,) = result.launches
+    for time_ns, uses in ((launch.time_ns, launch.busiest), (result.kernels.time_ns, result.kernels.busiest)):
+        found = {use.kind: use for use in uses}
+        assert found["pe_dma"].servers == 16 and found["pe_dma"].busy_ns > time_ns
+        assert found["pe_gemm"].servers == found["hbm wire"].servers == 1
+        for use in uses:
+            assert use.utilisation == pytest.approx(use.busy_ns / (time_ns * use.servers))
+        assert {kind: found[kind].alike for kind in ("pe_dma", "pe_gemm")} == {"pe_dma": 4, "pe_gemm": 4}
+    assert used["pe_dma"] == used["pe_gemm"] == 4
 
 
 def test_queueing_of_links_is_that_of_the_explanation(plugins: Plugins) -> None:

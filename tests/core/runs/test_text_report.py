@@ -37,9 +37,9 @@ total time        412.3 us
   kernel            380 us  92.2%
   device to host     13 us   3.2%
 
-busiest of its kind     kind        busy        mean  moved
-sip0.cube0.pe0.pe_gemm  pe_gemm    81.2%  50.0% of 4      -
-sip0.io0.pcie_ep->host  pcie wire  25.0%           -  6 MiB
+busiest of its kind     kind        busy        mean  run moved
+sip0.cube0.pe0.pe_gemm  pe_gemm    81.2%  50.0% of 4          -
+sip0.io0.pcie_ep->host  pcie wire  25.0%           -      6 MiB
 
 data verified: 1 tensor, largest error 0.00012
 4,096 ops, 1,234,567 events in 2.00 s (617 k events/s), 3.25 s in all
@@ -174,10 +174,10 @@ def test_the_page_speaks_of_kernels(samples: ModuleType, monkeypatch: pytest.Mon
     text = plain(samples, kernels=KERNELS, timing=timing)
     begin = text.index("busiest of its kind")
     assert text[begin : text.index("\n\n", begin)] == """\
-busiest of its kind       kind              kernel         mean    run  moved
-sip0.cube0.pe0.pe_gemm    pe_gemm            90.0%   60.0% of 4  81.0%      -
-sip0.cube0.hbm_ctrl0#pc0  hbm_ctrl channel   30.0%  25.0% of 16  28.0%  4 KiB
-sip0.io0.pcie_ep->host    pcie wire              -            -  25.0%  6 MiB
+busiest of its kind       kind              kernel         mean    run  run moved
+sip0.cube0.pe0.pe_gemm    pe_gemm            90.0%   60.0% of 4  81.0%          -
+sip0.cube0.hbm_ctrl0#pc0  hbm_ctrl channel   30.0%  25.0% of 16  28.0%      4 KiB
+sip0.io0.pcie_ep->host    pcie wire              -            -  25.0%      6 MiB
 achieved in kernels, of peak: pe_gemm 2 TFLOP/s (48.8%), HBM 100 GB/s (25.0%)
 hint: pe_gemm lost 75.0% of its time at work: 50.0% to start, fill and drain, 25.0% to cells without an element. \
 A bigger array gains little; larger tiles, or
