@@ -75,6 +75,7 @@ def test_large_copies_inside_get_the_bandwidth_of_the_memory(plugins: Plugins) -
     assert row.extended and least <= row.ns < 1.08 * least
 
 
+@pytest.mark.slow
 @examples(5, phases=[Phase.generate])
 @given(st.floats(200, 9000), st.floats(0.1, 0.6), st.floats(0.1, 0.9))
 def test_products_give_the_launch_and_the_arrays_efficiency_by_dtype(
@@ -107,6 +108,7 @@ def test_a_large_product_is_continued_along_k(plugins: Plugins) -> None:
     assert short.ns == pytest.approx(whole.ns, rel=0.02)
 
 
+@pytest.mark.slow
 @examples(10, phases=[Phase.generate])
 @given(st.floats(5, 500))
 def test_bursts_alone_give_the_controllers_overhead(

@@ -180,6 +180,7 @@ def test_rows_lie_in_one_row_each_and_anywhere(probe: MakeProbe) -> None:
     assert len({place.row for place in rows}) > 250
 
 
+@pytest.mark.slow
 def test_a_chain_beside_a_load_waits_longer_the_more_load_there_is(probe: MakeProbe) -> None:
     """Idle, a burst of another row takes its closed form within 2 %; the load itself is not in the latencies."""
     driven = probe(channels=2, refresh="none")

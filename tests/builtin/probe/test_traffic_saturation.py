@@ -39,6 +39,7 @@ def test_bursts_may_be_all_that_sources_can_do() -> None:
     assert found.load == pytest.approx(0.5 * 63 / 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "flits"), [("uniform", 4), pytest.param("hotspot", 1, marks=pytest.mark.slow)])
 def test_with_credits_it_is_where_the_reference_saturates(pattern: str, flits: int) -> None:
     """In the reference packets wait no longer late than early somewhat below it, and ever longer beyond."""

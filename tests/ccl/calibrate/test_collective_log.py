@@ -53,6 +53,7 @@ def test_a_link_is_found_again_from_its_own_table(
     assert found.mean_error < 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bandwidth", "latency"), slow_but([(12.8, 1578)], [(26.4, 969), (12.8, 1578), (86.3, 3982)]))
 def test_pipelined_it_is_found_as_well_as_windows_let_it(
     plugins: Plugins, tmp_path: Path, bandwidth: float, latency: int
@@ -89,6 +90,7 @@ def test_what_the_machine_itself_hides_is_refused(plugins: Plugins, tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_path: Path) -> None:
     """Of 3 %, which every time got by hand."""
     options = ("--algo", "ring", "-d", "f32", "-b", "1K", "-e", "512K", "-f", "8", "--link-bw", "20 GB/s")
@@ -109,6 +111,7 @@ def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_pat
     assert 0.01 < found.mean_error < 0.05
 
 
+@pytest.mark.slow
 def test_rows_beyond_what_is_simulated_are_continued_and_say_so(plugins: Plugins, tmp_path: Path) -> None:
     """As far off as a simulation of all of it is from the line: two per cent at four times the size."""
     options = ("--algo", "ring", "-d", "f32", "-b", "8K", "-e", "2M", "-f", "16", "--link-bw", "30 GB/s")
