@@ -60,6 +60,7 @@ def seen(request: pytest.FixtureRequest, plugins: Plugins) -> Seen:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.sample(2)
 def test_looking_on_changes_nothing(name: str, plugins: Plugins) -> None:
     """Op log, number of events and time are the same; alone, and beside the recorder of explanations."""
     plain = engine_of(plugins, name, [])

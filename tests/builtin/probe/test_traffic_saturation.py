@@ -60,6 +60,7 @@ def test_with_credits_it_is_where_the_reference_saturates(pattern: str, flits: i
 @pytest.mark.parametrize("impl", ["builtin.forwarding", "builtin.router_vc"])
 @pytest.mark.parametrize("pattern", ["uniform", "hotspot"])
 @pytest.mark.parametrize("window", [Window(0, 150, 100), Window(200, 300, 100)])
+@pytest.mark.sample(3)
 def test_no_more_is_accepted_than_the_ceiling_whatever_the_window(impl: str, pattern: str, window: Window) -> None:
     mesh = make_mesh(4, 4, impl=impl, overhead="2 ns")
     traffic = TrafficSetup(mesh, make_pattern(pattern, mesh), 1, window)
