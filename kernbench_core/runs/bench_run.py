@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -193,9 +193,9 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
         raise RaceError(result)
     if any((request.trace, request.bundle, request.out, request.report)):
         progress.begin("writing")
-    _write_files(request, result, engine, wall.timeout_s)
+    machine = _write_files(request, result, engine, wall.timeout_s)
     if pages is not None:
-        pages.complete(page_of(result, machine_json(engine, request.config, request.topology)))
+        pages.complete(page_of(result, machine))
     return result
 
 
@@ -260,9 +260,11 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
     return engine
 
 
-def _write_files(request: Request, result: RunResult, engine: GraphEngine, timeout_s: float | None) -> None:
-    """Write what is asked for, each file whole or not at all."""
-    looked_at = request.out is not None or request.report is not None
+def _write_files(
+    request: Request, result: RunResult, engine: GraphEngine, timeout_s: float | None
+) -> Mapping[str, Any]:
+    """Write what is asked for, each file whole or not at all; return the machine as it is drawn, if anybody looks."""
+    looked_at = request.out is not None or request.is_explained_on_a_page
     try:
         machine = machine_json(engine, request.config, request.topology) if looked_at else {}
         if request.trace is not None:
@@ -275,6 +277,7 @@ def _write_files(request: Request, result: RunResult, engine: GraphEngine, timeo
         if request.report is not None:
             write_report(request.report, [page_of(result, machine)], request.plugins)
         run_is_complete()
+        return machine
     except OSError as error:
         raise UsageError(
             f"the files of --trace, --bundle, --out and --report must be writable, but {error.filename!r} "
