@@ -100,7 +100,7 @@ def run(
     if port and not web:
         raise UsageError(f"--port is that of --web, not of a run alone; leave out --port {port}, or give --web, too.")
     with ExitStack() as stack:
-        page = stack.enter_context(_served(asked["trace"])) if show else None
+        page = stack.enter_context(_shown_at(asked["trace"])) if show else None
         title = f"{Path(bench).name} on {asked['topology']}"
         asked["watcher"] = watcher = stack.enter_context(_watched(shell, title, port)) if web else None
         code = _run(shell, bench, params, Look(as_json, quiet, verbose, explained=asked["explain"]), asked)
@@ -202,16 +202,16 @@ def _echo_rerun(same: bool | None, differences: Sequence[str], result: RunResult
     click.echo(json_text({"schema": "kernbench.rerun/1", **found}))
 
 
-def _served(trace: str) -> AbstractContextManager[Any]:
-    from kernbench_core.cli.perfetto_ui import served
+def _shown_at(trace: str) -> AbstractContextManager[str]:
+    from kernbench_core.cli.perfetto_ui import shown_at
 
-    return served(Path(trace))
+    return shown_at(Path(trace))
 
 
-def _show(page: Any) -> None:
+def _show(page: str) -> None:
     from kernbench_core.cli.perfetto_ui import show
 
-    show(*page)
+    show(page)
 
 
 def _watched(shell: Shell, title: str, port: int) -> AbstractContextManager[Any]:

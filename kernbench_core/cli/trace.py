@@ -37,8 +37,8 @@ def trace(
 ) -> None:
     """Write the timeline of RUN, a folder that `run --out` wrote, as a trace, or show it."""
     with doing("loading kernbench"):
-        from kernbench_core.cli.perfetto_ui import served
         from kernbench_core.cli.perfetto_ui import show as show_in_browser
+        from kernbench_core.cli.perfetto_ui import shown_at
         from kernbench_core.runs.trace import open_trace
 
     if output is None and not show:
@@ -48,7 +48,7 @@ def trace(
         file = open_trace(output or f"{folder}/run.pftrace", shell.plugins.exporters)
         if file.takes != "timeline":
             raise UsageError(f"trace file must be of a format that takes a timeline, not {output!r}; use run --trace.")
-        page = stack.enter_context(served(file.path, port)) if show else None
+        page = stack.enter_context(shown_at(file.path, port)) if show else None
         with doing("reading the run"):
             timeline = _cut(read_timeline(run), level, window)
         with doing("writing the trace"):
@@ -56,7 +56,7 @@ def trace(
         if output is not None:
             click.echo(shown(f"{output}: {format_bytes(file.path.stat().st_size)}, {len(timeline.spans):,} spans"))
         if page is not None:
-            show_in_browser(*page)
+            show_in_browser(page)
 
 
 def read_timeline(run: str) -> Timeline:

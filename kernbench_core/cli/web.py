@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 def web(shell: Shell, folder: str, port: int, show: bool) -> None:
     """Show the runs below FOLDER, which `run --out` wrote, in a browser on this machine, until Ctrl-C."""
     with doing("loading kernbench"):
-        from kernbench_core.web.loopback import served
+        from kernbench_core.web import SavedSite, served
         from kernbench_core.web.saved_runs import saved_runs
-        from kernbench_core.web.saved_site import SavedSite
 
     site = SavedSite(Path(folder), shell.plugins.report_sections)
     with served(site, port) as address:
@@ -38,7 +37,7 @@ def web(shell: Shell, folder: str, port: int, show: bool) -> None:
         there = "1 run is" if runs == 1 else f"{runs or 'no'} runs are"
         _tell(f"{there} in {site.folder}, shown at {address} until Ctrl-C.")
         if show:
-            webbrowser.open(address)
+            browse(address)
         wait()
 
 
@@ -46,8 +45,7 @@ def web(shell: Shell, folder: str, port: int, show: bool) -> None:
 def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
     """Serve a run that is going to begin, and tell where."""
     with doing("loading kernbench"):
-        from kernbench_core.web.live_run import LiveRun
-        from kernbench_core.web.loopback import served
+        from kernbench_core.web import LiveRun, served
 
     live = LiveRun(title, shell.plugins.report_sections)
     with served(live, port) as address:
@@ -57,6 +55,16 @@ def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
         except BaseException:
             live.failed()
             raise
+
+
+def browse(address: str) -> None:
+    """Open the user's browser at an address, or say that there is none."""
+    try:
+        found = webbrowser.open(address)
+    except webbrowser.Error:
+        found = False
+    if not found:
+        _tell("no browser was found; open the address in one.")
 
 
 def wait() -> None:

@@ -12,7 +12,10 @@ from kernbench_core.package import door
 
 if TYPE_CHECKING:
     from kernbench_core.web.live_run import LiveRun as LiveRun
+    from kernbench_core.web.loopback import Answer as Answer
     from kernbench_core.web.loopback import served as served
     from kernbench_core.web.saved_site import SavedSite as SavedSite
 
-__getattr__ = door(__name__, {"LiveRun": "live_run", "SavedSite": "saved_site", "served": "loopback"})
+__getattr__ = door(
+    __name__, {"Answer": "loopback", "LiveRun": "live_run", "SavedSite": "saved_site", "served": "loopback"}
+)

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import SEEK_END, BytesIO
+from pathlib import Path
+from shutil import copyfileobj
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,9 +34,9 @@ _SAFE: Final = {
 
 @attrs.frozen
 class Answer:
-    """What is sent: bytes of a `kind` (a media type), and the Content-Security-Policy that they are to have."""
+    """What is sent: bytes, or those of a file, of a `kind` (a media type), and their Content-Security-Policy."""
 
-    body: bytes
+    body: bytes | Path
     kind: str = HTML
     policy: str = "frame-ancestors 'self'"
     status: int = 200
@@ -77,13 +80,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(answer, with_body=with_body)
 
     def _answer(self, answer: Answer, *, with_body: bool) -> None:
+        with answer.body.open("rb") if isinstance(answer.body, Path) else BytesIO(answer.body) as body:
+            size = body.seek(0, SEEK_END)
+            body.seek(0)
+            self._head(answer, size)
+            if with_body:
+                copyfileobj(body, self.wfile)
+
+    def _head(self, answer: Answer, size: int) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
-        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Content-Length", str(size))
         self.send_header("Content-Security-Policy", answer.policy)
         self.end_headers()
-        if with_body:
-            self.wfile.write(answer.body)
 
     def _is_own(self) -> bool:
         """Whether a request is for this address, and not made by a page of another one."""

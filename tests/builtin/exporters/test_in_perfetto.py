@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.cli.perfetto_ui import served
+from kernbench_core.cli.perfetto_ui import shown_at
 from kernbench_core.plugins import Plugins
 from kernbench_core.timeline import Timeline
 
@@ -63,16 +62,12 @@ def imported(
     params = {"M": 128, "N": 128, "K": 128}
     timeline = kb.run("gemm", "tiny", params, trace=path, plugins=plugins, data=False).timeline
     assert timeline is not None
-    with served(path) as (server, address):
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with shown_at(path) as address:
         page = browser.new_page()
         page.goto(address)
         page.wait_for_function("() => typeof app === 'object' && app.trace !== undefined", timeout=90_000)
         yield request.param, timeline, page
         page.close()
-        server.shutdown()
-        thread.join()
 
 
 def test_nothing_is_lost(imported: tuple[str, Timeline, Any]) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from kernbench_core.cli import perfetto_ui
-from kernbench_core.cli.perfetto_ui import served, show, ui_folder
+from kernbench_core.cli.perfetto_ui import show, shown_at, ui_folder
 from kernbench_core.errors import UsageError
 
 
@@ -30,15 +30,12 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def port(trace: Path) -> Iterator[int]:
     """Give the port of a server that runs."""
-    with served(trace) as (server, address):
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        assert server.server_address[0] == "127.0.0.1"
-        here = f"http://127.0.0.1:{server.server_port}"
+    with shown_at(trace) as address:
+        number = urlsplit(address).port
+        assert number is not None
+        here = f"http://127.0.0.1:{number}"
         assert address == f"{here}/#!/?url={here}/trace/my%20run.pftrace"
-        yield server.server_port
-        server.shutdown()
-        thread.join()
+        yield number
 
 
 def get(port: int, path: str, host: str | None = None) -> tuple[int, bytes]:
@@ -80,7 +77,7 @@ def test_a_port_in_use_is_a_sentence(trace: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = other.getsockname()[1]
-        with pytest.raises(UsageError) as caught, served(trace, taken):
+        with pytest.raises(UsageError) as caught, shown_at(trace, taken):
             pass
     assert str(caught.value) == (
         f"--port must be a free port, and {taken} cannot be had: Address already in use; give another one, or none."
@@ -101,13 +98,14 @@ def test_without_the_extra_it_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
 def test_ctrl_c_ends_it(trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a browser the address is to be opened by hand."""
     monkeypatch.setattr("webbrowser.open", lambda address: False)
-    with served(trace) as (server, address):
 
-        def stop(*_: object) -> None:
-            raise KeyboardInterrupt
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
 
-        monkeypatch.setattr(server, "serve_forever", stop)
-        show(server, address)
+    with shown_at(trace) as address:
+        monkeypatch.setattr("kernbench_core.cli.web.threading.Event.wait", stop)
+        show(address)
+        monkeypatch.undo()
     assert capsys.readouterr() == (
         "",
         f"no browser was found; open the address in one.\nPerfetto shows the trace at {address} until Ctrl-C.\n",
