@@ -87,7 +87,7 @@ class RunOptions:
     explain: Annotated[bool, Option("Tell where the time went: critical path, queueing, use, peaks.")] = False
     trace: Annotated[str | Path | None, Option("Write a timeline (.pftrace, .json) for Perfetto.", "FILE")] = None
     level: Annotated[
-        str, Option("How far down the timeline of --trace and --out goes.", choices=LEVELS)
+        str, Option("How far down the timeline of --trace, --out, --report or --web goes.", choices=LEVELS)
     ] = LEVELS[-1]
     window: Annotated[
         str | None, Option("The simulated times that the timeline is cut to, as '10 us..20 us'.", "FROM..TO")

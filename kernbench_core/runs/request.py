@@ -89,7 +89,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         raise UsageError(
             f"a bundle needs a registered bench or a .py file, not the function {bench.name!r}; write that to a file."
         )
-    return Request(
+    request = Request(
         options=call,
         bench=bench,
         given=given,
@@ -103,6 +103,20 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         bundle=bundle,
         report=report,
     )
+    _check_timeline(request)
+    return request
+
+
+def _check_timeline(request: Request) -> None:
+    """Raise UsageError where a part of a timeline is asked for, and none is made."""
+    if request.wants_timeline:
+        return
+    for name in ("window", "level"):
+        if getattr(request.options, name) != getattr(attrs.fields(RunOptions), name).default:
+            raise UsageError(
+                f"--{name} says which part of its timeline a run keeps, and must come with --trace, --out, --report or "
+                f"--web (in Python also timeline=True), not alone; leave out --{name}, or give one of them."
+            )
 
 
 def _shown(topology: str | Path | Mapping[str, object]) -> str:

@@ -80,3 +80,32 @@ def test_a_bundle_holds_no_function(toy: ModuleType, tmp_path: Path, monkeypatch
     assert str(caught.value) == (
         "a bundle needs a registered bench or a .py file, not the function 'mine'; write that to a file."
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"level": "unit"}, "level"),
+        ({"window": "1 us.."}, "window"),
+        ({"level": "unit", "trace": "t.txt"}, "level"),
+        ({"level": "wire"}, None),
+        ({"level": "unit", "out": "o"}, None),
+        ({"window": "1 us..", "report": "r.html"}, None),
+        ({"window": "1 us..", "timeline": True}, None),
+        ({"level": "host", "watcher": object()}, None),
+    ],
+)
+def test_a_part_of_a_timeline_needs_a_timeline(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], name: str | None
+) -> None:
+    """A trace of the op log is none; the level that cuts nothing asks for nothing."""
+    monkeypatch.chdir(tmp_path)
+    if name is None:
+        request(toy, tmp_path, "toy", **given)
+        return
+    with pytest.raises(UsageError) as caught:
+        request(toy, tmp_path, "toy", **given)
+    assert str(caught.value) == (
+        f"--{name} says which part of its timeline a run keeps, and must come with --trace, --out, --report or --web "
+        f"(in Python also timeline=True), not alone; leave out --{name}, or give one of them."
+    )
