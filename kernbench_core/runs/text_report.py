@@ -30,6 +30,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _ROWS = 6
 #: The head of the bytes that a resource moved in the whole run.
 _MOVED = "run moved"
+#: Letters of a name that are worth more than another column beside it.
+_NAME = 22
 
 
 class ShowingConsole(Console):
@@ -69,7 +71,10 @@ def bare_table() -> Table:
 
 def print_result(result: RunResult, console: Console, *, verbose: bool = False) -> None:
     """Print total time, where it went, the busiest resources, the verdict, what was not modelled, reported rows."""
-    parts: list[RenderableType] = [_headline(result), _phases(result, console.is_terminal)]
+    phases = _phases(result, console.is_terminal)
+    if _is_wider(phases, console):
+        phases = _phases(result, decorated=False)
+    parts: list[RenderableType] = [_headline(result), phases]
     parts.extend(_busy(result, console, verbose))
     if result.timing.statistics:
         parts.append(_statistics(result.timing.statistics))
@@ -218,28 +223,40 @@ def _columns(
 def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     """Lay out the busiest resource of each kind: how busy, the mean of its kind, and the bytes that it moved.
 
-    A narrow window goes without bars, then without bytes; then names give way.
+    A narrow window goes without bars, then without bytes, means, kinds and the run; names are short in their middle.
     """
     widths = {head: max(len(head), *map(len, cells)) for head, cells in columns.items()}
-    for head in ("", _MOVED):
-        if sum(widths.values()) + 2 * (len(widths) - 1) > console.width or (not head and not console.is_terminal):
-            del columns[head], widths[head]
     first = next(iter(columns))
-    excess = sum(widths.values()) + 2 * (len(widths) - 1) - console.width
-    widths[first] = max(1, widths[first] - max(0, excess))
+    names = widths[first]
+
+    def room() -> int:
+        return console.width - sum(widths.values()) + widths[first] - 2 * (len(widths) - 1)
+
+    for head in ("", _MOVED, "mean", "kind", "run"):
+        least = names if head in ("", _MOVED) else min(names, _NAME)
+        if head in columns and (room() < least or (not head and not console.is_terminal)):
+            del columns[head], widths[head]
+    widths[first] = max(1, min(names, room()))
     table = bare_table()
     for head in columns:
         table.add_column(
-            head,
+            _short(head, widths[head]),
             justify="right" if head in ("busy", "kernel", "mean", "run", _MOVED) else "left",
             style=None if head else "magenta",
             no_wrap=True,
-            overflow="ellipsis",
             width=widths[head],
         )
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
+    for name, *cells in zip(*columns.values(), strict=True):
+        table.add_row(_short(name, widths[first]), *cells)
     return table
+
+
+def _short(name: str, most: int) -> str:
+    """Return a name of at most `most` letters: its beginning and its end, which tell it from others."""
+    if len(name) <= most:
+        return name
+    end = (most - 1) // 2
+    return f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
 
 
 def _statistics(found: Sequence[Statistic]) -> Table:
@@ -292,9 +309,13 @@ def _rows(rows: Sequence[Row], console: Console) -> Table:
         table.add_column(column_title(name), justify=justify, vertical="bottom", no_wrap=True, overflow="ellipsis")
     for row in rows:
         table.add_row(*(cell_text(name, row.get(name)) for name in names))
-    if console.measure(table, options=console.options.update(width=1000)).maximum > console.width:
+    if _is_wider(table, console):
         table.padding = (0, 1, 0, 0)
     return table
+
+
+def _is_wider(table: Table, console: Console) -> bool:
+    return console.measure(table, options=console.options.update(width=1000)).maximum > console.width
 
 
 def _hazards(result: RunResult, verbose: bool) -> Iterable[Text]:

@@ -138,19 +138,33 @@ def test_reported_rows_move_together_in_a_narrow_window(samples: ModuleType, mon
 @pytest.mark.parametrize(
     ("width", "row"),
     [
-        (80, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_…  pe wire           5.8%  2.4% of 1024"),
-        (101, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler  pe wire           5.8%  2.4% of 1024  78.23 KiB"),
+        (99, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler  pe wire           5.8%  2.4% of 1024  78.23 KiB"),
+        (98, "sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler  pe wire           5.8%  2.4% of 1024"),
+        (80, "sip0.cube0.pe0.pe_cpu…be0.pe0.pe_scheduler  pe wire           5.8%  2.4% of 1024"),
+        (60, "sip0.cube0.…_scheduler  pe wire           5.8%  2.4% of 1024"),
+        (59, "sip0.cube0.pe0.pe….pe0.pe_scheduler  pe wire           5.8%"),
+        (40, "sip0.cube0.pe0.pe…pe0.pe_scheduler  5.8%"),
+        (20, "sip0.cu…eduler  5.8%"),
     ],
 )
-def test_a_narrow_window_keeps_the_numbers_of_the_busiest(samples: ModuleType, width: int, row: str) -> None:
-    """Bars go first, then bytes, then the ends of names; what is left is whole."""
+def test_a_narrow_window_keeps_names_and_how_busy_they_are(samples: ModuleType, width: int, row: str) -> None:
+    """Bars go first, then bytes, then the middle of names; before less than 22 letters are left, means and kinds."""
     long = ResourceUse("sip0.cube0.pe0.pe_cpu->sip0.cube0.pe0.pe_scheduler", "pe wire", 0.058, 58.0, 80104, 1024, 0.024)
     channel = ResourceUse("sip0.cube0.hbm_ctrl0#pc0", "hbm_ctrl channel", 0.023, 23.0, 512, 16, 0.023)
     result = samples.make_result()
     result = attrs.evolve(result, timing=attrs.evolve(result.timing, busiest=(long, channel)))
     out = io.StringIO()
     print_result(result, Console(file=out, width=width, force_terminal=True, color_system=None))
-    assert row in (line.rstrip() for line in out.getvalue().splitlines())
+    assert [line.rstrip() for line in out.getvalue().splitlines() if "eduler" in line] == [row]
+
+
+def test_times_are_whole_in_a_window_too_narrow_for_their_bars(samples: ModuleType) -> None:
+    """Forty columns hold all of the words."""
+    out = io.StringIO()
+    print_result(samples.make_result(), Console(file=out, width=40, force_terminal=True, color_system=None))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert lines[lines.index("total time        412.3 us") + 1].startswith("  host to device  ")
+    assert not any("█" in line or "…" in line for line in lines[:8])
 
 
 KERNELS = KernelFigures(
