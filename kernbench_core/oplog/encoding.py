@@ -7,13 +7,18 @@ keeps this encoding.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from attrs import fields, frozen, has
 
 from kernbench_core.values.value import Value
+
+_Encoder = Callable[[Any], bytes]
+_length = struct.Struct("<q").pack
 
 
 @frozen
@@ -30,43 +35,53 @@ def canonical(thing: object) -> bytes:
     arrays and scalars, attrs objects; of values their shape and dtype. Anything else is encoded by its type's name.
     A class that says `CANONICAL_NAME` goes by that name, so that its own may change and hashes stay.
     """
-    if thing is None:
-        return b"n"
     kind = type(thing)
-    if kind is bool:
-        return b"t" if thing else b"f"
-    if kind is int:
-        return _framed(b"i", str(thing).encode())
-    if type(thing) is float:
-        return b"d" + struct.pack("<d", thing)
-    if type(thing) is str:
-        return _framed(b"s", thing.encode())
-    if type(thing) is bytes:
-        return _framed(b"b", thing)
-    if type(thing) is tuple or type(thing) is list:
-        return _framed(b"(" if kind is tuple else b"[", b"".join(map(canonical, thing)))
-    return _canonical_object(thing, kind)
+    return (_ENCODERS.get(kind) or _encoder(kind))(thing)
 
 
-def _canonical_object(thing: object, kind: type) -> bytes:
-    if isinstance(thing, Encoded):
-        return thing.encoding
-    if isinstance(thing, type):
-        return _framed(b"T", _name(thing).encode())
-    if isinstance(thing, Enum):
-        return _framed(b"e", f"{_name(kind)}.{thing.name}".encode())
-    if isinstance(thing, np.ndarray | np.generic):
-        data = np.asarray(thing)
-        return _framed(b"a", canonical((data.dtype.name, data.shape)) + data.tobytes())
-    if isinstance(thing, Value):
-        return _framed(b"v", canonical((thing.dtype, thing.shape)))
-    if isinstance(thing, Mapping):
-        pairs = sorted((canonical(k), canonical(v)) for k, v in thing.items())
-        return _framed(b"{", b"".join(k + v for k, v in pairs))
-    if has(kind):
-        inner = tuple(getattr(thing, f.name) for f in fields(kind))
-        return _framed(b"o", canonical(_name(kind)) + canonical(inner))
-    return _framed(b"?", _name(kind).encode())
+def _encoder(kind: type) -> _Encoder:
+    """Return what encodes the things of a class that was not met before; it is kept for the next one."""
+    encoder = _made_encoder(kind)
+    _ENCODERS[kind] = encoder
+    return encoder
+
+
+def _made_encoder(kind: type) -> _Encoder:
+    if issubclass(kind, Encoded):
+        return attrgetter("encoding")
+    if issubclass(kind, type):
+        return lambda thing: _framed(b"T", _name(thing).encode())
+    if issubclass(kind, Enum):
+        return lambda thing: _framed(b"e", f"{_name(kind)}.{thing.name}".encode())
+    if issubclass(kind, np.ndarray | np.generic):
+        return _array
+    if issubclass(kind, Value):
+        return lambda thing: _framed(b"v", canonical((thing.dtype, thing.shape)))
+    if issubclass(kind, Mapping):
+        return _mapping
+    name = canonical(_name(kind))
+    if not has(kind):
+        return lambda _: _framed(b"?", _name(kind).encode())
+    names = [field.name for field in fields(kind)]
+    return lambda thing: _framed(b"o", name + _sequence(b"(", [getattr(thing, name) for name in names]))
+
+
+def _integer(thing: int) -> bytes:
+    digits = b"%d" % thing  # framed here: most of what there is are integers
+    return b"i" + _length(len(digits)) + digits
+
+
+def _array(thing: np.ndarray | np.generic) -> bytes:
+    data = np.asarray(thing)
+    return _framed(b"a", canonical((data.dtype.name, data.shape)) + data.tobytes())
+
+
+def _mapping(thing: Mapping[object, object]) -> bytes:
+    return _framed(b"{", b"".join(k + v for k, v in sorted((canonical(k), canonical(v)) for k, v in thing.items())))
+
+
+def _sequence(tag: bytes, things: Iterable[object]) -> bytes:
+    return _framed(tag, b"".join([(_ENCODERS.get(type(each)) or _encoder(type(each)))(each) for each in things]))
 
 
 def _name(kind: type) -> str:
@@ -74,4 +89,17 @@ def _name(kind: type) -> str:
 
 
 def _framed(tag: bytes, content: bytes) -> bytes:
-    return tag + struct.pack("<q", len(content)) + content
+    return tag + _length(len(content)) + content
+
+
+#: What encodes the things of exactly a class.
+_ENCODERS: dict[type, _Encoder] = {
+    type(None): lambda _: b"n",
+    bool: lambda thing: b"t" if thing else b"f",
+    int: _integer,
+    float: lambda thing: b"d" + struct.pack("<d", thing),
+    str: lambda thing: _framed(b"s", thing.encode()),
+    bytes: lambda thing: _framed(b"b", thing),
+    tuple: lambda thing: _sequence(b"(", thing),
+    list: lambda thing: _sequence(b"[", thing),
+}
