@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +58,8 @@ def watched(shell: Shell, title: str, port: int) -> Iterator[LiveRun]:
 
 def browse(address: str) -> None:
     """Open the user's browser at an address, or say that there is none."""
+    import webbrowser  # when it is used: it loads what starts processes
+
     try:
         found = webbrowser.open(address)
     except webbrowser.Error:

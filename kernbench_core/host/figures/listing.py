@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -49,6 +48,8 @@ def html_facts(facts: Mapping[str, str]) -> str:
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:
+    from html import escape  # when it is used: few runs show a table, all would load its names of characters
+
     return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
