@@ -82,10 +82,10 @@ def run(
     ratio = _ratio(read_ratio)
     levels = [_whole("--outstanding", part, 1, 65536) for part in outstanding.split(",")] if outstanding else []
     loads = [_share(part) for part in load.split(",")] if load is not None else []
-    node = _controller(shell, topology, components, sets)
+    node, capacity = _controller(shell, topology, components, sets)
     probe = DramProbe(node, shell.plugins.components)
     if trace is not None:
-        return _trace(topology, node, probe, trace, as_json, _given())
+        return _trace(topology, node, probe, trace, capacity or probe.geometry.span_bytes, as_json, _given())
     nbytes = probe.default_chunk(pattern) if chunk is None else _number("--chunk", chunk, "size", positive=True)
     case = DramCase(
         pattern,
@@ -132,8 +132,10 @@ def _given() -> set[str]:
     return {name for name in names if ctx is not None and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
-def _trace(topology: str, node: Node, probe: DramProbe, path: str, as_json: bool, given: set[str]) -> int:
-    """Measure the requests of a file."""
+def _trace(
+    topology: str, node: Node, probe: DramProbe, path: str, capacity: int, as_json: bool, given: set[str]
+) -> int:
+    """Measure the requests of a file, which are to a slice of `capacity` bytes."""
     import attrs
 
     from kernbench_builtin.probe.dram_workload import read_trace
@@ -142,7 +144,7 @@ def _trace(topology: str, node: Node, probe: DramProbe, path: str, as_json: bool
     if given:
         option = "--" + sorted(given)[0].replace("_", "-")
         raise UsageError(f"{option} must not go with --trace: the file says what is sent when; give one of them.")
-    requests = read_trace(path, probe.geometry)
+    requests = read_trace(path, probe.geometry, capacity)
     point = probe.trace(requests)
     if as_json:
         found = {
@@ -167,10 +169,10 @@ def _turns(text: str | None, ratio: float) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def _controller(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> Node:
-    """Return the first HBM controller of a machine."""
+def _controller(shell: Shell, topology: str, components: str | None, sets: tuple[str, ...]) -> tuple[Node, int]:
+    """Return the first HBM controller of a machine, and the bytes of its slice: 0 where the machine says nothing."""
     from kernbench_core.runs import configure, tell_warnings
-    from kernbench_core.topology import compile_topology
+    from kernbench_core.topology import Machine, compile_topology
 
     plugins = shell.plugins
     config = configure(plugins, topology, components, sets)
@@ -179,7 +181,7 @@ def _controller(shell: Shell, topology: str, components: str | None, sets: tuple
     found = next((node for node in graph.nodes.values() if node.kind == "hbm_ctrl"), None)
     if found is None:
         raise UsageError(f"--dram must have a topology with a node of kind hbm_ctrl, not {topology!r}; name another.")
-    return found
+    return found, graph.design.hbm_slice_bytes if isinstance(graph, Machine) else 0
 
 
 def _number(option: str, text: str, dimension: str, *, positive: bool = False) -> Any:
@@ -269,7 +271,9 @@ def _print(
     for column in titles + (["row hits"] if rows else []):
         table.add_column(column, justify="right")
     for point in points:
-        at = str(point.outstanding) if point.outstanding is not None else f"{point.offered or 0.0:.1f}"
+        at = "all at once" if point.offered is None else f"{point.offered:.1f}"
+        if point.outstanding is not None:
+            at = str(point.outstanding)
         latencies = [f"{ns:.1f} ns" for ns in (point.mean_ns, point.p50_ns, point.p99_ns)]
         latencies += [f"{point.expected_ns:.1f} ns"] if point.expected_ns is not None else []
         hits = [f"{point.hit_rate:.1%}"] if rows and point.hit_rate is not None else []

@@ -139,16 +139,19 @@ def _of_a_row(g: DramGeometry, first: DramPlace, chunk: int) -> tuple[Region, ..
     return tuple(Region(address(place), burst) for place in places)
 
 
-def read_trace(path: str, g: DramGeometry) -> list[Timed]:
+def read_trace(path: str, g: DramGeometry, capacity: int) -> list[Timed]:
     """Return the requests of a file: a line each, `ns R|W address bytes`; empty lines and `#` comments are none.
 
-    Raises UsageError with every fault (the first twenty) as FILE:LINE.
+    Raises UsageError with every fault (the first twenty) as FILE:LINE. What is asked must lie in `capacity` bytes.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        if "\0" in text:
+            raise UnicodeError
+    except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"--trace must be a file that can be read, not {path!r}: {reason}.") from None
+    lines = text.splitlines()
     if len(lines) > _MOST_LINES:
         raise UsageError(f"--trace must have at most {_MOST_LINES:,} lines, not {len(lines):,}; cut {path}.")
     found: list[Timed] = []
@@ -157,42 +160,50 @@ def read_trace(path: str, g: DramGeometry) -> list[Timed]:
         told = line.partition("#")[0].strip()
         if not told:
             continue
-        try:
-            found.append(_request(told, found[-1][0] if found else 0.0, g))
-        except ValueError as fault:
-            problems.append(f"{path}:{number}: {fault}")
+        faults: list[str] = []
+        request = _request(told, found[-1][0] if found else 0.0, g, capacity, faults)
+        found += [request] if request else []
+        problems += [f"{path}:{number}: {fault}" for fault in faults]
     if problems:
         left = len(problems) - _MOST_FAULTS
-        more = [f"and {left} more lines with faults"] if left > 0 else []
-        raise UsageError("\n".join(problems[:_MOST_FAULTS] + more))
+        raise UsageError("\n".join(problems[:_MOST_FAULTS] + ([f"and {left} more"] if left > 0 else [])))
     if not found:
         raise UsageError(f"--trace must have at least one request, 'ns R|W address bytes' a line, but {path} has none.")
     return found
 
 
-def _request(line: str, before: float, g: DramGeometry) -> Timed:
-    """Return one request; ValueError says what it must be."""
+def _request(line: str, before: float, g: DramGeometry, capacity: int, faults: list[str]) -> Timed | None:
+    """Return one request; None, and in `faults` what it must be, where it is none."""
     parts = _LINE.fullmatch(line)
     if parts is None:
-        raise ValueError(f"a request must be four words, 'ns R|W address bytes', not {line!r}.")
+        faults.append(f"a request must be four words, 'ns R|W address bytes', not {line!r}.")
+        return None
     when, kind, address, size = parts.groups()
-    time = _number(when, "ns", float)
-    if time < before:
-        raise ValueError(f"ns must not fall from request to request, not {when} after {before:g}; sort the lines.")
+    time = _number(when, "ns", float, faults)
+    if time is not None and time < before:
+        faults.append(f"ns must not fall from request to request, not {when} after {before:g}; sort the lines.")
     if kind not in ("R", "W"):
-        raise ValueError(f"the operation must be R or W, not {kind!r}.")
-    base, nbytes = int(_number(address, "the address", int)), int(_number(size, "bytes", int))
-    if not 1 <= nbytes <= g.span_bytes // 16:
-        raise ValueError(f"bytes must be from 1 to {g.span_bytes // 16}, not {size}.")
-    return grid_ceil(time), "read" if kind == "R" else "write", (Region(base, nbytes),)
+        faults.append(f"the operation must be R or W, not {kind!r}.")
+    base, nbytes = _number(address, "the address", int, faults), _number(size, "bytes", int, faults)
+    most = min(g.span_bytes // 16, capacity)
+    if nbytes is not None and not 1 <= nbytes <= most:
+        faults.append(f"bytes must be from 1 to {most}, not {size}.")
+    elif nbytes is not None and base is not None and base + nbytes > capacity:
+        whole = f"{nbytes} bytes of a slice of {format_bytes(capacity)}"
+        faults.append(f"the address must be at most {capacity - int(nbytes):#x} for {whole}, not {address}.")
+    if faults or time is None or base is None or nbytes is None:
+        return None
+    return grid_ceil(time), "read" if kind == "R" else "write", (Region(int(base), int(nbytes)),)
 
 
-def _number(text: str, what: str, kind: type[int] | type[float]) -> float:
+def _number(text: str, what: str, kind: type[int] | type[float], faults: list[str]) -> float | None:
+    """Return what a word says; None, and in `faults` what it must be, where it is no such number."""
     try:
         value = int(text, 0) if kind is int else float(text)
     except ValueError:
         value = -1
-    if not 0 <= value < LARGEST:
-        noun = "a whole number of at least 0, as 0x1f40" if kind is int else "a number of at least 0, as 12.5"
-        raise ValueError(f"{what} must be {noun}, not {text!r}.")
-    return value
+    if 0 <= value < LARGEST:
+        return value
+    noun = "a whole number of at least 0, as 0x1f40" if kind is int else "a number of at least 0, as 12.5"
+    faults.append(f"{what} must be {noun}, not {text!r}.")
+    return None

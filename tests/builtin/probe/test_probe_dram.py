@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from kernbench_builtin.probe.dram_driver import DramCase, DramProbe
-from kernbench_builtin.probe.dram_workload import read_trace, workload
+from kernbench_builtin.probe.dram_workload import workload
 from kernbench_core.cli import main
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Node
 from kernbench_core.params import resolve_params
 from kernbench_core.plugins import Plugins
-from kernbench_core.values import Region
 from tests.conftest import count_calls, loaded_tool
 
 BANK = "builtin.hbm_ctrl_bank"
@@ -194,46 +193,6 @@ def test_a_chain_beside_a_load_waits_longer_the_more_load_there_is(probe: MakePr
     assert driven.open_loop(DramCase("sequential", 4096, 600, chain=True), 0.95).share == pytest.approx(0.95, rel=0.03)
 
 
-def test_a_trace_is_sent_line_by_line_at_its_times(probe: MakeProbe, tmp_path: Path) -> None:
-    driven = probe(refresh="none")
-    file = tmp_path / "some.trace"
-    file.write_text("# a comment\n0 R 0 32\n\n100 R 0x400 32 # another\n300.5 W 64 64\n")
-    requests = read_trace(str(file), driven.geometry)
-    assert requests == [
-        (0.0, "read", (Region(0, 32),)), (100.0, "read", (Region(1024, 32),)), (300.5, "write", (Region(64, 64),)),
-    ]  # fmt: skip
-    point = driven.trace(requests)
-    closed, hit = 10 + 19.375 + 12.5 + 1.25, 10 + 12.5 + 1.25
-    assert point.mean_ns == pytest.approx((closed + hit) / 2, abs=0.7)
-    assert point.achieved == pytest.approx(128 / (300.5 + 10 + 9.375 + 6.25 + 2.5), rel=0.02)
-
-
-def test_the_faults_of_a_trace_are_told_by_line_all_at_once(probe: MakeProbe, tmp_path: Path) -> None:
-    file = tmp_path / "bad.trace"
-    file.write_text("5 R 0 32\n6 X 0 32\nfoo\n4 R 0 32\n7 R -1 32\n8 W 0 0\nnan R 0 1\n9 R 0.5 1\n")
-    with pytest.raises(UsageError) as caught:
-        read_trace(str(file), probe().geometry)
-    assert str(caught.value).split("\n") == [
-        f"{file}:2: the operation must be R or W, not 'X'.",
-        f"{file}:3: a request must be four words, 'ns R|W address bytes', not 'foo'.",
-        f"{file}:4: ns must not fall from request to request, not 4 after 5; sort the lines.",
-        f"{file}:5: the address must be a whole number of at least 0, as 0x1f40, not '-1'.",
-        f"{file}:6: bytes must be from 1 to 16777216, not 0.",
-        f"{file}:7: ns must be a number of at least 0, as 12.5, not 'nan'.",
-        f"{file}:8: the address must be a whole number of at least 0, as 0x1f40, not '0.5'.",
-    ]
-    file.write_text("\n".join(["foo"] * 25))
-    with pytest.raises(UsageError) as caught:
-        read_trace(str(file), probe().geometry)
-    assert str(caught.value).split("\n")[-1] == "and 5 more lines with faults"
-    file.write_text("# nothing\n")
-    with pytest.raises(UsageError) as caught:
-        read_trace(str(file), probe().geometry)
-    assert str(caught.value) == (
-        f"--trace must have at least one request, 'ns R|W address bytes' a line, but {file} has none."
-    )
-
-
 def test_the_channel_hash_spreads_what_a_power_of_two_pitch_heaps_up(probe: MakeProbe) -> None:
     column = DramCase("stride", 32, 800, stride=1024)
     for impl in (BANK, "builtin.hbm_ctrl"):
@@ -406,6 +365,8 @@ def test_figures_that_nobody_has_verified_are_named_and_a_trace_has_a_row(
     file.write_text("0 R 0 64\n")
     code, out, _ = run(plugins, capsys, *swap, "--trace", str(file))
     assert (code, out.splitlines()[0].split(": ", 1)[1]) == (0, f"1 request of {file}; peak 64 GB/s")
+    assert [line.split()[:4] for line in out.splitlines()[3:4]] == [["all", "at", "once", "1.4"]]
     code, out, _ = run(plugins, capsys, *swap, "--trace", str(file), "--json")
     found = json.loads(out)
     assert (found["trace"], found["requests"], len(found["points"])) == (str(file), 1, 1)
+    assert found["points"][0]["offered"] is None
