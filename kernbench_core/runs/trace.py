@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from kernbench_core.errors import KernbenchError, UsageError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, UsageError
 from kernbench_core.process.interrupt import INTERRUPTS, WallTime
 from kernbench_core.process.whole_files import check_file, whole_file
+from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
     from kernbench_core.registry import ExporterEntry, Registry
@@ -18,23 +20,41 @@ if TYPE_CHECKING:
 Exporter: TypeAlias = Callable[[Any, IO[bytes]], None]
 """Called once, after the run, as `export(given, out)`; must write the same bytes for the same op log or timeline."""
 
+LARGE: Final = 64 << 20
+"""From how many bytes on a trace that could be smaller is worth a word."""
+
 
 @attrs.frozen
 class TraceFile:
     """A file to write a trace to, and the exporter that its suffix chose; `.gz` at the end compresses.
 
-    `takes` says what the exporter is given: the "op_log" or the "timeline" of the run.
+    `takes` says what the exporter is given: the "op_log" or the "timeline" of the run. `others` are the suffixes of
+    other formats that take the same.
     """
 
     path: Path
     export: Exporter
     compress: bool
     takes: str = "op_log"
+    others: tuple[str, ...] = ()
 
     def write(self, op_log: object, timeout_s: float | None = None, *, timeline: object = None) -> None:
-        """Write the whole file, or raise and leave it as it was; LimitError where that takes the exporter too long."""
+        """Write the whole file, or raise and leave it as it was; LimitError where that takes the exporter too long.
+
+        Warn of a file that is large and need not be.
+        """
         with whole_file(self.path, compress=self.compress) as out, WallTime(timeout_s).spent_on("writing the trace"):
             self.export(timeline if self.takes == "timeline" else op_log, out)
+        size = self.path.stat().st_size
+        if size >= LARGE and not self.compress:
+            name = self.path.name
+            others = f", and {' or '.join(self.others)} may do, too" if self.others else ""
+            warnings.warn(
+                f"trace file {name!r} has {format_bytes(size)}, which viewers open slowly; '{name}.gz' holds the same "
+                f"in a part of that{others}.",
+                KernbenchWarning,
+                stacklevel=2,
+            )
 
 
 def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFile:
@@ -54,7 +74,11 @@ def open_trace(path: str | Path, exporters: Registry[ExporterEntry]) -> TraceFil
         several = " and ".join(f"{name} of {exporters.provider(name)}" for name in fitting)
         raise UsageError(f"trace file {path.name!r} must fit one exporter, not {several}; choose another suffix.")
     takes = exporters[fitting[0]].takes
-    return TraceFile(check_file("trace file", path), _guarded(exporters, fitting[0]), compress, takes)
+    others = (entry.suffixes for name, entry in exporters.items() if name != fitting[0] and entry.takes == takes)
+    return TraceFile(
+        check_file("trace file", path), _guarded(exporters, fitting[0]), compress, takes,
+        tuple(sorted(suffix for each in others for suffix in each)),
+    )  # fmt: skip
 
 
 def _guarded(exporters: Registry[ExporterEntry], name: str) -> Exporter:

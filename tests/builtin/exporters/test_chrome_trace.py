@@ -9,23 +9,31 @@ from collections import defaultdict
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 
-from kernbench_builtin.exporters.chrome_trace import export
+from kernbench_builtin.exporters.chrome_trace import export, short_names
 from kernbench_core.timeline import Timeline, Track
 from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import FLOWS, Flows, op_of
+from kernbench_core.timeline.timeline import FLOWS, Counter, Flows, op_of
 from tests.builtin.exporters.test_perfetto import near
 from tests.drawn_timelines import timelines
 
 
 def exported(timeline: Timeline) -> list[dict[str, Any]]:
-    """Export and read back, with times as exact decimals."""
+    """Export and read back, with times as exact decimals and the whole paths of lines."""
     out = io.BytesIO()
     export(timeline, out)
     found = json.loads(out.getvalue(), parse_float=Decimal)
     assert found["displayTimeUnit"] == "ns"
     events: list[dict[str, Any]] = found["traceEvents"]
+    files = found["otherData"]["files"]
+    for event in events:
+        line = event.get("args", {}).get("line")
+        if line is not None:
+            short, _, number = line.rpartition(":")
+            event["args"]["line"] = f"{files[short]}:{number}"
     return events
 
 
@@ -48,7 +56,7 @@ def test_every_event_is_what_the_timeline_says(timeline: Timeline) -> None:
     """Spans with all that they have, and values of counters."""
     events, spans = exported(timeline), timeline.spans
     found = Tally(
-        (e["name"], e["cat"], ns(e["ts"]), ns(e["ts"] + e["dur"]), tuple(sorted(e["args"].items())))
+        (e["name"], e["cat"], ns(e["ts"]), ns(e["ts"] + e["dur"]), tuple(sorted(e.get("args", {}).items())))
         for e in events
         if e["ph"] == "X"
     )
@@ -98,7 +106,7 @@ def test_arrows_lie_in_their_events(timeline: Timeline) -> None:
     assert set(ends["s"]) == set(ends["f"]) and len(ends["s"]) == len(timeline.flows)
     assert Tally(e["name"] for e in ends["s"].values()) == Tally(FLOWS[kind] for kind in timeline.flows.kind)
     for arrow in (e for each in ends.values() for e in each.values()):
-        assert arrow["bp"] == "e"
+        assert arrow.get("bp") == ("e" if arrow["ph"] == "f" else None)
         assert any(
             (e["pid"], e["tid"]) == (arrow["pid"], arrow["tid"]) and e["ts"] <= arrow["ts"] <= e["ts"] + e["dur"]
             for e in slices
@@ -127,3 +135,50 @@ def test_places_are_processes_and_tracks_are_threads() -> None:
     assert inside == [(1, 1), (2, 2), (1, 5), (3, 1)]
     sorts = [(e["name"], e["pid"], e["args"]["sort_index"]) for e in events if e["name"] == "process_sort_index"]
     assert sorts == [("process_sort_index", 1, 1), ("process_sort_index", 2, 2)]
+
+
+def test_what_says_nothing_is_not_written() -> None:
+    """The bytes of one slice, one arrow and one value: no blanks, no empty arguments, no zeros at the end."""
+    rows = SpanRows()
+    rows.add(0, rows.name("op"), 1000, 1250)
+    rows.add(0, rows.name("op"), 2500, 2500, line=1, nbytes=64)
+    spans, _ = rows.finish(list(range(1)))  # type: ignore[arg-type]
+    arrow = Flows(*(np.array(each) for each in ([0], [0], [1250.0], [1], [2500.0])))
+    counters = (Counter("bandwidth", "B/s", 0, np.array([0.0, 1.0]), np.array([1.5, 2e9])),)
+    lines = ("/a/b/k.py:3", "/a/c/k.py:12")
+    out = io.BytesIO()
+    export(Timeline(2500.0, (Track(0, -1, "DMA", "unit"),), ("op",), lines, ("", ""), spans, counters, arrow), out)
+    assert out.getvalue().decode().splitlines() == [
+        '{"displayTimeUnit":"ns","otherData":{"files":{"b/k.py":"/a/b/k.py","c/k.py":"/a/c/k.py"}},"traceEvents":[',
+        '{"ph":"M","pid":1,"name":"process_name","args":{"name":"DMA"}},',
+        '{"ph":"M","pid":1,"name":"process_sort_index","args":{"sort_index":1}},',
+        '{"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"DMA"}},',
+        '{"ph":"M","pid":1,"tid":1,"name":"thread_sort_index","args":{"sort_index":1}},',
+        '{"name":"op","cat":"unit","ph":"X","pid":1,"tid":1,"ts":1,"dur":0.25},',
+        '{"name":"op","cat":"unit","ph":"X","pid":1,"tid":1,"ts":2.5,"dur":0,"args":{"bytes":64,"line":"c/k.py:12"}},',
+        f'{{"ph":"s","name":"{FLOWS[0]}","cat":"arrow","id":1,"pid":1,"tid":1,"ts":1.25}},',
+        f'{{"ph":"f","bp":"e","name":"{FLOWS[0]}","cat":"arrow","id":1,"pid":1,"tid":1,"ts":2.5}},',
+        '{"ph":"C","name":"DMA: bandwidth (B/s)","pid":1,"ts":0,"args":{"value":1.5}},',
+        '{"ph":"C","name":"DMA: bandwidth (B/s)","pid":1,"ts":0.001,"args":{"value":2000000000}}',
+        "]}",
+    ]
+
+
+@given(st.lists(st.lists(st.sampled_from("abk"), min_size=1, max_size=4), min_size=1, unique_by=tuple))
+def test_files_are_called_as_short_as_tells_them_apart(paths: list[list[str]]) -> None:
+    """Each name is the end of one path alone, and one part less is that of several; what others end with is whole."""
+    files = ["/" + "/".join(path) for path in paths]
+    found = short_names(files)
+    assert set(found) == set(files) and len({*found.values()}) == len(files)
+    for file, short in found.items():
+        parts = short.split("/")
+        assert file.endswith(short)
+        ending = [other for other in files if other.split("/")[-len(parts) :] == parts]
+        less = parts[1:]
+        assert short == file or ending == [file]
+        assert not less or short == file or len([f for f in files if f.split("/")[-len(less) :] == less]) > 1
+
+
+def test_names_of_what_is_no_file_stay() -> None:
+    """A cell of a notebook, a path of one part."""
+    assert short_names(["<stdin>", "k.py", "/a/k.py"]) == {"/a/k.py": "a/k.py", "<stdin>": "<stdin>", "k.py": "k.py"}

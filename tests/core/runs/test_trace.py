@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernbench_core.errors import LimitError, PluginError, UsageError
+from kernbench_core.errors import KernbenchWarning, LimitError, PluginError, UsageError
 from kernbench_core.registry import ExporterEntry, Provider, Registry
+from kernbench_core.runs import trace as trace_module
 from kernbench_core.runs.trace import open_trace
 
 HERE = Provider("t", "t", "1")
@@ -107,3 +109,31 @@ def test_an_exporter_is_given_what_it_takes(tmp_path: Path, monkeypatch: pytest.
         trace = open_trace(tmp_path / f"t.{suffix}", Registry("exporter", entries))
         trace.write("the op log", timeline="the timeline")
         assert (tmp_path / f"t.{suffix}").read_text() == given
+
+
+@pytest.mark.parametrize(
+    ("name", "digits", "others", "told"),
+    [
+        ("t.txt", 3, (".log",), ""),
+        ("t.txt.gz", 3000, (".log",), ""),
+        ("t.txt", 1023, (".log",), ""),
+        (
+            "t.txt", 1024, (),
+            "trace file 't.txt' has 1 KiB, which viewers open slowly; 't.txt.gz' holds the same in a part of that.",
+        ),
+        (
+            "t.txt", 3072, (".log", ".bin"),
+            "trace file 't.txt' has 3 KiB, which viewers open slowly; 't.txt.gz' holds the same in a part of that, and "
+            ".bin or .log may do, too.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_large_trace_has_a_word_on_smaller_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, digits: int, others: tuple[str, ...], told: str
+) -> None:
+    """From a size on, where the file is not compressed."""
+    monkeypatch.setattr(trace_module, "LARGE", 1024)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", KernbenchWarning)
+        open_trace(tmp_path / name, registry(tmp_path, monkeypatch, ".txt", *others)).write(["x" * (digits - 4)], None)
+    assert [str(each.message) for each in caught] == ([told] if told else [])
