@@ -38,13 +38,15 @@ def least_time(parts: Mapping[int, Sequence[RequestPart]], g: DramGeometry, *, r
 def _row_commands(sharing: Sequence[_Wanted], g: DramGeometry) -> DramBound:
     """Return what the row-command bus of some pseudo-channels needs; the first row of a bank closes none.
 
-    Nor does one after a refresh, for which one command closes all.
+    Nor does one after a refresh of all banks, for which one command closes them; but from when it is due nothing else
+    comes for tRFC. Of very many banks that may save more than it takes.
     """
     act, pre = g.timing.get("tACT", 0.0), g.timing.get("tPRE", 0.0)
     activations, banks = sum(each.activations for each in sharing), g.banks * len(sharing)
-    often = banks * pre / g.timing["tREFI"] if g.refresh == "all_bank" else 0.0
     needed = activations * act + max(0.0, activations - banks) * pre
-    return DramBound(needed / (1 + often), f"row commands of {len(sharing)} pseudo-channel{'s' * (len(sharing) > 1)}")
+    rule = f"row commands of {len(sharing)} pseudo-channel{'s' * (len(sharing) > 1)}"
+    stop = g.timing["tRFC"] - banks * pre if g.refresh == "all_bank" else 0.0
+    return DramBound(needed / (1 + max(0.0, -stop) / g.timing["tREFI"]), rule, max(0.0, stop))
 
 
 def _with_refresh(bound: DramBound, g: DramGeometry) -> DramBound:
@@ -57,7 +59,7 @@ def _with_refresh(bound: DramBound, g: DramGeometry) -> DramBound:
         return bound
     begun = t["tRC"] + t["tCWL"] + t["tBL"] + t["tWR"]
     number = math.floor(max(0.0, bound.ns - bound.stop - begun) / (t["tREFI"] - bound.stop))
-    if not number or not bound.stop:
+    if not number or bound.stop <= 0.0:
         return bound
     return evolve(bound, ns=bound.ns + number * bound.stop, rule=f"{bound.rule}, refresh {bound.stop / t['tREFI']:.1%}")
 

@@ -239,6 +239,29 @@ def test_mixes_of_random_times_are_as_expected(
     holds(driven(plugins, **shape), case, 0.10)
 
 
+@given(shapes(), st.sampled_from(("sequential", "stride", "random", "rows", "onebank")), st.sampled_from((0.0, 0.6, 1.0)),
+       st.integers(1, 4), st.integers(0, 9))  # fmt: skip
+@examples(8)
+def test_no_bound_rises_with_refresh_and_nothing_measured_is_above_one(
+    plugins: Plugins, shape: dict[str, Any], pattern: str, ratio: float, bursts: int, seed: int
+) -> None:
+    """With refreshes as often as the times allow, so that what each of them saves would be seen."""
+    chunk = {"sequential": 1024, "stride": 96, "random": 32}.get(pattern, 32 * bursts)
+    case = DramCase(pattern, chunk, 1500 * 32 // chunk, ratio, stride=1056, seed=seed)
+    free = driven(plugins, **shape).closed_form(case, 256)
+    assert free is not None and free.at_most is not None
+    times = driven(plugins, **shape).geometry.timing
+    often = {
+        "all_bank": times["tRTP"] + 2 * times["tRP"] + times["tRFC"] + times["tRCDRD"] + times["tRC"],
+        "per_bank": shape["banks"] * (times["tRREFD"] + times["tRAS"] + times["tRP"]),
+    }
+    for refresh, every in often.items():
+        probe = driven(plugins, **shape, refresh=refresh, tREFI=f"{max(every, often['all_bank']) * 1.1} ns")
+        form = probe.closed_form(case, 256)
+        assert form is not None and form.at_most is not None
+        assert max(probe.closed_loop(case, 256).share, form.share) <= form.at_most <= free.at_most
+
+
 # By hand ----------------------------------------------------------------------------------------------
 
 
@@ -333,6 +356,19 @@ def test_two_pseudo_channels_are_bound_by_the_row_commands_that_they_share(plugi
     bound = least_time({0: rows, 1: rows}, geometry, reopens=False)
     number = 2 * 99 * 16
     assert (bound.rule, bound.ns) == ("row commands of 2 pseudo-channels", (number * 4 + (number - 32) * 2) * CLOCK)
+
+
+def test_row_commands_are_held_up_by_refreshes_which_close_all_banks_at_once(plugins: Plugins) -> None:
+    """Each of them takes tRFC and saves a precharge of each bank; more than it takes where banks are many."""
+    rows = [(READ, [(bank, row) for row in range(99) for bank in range(16)])]
+    shape = {"activate_clocks": 4, "precharge_clocks": 2, "refresh": "all_bank"}
+    bound = least_time({0: rows, 1: rows}, driven(plugins, **shape).geometry, reopens=False)
+    number, stop = 2 * 99 * 16, 416 - 32 * 2
+    assert bound.ns == (number * 4 + (number - 32) * 2 + 3 * stop) * CLOCK
+    assert bound.rule == f"row commands of 2 pseudo-channels, refresh {stop / 6240:.1%}"
+    bound = least_time({0: rows, 1: rows}, driven(plugins, **shape, banks=256).geometry, reopens=False)
+    number, saved = 2 * 99 * 16, 512 * 2 - 416
+    assert bound.ns == pytest.approx((number * 4 + (number - 512) * 2) / (1 + saved / 6240) * CLOCK)
 
 
 def test_a_bound_has_the_refreshes_that_fall_in_it(plugins: Plugins) -> None:
