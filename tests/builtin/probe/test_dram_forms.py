@@ -239,8 +239,10 @@ def test_mixes_of_random_times_are_as_expected(
     holds(driven(plugins, **shape), case, 0.10)
 
 
-@given(shapes(), st.sampled_from(("sequential", "stride", "random", "rows", "onebank")), st.sampled_from((0.0, 0.6, 1.0)),
-       st.integers(1, 4), st.integers(0, 9))  # fmt: skip
+@given(
+    shapes(), st.sampled_from(("sequential", "stride", "random", "rows", "onebank")),
+    st.sampled_from((0.0, 0.6, 1.0)), st.integers(1, 4), st.integers(0, 9),
+)  # fmt: skip
 @examples(8)
 def test_no_bound_rises_with_refresh_and_nothing_measured_is_above_one(
     plugins: Plugins, shape: dict[str, Any], pattern: str, ratio: float, bursts: int, seed: int
