@@ -1,0 +1,106 @@
+"""A machine of toys that runs kernels through every door: plug-in, preset, compiler, session, phase 2, result.
+
+The layout is that of `small_machine`, with one cube of two PEs. Each unit of a PE takes `UNIT_NS` for whatever it is
+asked to do; only the host's own copies are traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+from kernbench_core.component import ComponentBase
+from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.fabric import Fabric
+from kernbench_core.graph import Node
+from kernbench_core.kernel import KernelRunner, Kernels
+from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
+from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.registry import ComponentEntry, ExporterEntry
+from kernbench_core.topology.configuration import parse_config
+from tests.core.small_machine import KINDS, TEXT
+from tests.core.toy_machine import ToyHost
+
+SETS = ("sip.mesh.width=1", "sip.mesh.height=1", "cube.pes=2")
+MACHINE = parse_config(TEXT, "machine.yaml", sets=SETS).data
+UNIT_NS = 100.0
+_MEMORY, _FORWARD, _UNIT = "toy_machine:ToyMemory", "toy_machine:ToyForward", "working_machine:Unit"
+_CLASSES = {"host": "working_machine:Host", "pe_cpu": "working_machine:Cpu", "hbm_ctrl": _MEMORY, "sram": _MEMORY}
+
+
+class Host(ToyHost):
+    """Send launches by way of the control processors, which pass them on.
+
+    Ignores: Everything else.
+    """
+
+    def _launch(self, msg: KernelLaunchMsg, pe: int) -> LaunchMsg:
+        site = self.fabric.layout.pes[pe]
+        stops = (self.id, site.io_cpu, site.m_cpu, site.pe_cpu)
+        path = tuple(node for pair in pairwise(stops) for node in self.fabric.command_path(*pair)[1:])
+        return LaunchMsg(msg.launch, (pe,), (self.id, *path), lambda answer: None)
+
+
+class Cpu(ComponentBase):
+    """Run kernels; their commands leave in no time.
+
+    Ignores: Commands take no time to issue.
+    """
+
+    needs = (Kernels,)
+    dispatch_overhead_ns = 0.0
+
+    def __init__(self, node: Node, fabric: Fabric) -> None:
+        super().__init__(node, fabric)
+        self.kernels = self.part(Kernels)
+
+    def run(self, env: Environment, msg: Any) -> ProcessGenerator:
+        """Run the programs of a launch."""
+        yield from KernelRunner(self).run(env, msg.launch)
+
+    def send_command(self, cmd: Command) -> None:
+        """Put a command on its way to the unit that serves it."""
+        cmd.path = (self.id, f"{self.id.rpartition('.')[0]}.{cmd.serves}")
+        cmd.born = cmd.head = cmd.tail = self.env.now
+        self.emit(cmd, self.env.now, self.env.now)
+
+
+class Unit(ComponentBase):
+    """Do anything, one thing after another.
+
+    Ignores: What it is that is done.
+    """
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        """Take a while."""
+        yield env.timeout(UNIT_NS)
+
+
+def kernbench_components() -> Iterable[ComponentEntry]:
+    """Register a model for each kind of node of the machine; of a PE, all but its processor are alike."""
+    for kind in KINDS:
+        target = _CLASSES.get(kind, _UNIT if kind.startswith("pe_") else _FORWARD)
+        yield ComponentEntry(f"test.{kind}", f"tests.core.{target}", kind, "A toy.")
+
+
+def kernbench_exporters() -> Iterable[ExporterEntry]:
+    """Register a trace in words."""
+    yield ExporterEntry("words", "tests.core.working_machine:write_words", (".txt",), "A line for each op.")
+
+
+def write_words(op_log: Iterable[object], out: BinaryIO) -> None:
+    """Write a line for each op."""
+    out.writelines(f"{record}\n".encode() for record in op_log)
+
+
+@cache
+def plugins() -> Plugins:
+    """Load the machine's models, and nothing else."""
+    return load_plugins(["test = tests.core.working_machine"], installed=False)
+
+
+def on_machine(**options: Any) -> dict[str, Any]:
+    """Return the options of a run on the machine, with more."""
+    return {"topology": MACHINE, "plugins": plugins(), **options}
