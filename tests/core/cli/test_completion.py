@@ -1,0 +1,220 @@
+"""What the shell completes, asked as shells ask: by click's protocol, and by a real bash that runs our script."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kernbench_core.cli import main
+from kernbench_core.cli.completion import networks
+from kernbench_core.plugins import Plugins, load_plugins
+from tests.core.cli.test_cli import HEAVY
+
+REPO = Path(__file__).parents[3]
+BREAKS = " \t\n\"'@><=;|&(:"
+PLUGIN = """
+from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, NetworkEntry, TopologyEntry
+def kernbench_benches():
+    return [BenchEntry(name, f"names_parts:{name}") for name in ("copy", "sort-all", "sort-some", "lost")]
+def kernbench_topologies():
+    return [TopologyEntry("one", "names_parts:one.yaml", "One."), TopologyEntry("other", "names_parts:o.yaml", "More.")]
+def kernbench_components():
+    return [ComponentEntry(f"names.{each}", "names_parts:No", "", f"Is {each}.") for each in ("pe_fast", "far_pe", "x")]
+def kernbench_networks():
+    return [NetworkEntry("names.star", "names_parts:STAR", "All around the first.")]
+def kernbench_commands():
+    return [CommandEntry("told", "names_parts:told", "Say it.")]
+"""
+PARTS = """
+raise SystemExit("nobody needs this to complete a name")
+"""
+SORT = """
+from typing import Literal
+import numpy as np
+Order = Literal["up", "down"]
+def bench(rt, n: int = 8, order: Order = "up", stable: bool = False, keys: np.ndarray | None = None): ...
+"""
+COMMAND = (
+    "import sys; from kernbench_core.cli import main; from kernbench_core.plugins import load_plugins; "
+    "code = main([], load_plugins(['names = names_plugin'], installed=False)); "
+    f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
+)
+Ask = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
+    """Give plug-ins with names of their own, which lie in the folder `site`; beside it is the file of a bench."""
+    site = tmp_path / "site"
+    site.mkdir()
+    for name, text in (("names_plugin", PLUGIN), ("names_parts", PARTS)):
+        (site / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    (tmp_path / "sort-mine.py").write_text(SORT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(site)
+    return load_plugins(["names = names_plugin"], installed=False)
+
+
+@pytest.fixture
+def ask(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], named: Plugins) -> Ask:
+    """Give a function that completes a line as bash asks for it; its answers as "kind,value"."""
+    monkeypatch.setenv("_KERNBENCH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("KERNBENCH_BREAKS", BREAKS)
+
+    def answers(line: str) -> list[str]:
+        monkeypatch.setenv("KERNBENCH_LINE", f"kernbench {line}")
+        assert main((), named) == 0
+        out, err = capfd.readouterr()
+        assert err == ""
+        return out.splitlines() if out.strip() else []
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("re", ["rerun", "report"]),
+        ("tol", ["told"]),
+        ("run c", ["copy"]),
+        ("run sort-", ["sort-all", "sort-some", "sort-mine.py"]),
+        ("list so", ["sort-all", "sort-some", "sort-mine.py"]),
+        ("'run' sort-s", ["sort-some"]),
+        ("run sort-mine.py -p ", ["n=", "order=", "stable=", "keys="]),
+        ("run sort-mine.py -p n=4 -p order=up -p ", ["stable=", "keys="]),
+        ("run -p n=4 sort-mine.py -p o", ["order="]),
+        ("run sort-mine.py -p order=", ["up", "down"]),
+        ("run sort-mine.py -p order=d", ["down"]),
+        ("run sort-mine.py -p stable=t", ["true"]),
+        ("run sort-mine.py -p n=1", []),
+        ("run sort-mine.py -p none=", []),
+        ("run nothing -p ", []),
+        ("run copy -p ", []),
+        ("run copy --topology o", ["one", "other"]),
+        ("run copy --topology=ot", ["other"]),
+        ("run copy --device ", ["all", "sip:0"]),
+        ("run copy --device sip:", ["0"]),
+        ("run copy --race-by ", ["pe", "program"]),
+        ("topology list o", ["one", "other"]),
+        ("topology show on", ["one"]),
+        ("components names.", ["names.far_pe", "names.pe_fast", "names.x"]),
+        ("components pe", ["pe_fast"]),
+        ("components fa", ["far_pe"]),
+        ("components fas", ["pe_fast"]),  # a word of it, as no name begins so
+        ("components _", []),
+        ("nothing ", []),
+    ],
+)
+def test_a_line_is_completed(ask: Ask, line: str, values: list[str]) -> None:
+    """The part of the last word behind `=` or `:` is what bash is given, as it takes these for words of their own.
+
+    None of the modules that the names stand for is executed.
+    """
+    assert ask(line) == [f"plain,{value}" for value in values]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("run ../x", "file"), ("run sort-mine.py -p keys=", "file"), ("run copy --topology ./", "file"),
+        ("rerun ", "file"), ("report x -o ", "file"), ("trace ", "file"), ("run copy --out ", "dir"),
+        ("run copy --trace a/", "file"), ("web ", "file"),
+    ],
+)  # fmt: skip
+def test_files_are_left_to_the_shell(ask: Ask, line: str, kind: str) -> None:
+    """Where no name matches."""
+    (answer,) = ask(line)
+    assert answer == f"{kind},{line.rpartition(' ')[2]}"
+
+
+def test_names_of_networks_are_those_that_are_registered(named: Plugins) -> None:
+    """For commands of plug-ins that take one."""
+    found = networks(SimpleNamespace(obj=SimpleNamespace(plugins=named)), None, "na")  # type: ignore[arg-type]
+    assert [item.value for item in found] == ["names.star"]
+
+
+@pytest.mark.parametrize(("shell", "word"), [("zsh", "4"), ("fish", "n")])
+def test_other_shells_are_answered(
+    shell: str, word: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], named: Plugins
+) -> None:
+    """By click's own protocol, whose form differs from shell to shell, with what a parameter is beside its name."""
+    monkeypatch.setenv("_KERNBENCH_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "kernbench run sort-mine.py -p n")
+    monkeypatch.setenv("COMP_CWORD", word)
+    assert main((), named) == 0
+    assert re.split(r"[,\t\n]", capfd.readouterr().out.rstrip("\n")) == ["plain", "n=", "int = 8"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], named: Plugins
+) -> None:
+    monkeypatch.setenv("_KERNBENCH_COMPLETE", f"{shell}_source")
+    assert main((), named) == 0
+    out = capfd.readouterr().out
+    assert f"_KERNBENCH_COMPLETE={shell}_complete" in out
+    assert "kernbench" in out.splitlines()[-1] + out.splitlines()[-2]
+
+
+def test_another_word_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], named: Plugins
+) -> None:
+    monkeypatch.setenv("_KERNBENCH_COMPLETE", "tcsh_source")
+    assert main((), named) == 2
+    assert capfd.readouterr() == ("", (
+        "error: _KERNBENCH_COMPLETE must be bash_source, zsh_source, fish_source, or what the script of one of these "
+        "sets, not 'tcsh_source'; unset it.\n"
+    ))  # fmt: skip
+
+
+def test_what_goes_wrong_is_no_completion_and_not_a_word(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], ask: Ask
+) -> None:
+    """Who presses a key in the middle of a line wants no traceback there."""
+
+    def wrong(*_: object) -> None:
+        print("and this neither", file=sys.stderr)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("kernbench_core.cli.written_benches.parameters_of", wrong)
+    assert ask("run sort-mine.py -p ") == []
+
+
+BASH = """
+kernbench() { :; }
+eval "$(_KERNBENCH_COMPLETE=bash_source "$HERE" 2>/dev/null)"
+complete -p kernbench
+compopt() { echo "option $1 $2"; }
+for rest in "-s" "-mine.py -p or" "-mine.py -p order=d" "-mine.py -p keys="
+do
+    COMP_LINE="kernbench run sort$rest"
+    COMP_POINT=${#COMP_LINE}
+    _kernbench_completion "$HERE"
+    echo "${COMPREPLY[*]}"
+done
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not there")
+def test_a_real_bash_runs_the_script(tmp_path: Path, named: Plugins) -> None:
+    """In processes of their own, which import nothing heavy: a shell asks each time that somebody presses the key."""
+    here = tmp_path / "kernbench"
+    here.write_text(f"#!{sys.executable}\n{COMMAND}\n")
+    here.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(REPO), str(tmp_path / "site"))), "HERE": str(here)}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", BASH], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout.splitlines() == [
+        "complete -o nosort -F _kernbench_completion kernbench", "sort-some", "option -o nospace",
+        "order=", "down", "option -o default", "option -o nospace", "",
+    ]  # fmt: skip
