@@ -80,15 +80,13 @@ def _found(module: ast.Module, name: str, further: int = _FURTHER) -> tuple[ast.
             return module, part.value
         if isinstance(part, ast.AnnAssign) and getattr(part.target, "id", "") == name and part.value is not None:
             return module, part.value
-        if isinstance(part, ast.ImportFrom) and further and _says_more(part):
+        if isinstance(part, ast.ImportFrom) and part.module and not part.level and further:
+            if part.module.partition(".")[0] in _KNOWN:
+                continue
             for alias in part.names:
                 if (alias.asname or alias.name) == name:
                     return _found(_module(part.module), alias.name, further - 1)
     return None
-
-
-def _says_more(part: ast.ImportFrom) -> bool:
-    return bool(part.module) and not part.level and str(part.module).partition(".")[0] not in _KNOWN
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
