@@ -183,6 +183,14 @@ class ComponentBase(Reported):
         """Return (bytes, bytes/ns, latency in ns) of each internal channel that `msg` uses; for the lower bound."""
         return ()
 
+    def sending_ns(self, nbytes: int, destination: str) -> float:
+        """Return for how long, in ns, a message takes the wire to a neighbour; for bounds of throughput."""
+        return self.out_ports[destination].duration(nbytes)
+
+    def taking_ns(self, nbytes: int, source: str) -> float:
+        """Return the least time in ns between messages from a neighbour, where its wire is faster than what is here."""
+        return 0.0
+
     def awaiting(self) -> Iterable[MsgBase]:
         """Return the messages sent from here whose answers are still out; for the deadlock report."""
         return ()

@@ -146,6 +146,14 @@ credit_delay after its flit left the buffer.
                     f"holes of the mesh, not {peer._vcs}; with one, messages could wait for each other in a circle."
                 )
 
+    def sending_ns(self, nbytes: int, destination: str) -> float:
+        """Return for how long, in ns, the flits of a message take the wire to a neighbour."""
+        return max(1, -(-nbytes // self._size)) * self.outputs[destination].flit_ns
+
+    def taking_ns(self, nbytes: int, source: str) -> float:
+        """Return how long, in ns, an input port takes to pass on the flits of a message, one a cycle."""
+        return max(1, -(-nbytes // self._size)) * self.cycle_ns
+
     # The edge of the network ------------------------------------------------------------------------
 
     def overhead(self, msg: MsgBase) -> float:

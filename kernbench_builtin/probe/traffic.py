@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_builtin.probe.traffic_sources import dispersion, make_source
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine import ComponentClasses, Hardware, component_error
 from kernbench_core.environment import Environment
-from kernbench_core.errors import KernbenchError
+from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.host import NotModelled, not_modelled
 from kernbench_core.messages import Emitter, MsgBase
 from kernbench_core.process import INTERRUPTS
 from kernbench_core.topology import Mesh, PathRouter, naming
-from kernbench_core.units import GRID_NS, grid_ceil
+from kernbench_core.units import GRID_NS, format_bytes, grid_ceil
 from kernbench_core.wire import Wire
 
 EdgeId: TypeAlias = tuple[str, str]
@@ -50,6 +51,19 @@ class Window:
     warm_up: int = 1000
     measured: int = 10000
     drain: int = 11000
+
+
+@frozen
+class Need:
+    """What a load needs of a wire: the part of its time, and of that of the port behind it."""
+
+    wire: float
+    port: float = 0.0
+
+    @property
+    def most(self) -> float:
+        """What the slower of both needs."""
+        return max(self.wire, self.port)
 
 
 @frozen
@@ -135,53 +149,75 @@ class Meter:
 
 @frozen
 class TrafficSetup:
-    """A mesh, what flows over it, and how it is measured.
+    """A mesh, the models of its nodes, what flows over it, and how it is measured.
 
     `flits` is the size of every packet. With a `burst` they come in bursts, of so many packets on average.
     """
 
     mesh: Mesh
+    components: ComponentClasses = field(repr=False)
     pattern: Pattern
     flits: int = 1
     window: Window = Window()
     seed: int = 0
     burst: float | None = None
 
-    def expected(self) -> dict[EdgeId, float]:
-        """Return for each wire the share of its time that it is busy, per unit of load (flits/node/cycle)."""
-        flit = self.mesh.flit_bytes
-        edges, cycle = self.mesh.edges, self.mesh.cycle_ns
-        shares = wire_shares(self.mesh, self.pattern)
-        return {edge: share * flit / edges[edge].bandwidth / cycle for edge, share in shares.items()}
+    @cached_property
+    def needs(self) -> Mapping[EdgeId, Need]:
+        """What a unit of load (flits/node/cycle) needs of each wire; ConfigError where models do not go together."""
+        nbytes, built = self.flits * self.mesh.flit_bytes, self.build().components
+        each = {edge: share / (self.flits * self.mesh.cycle_ns) for edge, share in self._shares.items()}
+        return {
+            (a, b): Need(built[a].sending_ns(nbytes, b) * rate, built[b].taking_ns(nbytes, a) * rate)
+            for (a, b), rate in each.items()
+        }
+
+    @cached_property
+    def tight(self) -> frozenset[EdgeId]:
+        """The wires that set the ceiling: those that need as much as the one that needs most."""
+        most = max(need.most for need in self.needs.values())
+        return frozenset(edge for edge, need in self.needs.items() if need.most >= most * (1 - 1e-9))
 
     def ceiling(self) -> tuple[float, EdgeId]:
-        """Return the load at which the first wire is always busy, and which wire: what no router can exceed.
+        """Return the load at which the first wire, or port behind it, is always busy, and which wire.
 
-        Of equally busy wires it is the first between routers by name, then the first of the others.
+        No network of such wires and flits can exceed it. Of equally busy wires it is the first between routers by name,
+        then the first of the others.
         """
-        return ceiling_of(self.expected())
+        first = min((edge for edge in self.needs if edge in self.tight), key=_links_first)
+        return 1.0 / self.needs[first].most, first
 
-    def build(self, components: ComponentClasses, env: Environment | None = None) -> Hardware:
+    def build(self, env: Environment | None = None) -> Hardware:
         """Return the components of the mesh, joined and connected; ConfigError where they do not go together."""
+        check_flits(self.mesh)
         hardware = Hardware(env or Environment(), self.mesh, routes=PathRouter(self.mesh))
-        hardware.build(components)
+        hardware.build(self.components)
         return hardware
 
-    def measure(self, load: float, components: ComponentClasses) -> LoadPoint:
+    def measure(self, load: float) -> LoadPoint:
         """Simulate one load in flits/node/cycle, above 0, at most 1, from an empty mesh; same input, same result.
 
         Raises:
             ComponentError: a model raised or broke its contract.
             UsageError: bursts cannot have this load.
         """
-        return _Run(self, load, components).measured()
+        return _Run(self, load).measured()
+
+    @cached_property
+    def _shares(self) -> dict[EdgeId, float]:
+        return wire_shares(self.mesh, self.pattern)
 
 
-def ceiling_of(expected: dict[EdgeId, float]) -> tuple[float, EdgeId]:
-    """Return the ceiling that expected uses per unit of load imply, and the wire that sets it."""
-    most = max(expected.values())
-    first = min((edge for edge, use in expected.items() if use >= most * (1 - 1e-9)), key=_links_first)
-    return 1.0 / most, first
+def check_flits(mesh: Mesh) -> None:
+    """Raise ConfigError where routers cut packets into flits that links and interfaces know nothing of."""
+    width = mesh.flit_bytes
+    for node in mesh.nodes.values():
+        size = node.params.get("flit")
+        if isinstance(size, int) and size % width and width % size:
+            raise ConfigError(
+                f"{node.id}: flit must be the width of a link, {format_bytes(width)}, a multiple of it or a whole part "
+                f"of it, not {format_bytes(size)}; give both the same."
+            )
 
 
 def _links_first(edge: EdgeId) -> tuple[bool, tuple[int, int], tuple[int, int]]:
@@ -193,11 +229,11 @@ def _links_first(edge: EdgeId) -> tuple[bool, tuple[int, int], tuple[int, int]]:
 class _Run:
     """One simulation of one load."""
 
-    def __init__(self, traffic: TrafficSetup, load: float, components: ComponentClasses) -> None:
+    def __init__(self, traffic: TrafficSetup, load: float) -> None:
         self.traffic = traffic
         self.load = load
         self.env = Environment()
-        self.hardware = traffic.build(components, self.env)
+        self.hardware = traffic.build(self.env)
         window = traffic.window
         self.meter = Meter(self._time(window.warm_up), self._time(window.warm_up + window.measured))
         self._random = np.random.default_rng(traffic.seed)
@@ -268,17 +304,16 @@ class _Run:
 
     def _point(self, made: int, uses: dict[EdgeId, float]) -> LoadPoint:
         traffic, meter = self.traffic, self.meter
-        expected = traffic.expected()
-        ceiling, _ = ceiling_of(expected)
-        tight = [min(1.0, uses[edge]) for edge, use in expected.items() if use * ceiling > 1 - 1e-9]
-        wires = tuple(WireUse(edge, min(1.0, use), expected[edge] * self.load) for edge, use in uses.items())
+        needs, (ceiling, _) = traffic.needs, traffic.ceiling()
+        wires = tuple(WireUse(edge, min(1.0, use), needs[edge].wire * self.load) for edge, use in uses.items())
         cycle, slots = traffic.mesh.cycle_ns, traffic.mesh.places * traffic.window.measured
         count = len(meter.latencies)
         arrived = np.frombuffer(meter.latencies, dtype=np.float64) / cycle if count else None
         cycles = None if arrived is None else np.sort(arrived)
         unfinished = made - count
-        sustained = sum(tight) / len(tight) * ceiling
         delivered = meter.arrived_in_window / traffic.mesh.flit_bytes / slots
+        tight = [min(1.0, uses[edge]) for edge in uses if edge in traffic.tight]
+        sustained = sum(tight) / len(tight) * ceiling
         growth = made - meter.arrived_in_window // self._nbytes
         inside = self._made_before - meter.arrived_before // self._nbytes
         # at random, what is inside varies by about its root at each end of the window without growing; bursts vary more

@@ -86,23 +86,22 @@ def run(
     warm, measured = _cycles("--warmup", warmup, 0), _cycles("--measure", measure, 1)
     window = Window(warm, measured, warm + measured if drain is None else _cycles("--drain", drain, 0))
     flits, mean = packet_flits(packet, mesh.flit_bytes), None if burst is None else burst_length(burst)
-    driven = TrafficSetup(mesh, pattern, flits, window, number, mean)
+    driven = TrafficSetup(mesh, shell.plugins.components, pattern, flits, window, number, mean)
     wanted = default_loads(driven) if load is None else parse_loads(load)
     if mean is not None:
         check_bursts(max(wanted), flits, mean)
     if saturation:
         check_window(driven)
-    driven.build(shell.plugins.components)  # so that models that do not go together are told first
     report = Report(topology, traffic if permutation is None else f"{traffic} ({permutation})", driven)
     if not as_json:
         click.echo(shown("\n".join(report.heading())))
     for value in wanted:
-        report.points.append(driven.measure(value, shell.plugins.components))
+        report.points.append(driven.measure(value))
         if not as_json:
             click.echo(shown(report.row(report.points[-1])))
     if saturation:
         tell = (lambda _: None) if as_json else lambda point: click.echo(shown(report.row(point)))
-        report.saturation = find_saturation(driven, shell.plugins.components, report.points, tell)
+        report.saturation = find_saturation(driven, report.points, tell)
     click.echo(report.json() if as_json else shown("\n".join(report.ending())))
     return 0
 
@@ -119,9 +118,7 @@ def _pattern(
     if permutation is None:
         return pattern
     if traffic != "permutation":
-        raise UsageError(
-            f"option --permutation must be given together with --traffic permutation, not with {traffic}."
-        )
+        raise UsageError(f"option --permutation must be given together with --traffic permutation, not with {traffic}.")
     return read_permutation(permutation, mesh)
 
 

@@ -9,7 +9,6 @@ from attrs import frozen
 
 from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
 from kernbench_builtin.probe.traffic_sources import dispersion, most_load
-from kernbench_core.engine import ComponentClasses
 from kernbench_core.errors import UsageError
 
 HALVINGS = 6
@@ -57,7 +56,6 @@ def check_window(traffic: TrafficSetup) -> None:
 
 def find_saturation(
     traffic: TrafficSetup,
-    components: ComponentClasses,
     known: Iterable[LoadPoint] = (),
     tell: Callable[[LoadPoint], None] = lambda _: None,
 ) -> Saturation:
@@ -79,7 +77,7 @@ def find_saturation(
     for _ in range(HALVINGS):
         middle = (load + beyond) / 2
         if calm < middle < grown:
-            tried.append(traffic.measure(middle, components))
+            tried.append(traffic.measure(middle))
             tell(tried[-1])
             grows = tried[-1].state == "saturated"
         else:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from kernbench_builtin.probe.traffic import TrafficSetup
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_core.topology import Mesh
-from tests.builtin.probe.credit_rig import SentPacket, draw, latencies, make_mesh
+from tests.builtin.probe.credit_rig import CATALOGUE, SentPacket, draw, latencies, make_mesh
 from tests.builtin.probe.credit_simulator import CreditSimulator, Network
 
 Row = tuple[str, float, float, str, float]
@@ -67,7 +67,7 @@ def _closed_forms() -> Iterator[Row]:
             yield _row(f"lone packet of {flits}, corner to corner, {impl}", ours, form, "ns")
     mesh = make_mesh(SIZE, SIZE, impl="builtin.forwarding")
     for pattern, form in (("uniform", 4 / SIZE), ("transpose", 1 / (SIZE - 1)), ("bitcomp", 2 / SIZE)):
-        ceiling = TrafficSetup(mesh, make_pattern(pattern, mesh)).ceiling()[0]
+        ceiling = TrafficSetup(mesh, CATALOGUE, make_pattern(pattern, mesh)).ceiling()[0]
         yield _row(f"ceiling of {pattern}, mesh {SIZE} x {SIZE}", ceiling, form, "flits/node/cycle")
 
 
@@ -75,7 +75,7 @@ def _loaded(*, wrap: bool) -> Iterator[Row]:
     """Compare mean latencies under uniform load, of both routers, with the reference that has credits."""
     name = "torus" if wrap else "mesh"
     ours = make_mesh(SIZE, SIZE, wrap=wrap, overhead="4 ns", in_order=False)
-    ceiling = min(1.0, TrafficSetup(ours, make_pattern("uniform", ours)).ceiling()[0])
+    ceiling = min(1.0, TrafficSetup(ours, CATALOGUE, make_pattern("uniform", ours)).ceiling()[0])
     for share in SHARES:
         packets = draw(ours, "uniform", share * ceiling, 1, CYCLES)
         case = f"{name} {SIZE} x {SIZE}, uniform at {share:.0%} of the ceiling, mean latency"

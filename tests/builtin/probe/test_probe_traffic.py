@@ -97,8 +97,8 @@ def test_windows_that_contradict_each_other_leave_a_range(
     """A short window says of 0.2 that queues grow and of 0.3 that they do not: neither is denied."""
     measure = TrafficSetup.measure
 
-    def told(self: TrafficSetup, load: float, components: object) -> LoadPoint:
-        return evolve(measure(self, load, plugins.components), state="saturated" if load == 0.2 else "stable")
+    def told(self: TrafficSetup, load: float) -> LoadPoint:
+        return evolve(measure(self, load), state="saturated" if load == 0.2 else "stable")
 
     monkeypatch.setattr(TrafficSetup, "measure", told)
     assert probe(plugins, "uniform", "--load", "0.1,0.2,0.3", "--saturation", *SMALL) == 0

@@ -28,7 +28,7 @@ from tests.core.mesh_rig import HOPS, INTERFACE, INTERFACE_WIRE, LINK, ROUTER, H
 
 def measure(mesh: Mesh, name: str, load: float, flits: int = 1, *, cycles: int = 2000, seed: int = 0) -> LoadPoint:
     window = Window(500, cycles, 1000)
-    return TrafficSetup(mesh, make_pattern(name, mesh), flits, window, seed).measure(load, HOPS)
+    return TrafficSetup(mesh, HOPS, make_pattern(name, mesh), flits, window, seed).measure(load)
 
 
 def lone_latency(mesh: Mesh, source: int, destination: int, flits: int) -> float:
@@ -109,11 +109,11 @@ def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, 
 def test_what_crosses_the_tightest_link_gets_the_ceiling_and_no_more(name: str) -> None:
     """Count at the destinations whose whole traffic crosses it, not at the link."""
     mesh, k = make_mesh(4, 4), 4
-    traffic = TrafficSetup(mesh, make_pattern(name, mesh), 1, Window(500, 3000, 0))
+    traffic = TrafficSetup(mesh, HOPS, make_pattern(name, mesh), 1, Window(500, 3000, 0))
     ceiling, wire = traffic.ceiling()
     table = traffic.pattern.matrix().argmax(axis=1)
     through = [int(table[s]) for s in range(k * k) if wire in pairwise(mesh.route(s, int(table[s])))]
-    point = traffic.measure(1.25 * ceiling, HOPS)
+    point = traffic.measure(1.25 * ceiling)
     ejected = {use.edge: use.utilisation for use in point.wires if use.edge[1].endswith(".ni")}
     rates = [ejected[mesh.route(place, place)[1], mesh.route(place, place)[2]] for place in through]
     assert sum(rates) / len(rates) == pytest.approx(ceiling, rel=0.02)
@@ -203,8 +203,8 @@ def test_the_clock_scales_nothing_but_nanoseconds() -> None:
 
 def test_packets_that_do_not_arrive_are_counted() -> None:
     mesh = make_mesh(2, 2)
-    traffic = TrafficSetup(mesh, make_pattern("hotspot", mesh, ["r0c0"], 1.0), 1, Window(0, 400, 100))
-    point = traffic.measure(0.5, HOPS)
+    traffic = TrafficSetup(mesh, HOPS, make_pattern("hotspot", mesh, ["r0c0"], 1.0), 1, Window(0, 400, 100))
+    point = traffic.measure(0.5)
     assert point.state == "saturated"
     assert point.packets - point.unfinished == pytest.approx(500 - 2 * (INTERFACE + INTERFACE_WIRE) - ROUTER, abs=8)
     assert point.accepted * 4 * 400 == pytest.approx(400 - 2 * (INTERFACE + INTERFACE_WIRE) - ROUTER, abs=8)
@@ -212,7 +212,7 @@ def test_packets_that_do_not_arrive_are_counted() -> None:
 
 def test_a_window_in_which_nothing_arrives_has_no_latencies() -> None:
     mesh = make_mesh(2, 2)
-    point = TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(0, 5, 0)).measure(1.0, HOPS)
+    point = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), 1, Window(0, 5, 0)).measure(1.0)
     assert (point.mean, point.mean_ci95, point.p50, point.p99) == (None,) * 4
     assert (point.longest, point.queued, point.hops) == (None,) * 3
     assert (point.packets, point.unfinished, point.accepted) == (20, 20, 0.0)
@@ -253,7 +253,7 @@ def test_a_model_that_raises_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     mesh = make_mesh(2, 2)
     with pytest.raises(ComponentError) as caught:
-        TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(0, 50, 0)).measure(0.5, Failing())
+        TrafficSetup(mesh, Failing(), make_pattern("uniform", mesh), 1, Window(0, 50, 0)).measure(0.5)
     assert "tests.builtin.probe.test_traffic.Fails raised RuntimeError: no at simulated time 0 ns." in str(caught.value)
 
 

@@ -10,7 +10,7 @@ from kernbench_builtin.probe.traffic import TrafficSetup, state_of
 from kernbench_builtin.probe.traffic_command import default_loads, packet_flits, parse_loads
 from kernbench_builtin.probe.traffic_patterns import PATTERNS, make_pattern
 from kernbench_core.errors import UsageError
-from tests.core.mesh_rig import make_mesh
+from tests.core.mesh_rig import HOPS, make_mesh
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_other_packets_are_refused_in_a_sentence(text: str, sentence: str) -> No
 @pytest.mark.parametrize("name", PATTERNS)
 def test_loads_that_nobody_gives_stay_below_the_ceiling(name: str) -> None:
     mesh = make_mesh(5, 5)
-    traffic = TrafficSetup(mesh, make_pattern(name, mesh))
+    traffic = TrafficSetup(mesh, HOPS, make_pattern(name, mesh))
     loads = default_loads(traffic)
     states = [state_of(load, min(1.0, traffic.ceiling()[0]), 0) for load in loads]
     assert loads == tuple(sorted(loads))

@@ -12,7 +12,7 @@ from kernbench_builtin.probe.traffic import TrafficSetup
 from kernbench_builtin.probe.traffic_patterns import PATTERNS, Permutation, make_pattern, mean_hops, wire_shares
 from kernbench_core.errors import UsageError
 from kernbench_core.topology.mesh import Mesh
-from tests.core.mesh_rig import make_mesh
+from tests.core.mesh_rig import HOPS, make_mesh
 
 
 def table(name: str, mesh: Mesh) -> list[int]:
@@ -108,7 +108,7 @@ def test_ceilings_and_hops_are_those_of_the_closed_forms(k: int) -> None:
     mesh = make_mesh(k, k)
 
     def ceiling(name: str) -> float:
-        return TrafficSetup(mesh, make_pattern(name, mesh)).ceiling()[0]
+        return TrafficSetup(mesh, HOPS, make_pattern(name, mesh)).ceiling()[0]
 
     assert ceiling("uniform") == pytest.approx(min(1.0, 4 / k if k % 2 == 0 else 4 * k / (k * k - 1)))
     assert ceiling("transpose") == pytest.approx(min(1.0, 1 / (k - 1)))
@@ -119,7 +119,7 @@ def test_ceilings_and_hops_are_those_of_the_closed_forms(k: int) -> None:
 @pytest.mark.parametrize("k", [4, 8, 12])
 def test_a_torus_doubles_the_ceiling_of_uniform_traffic(k: int) -> None:
     mesh = make_mesh(k, k, wrap=True)
-    assert TrafficSetup(mesh, make_pattern("uniform", mesh)).ceiling()[0] == pytest.approx(min(1.0, 8 / k))
+    assert TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh)).ceiling()[0] == pytest.approx(min(1.0, 8 / k))
 
 
 def test_wide_interfaces_leave_the_ceiling_to_the_links() -> None:
@@ -128,7 +128,7 @@ def test_wide_interfaces_leave_the_ceiling_to_the_links() -> None:
         ("64 B", 2.0, ("mesh.r0c0", "mesh.r0c1")),
     ):
         mesh = make_mesh(1, 2, f"mesh.interface.width={width}")
-        assert TrafficSetup(mesh, make_pattern("uniform", mesh)).ceiling() == (pytest.approx(ceiling), wire)
+        assert TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh)).ceiling() == (pytest.approx(ceiling), wire)
 
 
 @pytest.mark.parametrize(

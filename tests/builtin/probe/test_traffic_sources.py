@@ -86,7 +86,7 @@ def test_a_load_that_leaves_no_pause_is_refused() -> None:
         "not 0.9."
     )
     mesh = make_mesh(4, 4)
-    driven = TrafficSetup(mesh, make_pattern("uniform", mesh), burst=1.0)
+    driven = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), burst=1.0)
     assert max(default_loads(driven)) < most_load(1, 1.0) == 0.5
 
 
@@ -101,8 +101,8 @@ def test_bursts_wait_longer_than_single_packets() -> None:
     mesh = make_mesh(4, 4)
     waits = []
     for burst in (None, 4.0, 16.0):
-        point = TrafficSetup(mesh, make_pattern("uniform", mesh), 1, Window(300, 3000, 2000), 1, burst).measure(
-            0.5, HOPS
+        point = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), 1, Window(300, 3000, 2000), 1, burst).measure(
+            0.5
         )
         assert point.state == "stable" and point.queued is not None
         waits.append(point.queued)
