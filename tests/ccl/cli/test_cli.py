@@ -1,57 +1,20 @@
-"""`kernbench ccl` as a user calls it: options, the table, JSON, wrong data, and what is refused."""
+"""`kernbench ccl` as a user calls it: options, the table, JSON, and what is refused."""
 
 from __future__ import annotations
 
 import json
 import sys
-from contextlib import chdir
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
 
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
-from kernbench_core.cli import main
-from kernbench_core.plugins import load_plugins
 from tests.conftest import slow_but
 from tests.core.screen import run_in_terminal, screen
 
 ALL = [
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter", "sendrecv",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def plugins(tmp_path_factory):
-    """The installed plug-ins and those of a stranger."""
-    spec = spec_from_file_location("kernbench_test_faulty", Path(__file__).parents[1].joinpath("faulty.py"))
-    faulty = module_from_spec(spec)
-    spec.loader.exec_module(faulty)
-    folder = tmp_path_factory.mktemp("acme")
-    sys.path.insert(0, str(folder))
-    try:
-        yield load_plugins(
-            ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin", faulty.write_plugin(folder)],
-            installed=False,
-        )
-    finally:
-        sys.path.remove(str(folder))
-
-
-@pytest.fixture
-def call(plugins, capsys):
-    """Run a command line; return its exit code, stdout and stderr."""
-
-    def run(*args, folder="."):
-        with chdir(folder):
-            code = main(["ccl", *args], plugins)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 SMALL = ("--topology", "tiny", "--ranks", "3", "-j", "1")
 #: For many runs of many ranks.
 SMALLEST = ("--topology", "tiny", "--set", "cube.pes=1", "-j", "1", "--no-check")
@@ -152,175 +115,6 @@ def test_options_change_the_machine_as_settings_do(call):
     assert slow["rows"][0]["out_of_place"]["time_ns"] > fast["rows"][0]["out_of_place"]["time_ns"]
 
 
-def test_wrong_data_is_counted_explained_and_exits_with_1(call):
-    """One rank leaves out one contribution: which rank, which elements, which step and line."""
-    code, out, _ = call("all_reduce", *SMALL, "--algo", "skipping", "-b", "1K", "-e", "2K")
-    rows = [line.split() for line in out.splitlines() if line.startswith("   ")]
-    assert code == 1
-    assert [(row[8], row[12]) for row in rows[:2]] == [("512", "512"), ("1023", "1023")]  # one lost element was 0
-    tail = out[out.index("# Out of bounds") :]
-    assert tail.startswith("# Out of bounds values : 3070 FAILED\n")
-    assert "1 KiB by acme.skipping_all_reduce, out of place:\n  wrong data: rank 2, integers: elements 0 to 511" in tail
-    assert "rank 2's output must be the sum of elements 0-511 of ranks 0-2, and lack rank 0" in tail
-    assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
-    assert "acme_skipping.py:21." in tail
-    assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
-
-
-def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):
-    """The table goes on: the rank is named, out of place; in place its input is still there, which is wrong too."""
-    assert call("new", "mine", folder=tmp_path)[0] == 0
-    file = tmp_path / "mine.py"
-    text = file.read_text()
-    store = "tl.store(out_ptr + at, tl.recv((n,), c.dtype, other))"
-    assert text.count(store) == 1
-    file.write_text(text.replace(store, f"got = tl.recv((n,), c.dtype, other)\n                if rank != 1:\n"
-                                        f"                    {store.replace('tl.recv((n,), c.dtype, other)', 'got')}"))
-    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", str(file), "-q")
-    assert (code, err) == (1, "")
-    assert (
-        f"1 KiB by {file}, out of place:\n"
-        "  wrong data: rank 1: its output of 512 elements was not written as a whole.\n"
-        "  wrong data: kernbench ccl check says which elements nobody stores.\n"
-        f"and 1 more run: 1 KiB by {file}, in place.\n"
-    ) in out
-
-
-def test_an_input_that_is_changed_is_wrong_data(call, tmp_path):
-    """Out of place every rank must find its input as it was; which rank and elements changed is said."""
-    assert call("new", "mine", folder=tmp_path)[0] == 0
-    file = tmp_path / "mine.py"
-    store = "tl.store(out_ptr + mine, total)\n"
-    spoil = f"{store}            if rank == 1 and pe == 0:\n                tl.store(in_ptr + mine, total)\n"
-    assert file.read_text().count(store) == 1
-    file.write_text(file.read_text().replace(store, spoil))
-    code, out, err = call("all_reduce", *SMALL, "-b", "1200", "-e", "1200", "--pes", "1", "--algo", str(file), "--json")
-    (row,) = json.loads(out)["rows"]
-    first, *more = row["out_of_place"]["failures"]
-    assert (code, err) == (1, "")
-    assert (row["out_of_place"]["wrong"], row["in_place"]["wrong"]) == (200, 0)
-    assert first.partition(" must be ")[0] == (
-        "rank 1, integers: elements 200 to 399 of its input of 600 were changed; element 200"
-    )
-    assert more == ["an input must be left as it is; kernbench ccl check says which line stores there."]
-
-
-def test_in_place_what_is_not_output_must_be_left(call, tmp_path):
-    """The output of a reduce_scatter is a part of its input: the other parts are to stay."""
-    assert call("new", "mine", "--collective", "reduce_scatter", folder=tmp_path)[0] == 0
-    file = tmp_path / "mine.py"
-    last = "tl.store(out_ptr + at, c.finish(tl, total))"
-    spoil = "if rank == 2:\n            tl.store(in_ptr + at, total)\n        "
-    assert file.read_text().count(last) == 1
-    file.write_text(file.read_text().replace(last, spoil + last))
-    common = ("reduce_scatter", *SMALL, "-b", "600", "-e", "600", "--pes", "1", "--algo", str(file), "--json")
-    (row,) = json.loads(call(*common)[1])["rows"]
-    for half in ("out_of_place", "in_place"):
-        assert row[half]["wrong"] == 100
-        assert row[half]["failures"][0].startswith(
-            "rank 2, integers: elements 0 to 99 of its input of 300 were changed; element 0 must be "
-        )
-
-
-def test_races_are_failures(call):
-    """PEs that store to one place unordered: both lines are told, and the command exits with 1."""
-    args = ("all_reduce", *SMALL, "--algo", "racing", "--pes", "2", "-b", "1K", "-e", "1K")
-    code, out, _ = call(*args)
-    assert code == 1
-    assert "  hazard: unordered writes: out of rank 0[0], 2 B\n" in out
-    assert "acme_racing.py:20 on sip0.cube0.pe1" in out
-    assert json.loads(call(*args, "--json")[1])["hazards"] > 0
-
-
-def test_a_deadlock_ends_the_table_with_4(call):
-    """A receive that nobody sends to is reported, never waited for."""
-    code, _, err = call("all_reduce", *SMALL, "--algo", "waiting", "-b", "1K", "-e", "1K")
-    assert code == 4
-    assert "acme_waiting.py:20" in err
-    assert err.endswith("\nThis was 1 KiB by acme.waiting_all_reduce, out of place.\n")
-
-
-def test_all_compares_side_by_side_and_lists_who_refuses(call):
-    """A column for each algorithm, a star for the least time, the sentences of those that are left out."""
-    args = ("all_reduce", *SMALLEST, "--ranks", "7", "--algo", "all", "-b", "1K", "-e", "1K")
-    code, out, _ = call(*args)
-    lines = out.splitlines()
-    assert code == 0
-    assert "# left out: acme.passing_all_reduce must have at most 6 ranks, not 7; give fewer." in lines
-    heads = next(line for line in lines if line.startswith("#       size")).split()[2:]
-    assert {"ring", "ring_bidirectional", "direct"} <= set(heads)
-    cells = next(line for line in lines if not line.startswith("#")).split()
-    times = dict(zip(heads, (float(cell.rstrip("*")) for cell in cells[1:]), strict=True))
-    best = min(times, key=times.get)
-    assert next(cell for cell in cells if cell.endswith("*")) == f"{times[best]:.2f}*"
-    assert lines[-3] == f"# {best} is best at every size."
-    assert lines[-2] == "# Out of bounds values : not checked"
-    found = json.loads(call(*args, "--json")[1])
-    assert found["best"][0]["algorithm"].endswith(f".{best}_all_reduce")
-    assert found["refused"]["acme.passing_all_reduce"].startswith("acme.passing_all_reduce must have at most 6")
-    assert found["rows"][0]["out_of_place"]["wrong"] is None
-
-
-@pytest.mark.slow
-def test_all_compares_entries_too(call, tmp_path):
-    """Entries that run an algorithm of this collective have columns of their own names; the algorithm its defaults."""
-    (tmp_path / "ccl.yaml").write_text(
-        "defaults: {pes: 1}\n"
-        "algorithms:\n"
-        "  a: {algorithm: ring, chunk: 1 KiB}\n"
-        "  b: {algorithm: ccl.ring_all_reduce, pipeline: off, chunk: 2 KiB}\n"
-        "  direct: {algorithm: direct, chunk: 3 KiB}\n"
-        "  c: {algorithm: mesh}\n"
-        "  d: {algorithm: ring_all_gather}\n"
-        "  e: {algorithm: pairwise}\n"
-    )
-    words = ("all_reduce", *SMALLEST, "--ranks", "7", "--config", "ccl.yaml")
-    code, out, _ = call(*words, "-b", "14K", "-e", "14K", "--algo", "all", folder=tmp_path)
-    lines = out.splitlines()
-    titles = next(line for line in lines if line.startswith("#       size")).split()[2:]
-    assert code == 0
-    assert titles == ["direct", "double_binary_tree", "halving_doubling", "ring", "ring_bidirectional", "a", "b"]
-    assert "# direct: ccl.direct_all_reduce, pipelined, messages of 3 KiB, 1 PE a rank" in lines
-    assert "# ccl.ring_all_reduce, pipelined, messages of 16 KiB, 1 PE a rank" in lines
-    assert "# a: ccl.ring_all_reduce, pipelined, messages of 1 KiB, 1 PE a rank" in lines
-    assert "# b: ccl.ring_all_reduce, step by step, messages of 2 KiB, 1 PE a rank" in lines
-    mesh = "ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another."
-    assert f"# left out: {mesh}" in lines and f"# left out: c: {mesh}" in lines
-    found = json.loads(call(*words, "-b", "14K", "-e", "14K", "--algo", "all", "--json", folder=tmp_path)[1])
-    times = {title: row["out_of_place"]["time_ns"] for title, row in zip(titles, found["rows"], strict=True)}
-    for name in ("a", "b", "ring"):
-        (alone,) = json.loads(
-            call(*words, "-b", "14K", "-e", "14K", "--algo", name if name != "ring" else "ccl.ring_all_reduce",
-                 "--json", folder=tmp_path)[1]
-        )["rows"]  # fmt: skip
-        assert times[name] == alone["out_of_place"]["time_ns"]
-    assert len({times["a"], times["b"], times["ring"]}) == 3
-    best = min(times, key=times.get)
-    assert [found["best"][0]["algorithm"], found["best"][0]["entry"]] == [
-        next(row["algorithm"] for title, row in zip(titles, found["rows"], strict=True) if title == best),
-        best if best in ("a", "b", "direct") else None,
-    ]
-
-
-def test_algorithms_that_are_named_are_compared(call):
-    """--algo more than once compares those in that order, each once, and no others; one that refuses is an error."""
-    words = ("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--no-check", "--algo", "ring", "--algo", "direct")
-    code, out, _ = call(*words, "--algo", "ring")
-    lines = out.splitlines()
-    assert code == 0
-    assert lines[3:6] == [
-        "# ccl.ring_all_reduce, pipelined, messages of 16 KiB",
-        "# ccl.direct_all_reduce, pipelined, messages of 16 KiB",
-        "#",
-    ]
-    assert lines[7].split() == ["#", "size", "ring", "direct"]
-    code, out, err = call(*words, "--algo", "mesh")
-    assert (code, out) == (2, "")
-    assert err == (
-        "error: ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another.\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("spelt", "collective"),
     [("alltoall", "all_to_all"), ("sendrecv", "send_recv"), ("AllReduce", "all_reduce"), ("send-recv", "send_recv")],
@@ -337,32 +131,6 @@ def test_new_takes_collectives_as_the_table_does(call, tmp_path, spelt, collecti
         "error: option --collective must be one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
         "reduce, gather, scatter, send_recv, barrier, not 'alltoal'. Did you mean 'all_to_all'?\n"
     )
-
-
-@pytest.mark.slow
-def test_all_shows_more_with_wide(call):
-    """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
-    words = ("all_reduce", *SMALLEST, "--ranks", "7", "-b", "1K", "-e", "1K", "--algo", "all")
-    code, out, _ = call(*words, "--wide")
-    found = json.loads(call(*words, "--json")[1])["rows"]
-    lines = [line.split() for line in out.splitlines() if line.startswith(" ")]
-    assert code == 0 and len(lines) == len(found) > 2
-    for line, row in zip(([*lines[0][1:]], *lines[1:]), found, strict=True):
-        formula = "-" if row["formula_ns"] is None else f"{row['formula_ns'] / 1000:.2f}"
-        time = row["out_of_place"]["time_ns"]
-        assert line[0] == row["algorithm"].partition(".")[2].removesuffix("_all_reduce")
-        assert line[1].rstrip("*") == f"{time / 1000:.2f}"
-        assert line[2:5] == [f"{row['bound_ns'] / 1000:.2f}", formula, f"{100 * row['bound_ns'] / time:.1f}"]
-        assert line[5] == f"{row['out_of_place']['binds']['utilisation']:.0%}"
-
-
-def test_auto_says_which_algorithm_each_size_gets(call):
-    """By the rule or by measurement, with the sizes."""
-    code, out, _ = call("all_reduce", *SMALL, "-b", "1K", "-e", "256K", "-f", "256", "--no-check")
-    lines = out.splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("# auto ("))
-    assert code == 0
-    assert lines[start + 1].startswith("#   up to 1 KiB: ") or lines[start + 1].startswith("#   all sizes: ")
 
 
 def test_wide_adds_the_bound_the_closed_form_and_what_binds(call):

@@ -1,0 +1,95 @@
+"""The table of an algorithm that is wrong: data, inputs that change, races and deadlocks, each with its exit code."""
+
+from __future__ import annotations
+
+import json
+
+from tests.ccl.cli.test_cli import SMALL
+
+
+def test_wrong_data_is_counted_explained_and_exits_with_1(call):
+    """One rank leaves out one contribution: which rank, which elements, which step and line."""
+    code, out, _ = call("all_reduce", *SMALL, "--algo", "skipping", "-b", "1K", "-e", "2K")
+    rows = [line.split() for line in out.splitlines() if line.startswith("   ")]
+    assert code == 1
+    assert [(row[8], row[12]) for row in rows[:2]] == [("512", "512"), ("1023", "1023")]  # one lost element was 0
+    tail = out[out.index("# Out of bounds") :]
+    assert tail.startswith("# Out of bounds values : 3070 FAILED\n")
+    assert "1 KiB by acme.skipping_all_reduce, out of place:\n  wrong data: rank 2, integers: elements 0 to 511" in tail
+    assert "rank 2's output must be the sum of elements 0-511 of ranks 0-2, and lack rank 0" in tail
+    assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
+    assert "acme_skipping.py:21." in tail
+    assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
+
+
+def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):
+    """The table goes on: the rank is named, out of place; in place its input is still there, which is wrong too."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    text = file.read_text()
+    store = "tl.store(out_ptr + at, tl.recv((n,), c.dtype, other))"
+    assert text.count(store) == 1
+    file.write_text(text.replace(store, f"got = tl.recv((n,), c.dtype, other)\n                if rank != 1:\n"
+                                        f"                    {store.replace('tl.recv((n,), c.dtype, other)', 'got')}"))
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", str(file), "-q")
+    assert (code, err) == (1, "")
+    assert (
+        f"1 KiB by {file}, out of place:\n"
+        "  wrong data: rank 1: its output of 512 elements was not written as a whole.\n"
+        "  wrong data: kernbench ccl check says which elements nobody stores.\n"
+        f"and 1 more run: 1 KiB by {file}, in place.\n"
+    ) in out
+
+
+def test_an_input_that_is_changed_is_wrong_data(call, tmp_path):
+    """Out of place every rank must find its input as it was; which rank and elements changed is said."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    store = "tl.store(out_ptr + mine, total)\n"
+    spoil = f"{store}            if rank == 1 and pe == 0:\n                tl.store(in_ptr + mine, total)\n"
+    assert file.read_text().count(store) == 1
+    file.write_text(file.read_text().replace(store, spoil))
+    code, out, err = call("all_reduce", *SMALL, "-b", "1200", "-e", "1200", "--pes", "1", "--algo", str(file), "--json")
+    (row,) = json.loads(out)["rows"]
+    first, *more = row["out_of_place"]["failures"]
+    assert (code, err) == (1, "")
+    assert (row["out_of_place"]["wrong"], row["in_place"]["wrong"]) == (200, 0)
+    assert first.partition(" must be ")[0] == (
+        "rank 1, integers: elements 200 to 399 of its input of 600 were changed; element 200"
+    )
+    assert more == ["an input must be left as it is; kernbench ccl check says which line stores there."]
+
+
+def test_in_place_what_is_not_output_must_be_left(call, tmp_path):
+    """The output of a reduce_scatter is a part of its input: the other parts are to stay."""
+    assert call("new", "mine", "--collective", "reduce_scatter", folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    last = "tl.store(out_ptr + at, c.finish(tl, total))"
+    spoil = "if rank == 2:\n            tl.store(in_ptr + at, total)\n        "
+    assert file.read_text().count(last) == 1
+    file.write_text(file.read_text().replace(last, spoil + last))
+    common = ("reduce_scatter", *SMALL, "-b", "600", "-e", "600", "--pes", "1", "--algo", str(file), "--json")
+    (row,) = json.loads(call(*common)[1])["rows"]
+    for half in ("out_of_place", "in_place"):
+        assert row[half]["wrong"] == 100
+        assert row[half]["failures"][0].startswith(
+            "rank 2, integers: elements 0 to 99 of its input of 300 were changed; element 0 must be "
+        )
+
+
+def test_races_are_failures(call):
+    """PEs that store to one place unordered: both lines are told, and the command exits with 1."""
+    args = ("all_reduce", *SMALL, "--algo", "racing", "--pes", "2", "-b", "1K", "-e", "1K")
+    code, out, _ = call(*args)
+    assert code == 1
+    assert "  hazard: unordered writes: out of rank 0[0], 2 B\n" in out
+    assert "acme_racing.py:20 on sip0.cube0.pe1" in out
+    assert json.loads(call(*args, "--json")[1])["hazards"] > 0
+
+
+def test_a_deadlock_ends_the_table_with_4(call):
+    """A receive that nobody sends to is reported, never waited for."""
+    code, _, err = call("all_reduce", *SMALL, "--algo", "waiting", "-b", "1K", "-e", "1K")
+    assert code == 4
+    assert "acme_waiting.py:20" in err
+    assert err.endswith("\nThis was 1 KiB by acme.waiting_all_reduce, out of place.\n")
