@@ -9,25 +9,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernbench_builtin.components.banks import pseudo_channel
-from kernbench_builtin.components.banks.standards import STANDARDS
 from kernbench_builtin.components.dram import DramPlace
 from kernbench_builtin.components.hbm_ctrl_bank import HbmCtrlBank
 from kernbench_core.cli import main
-from kernbench_core.engine.bound import formula_latency
 from kernbench_core.errors import ConfigError
 from kernbench_core.messages import Transaction
 from kernbench_core.plugins import Plugins
 from kernbench_core.testing import Harness, Probe, Rig, assert_ready_at, line, place
 from kernbench_core.values.region import Region
-from tests.builtin.dram_rules import bus_violations, late_refreshes, violations
-from tests.builtin.touched_bursts import bursts_of
-from tests.conftest import examples
 
 #: (ns, operation, bank, row, column): one burst.
 Ask = tuple[float, str, int, int, int]
@@ -355,106 +347,6 @@ def test_a_request_without_data_is_answered_at_once_and_touches_no_channel() -> 
     assert_ready_at(driven.rig, IN + 1)
     assert driven.trace() == []
     assert driven.ctrl.internal_wires[0].busy_ns == 0.0
-
-
-requests = st.lists(
-    st.tuples(
-        st.integers(0, 400), st.booleans(), st.integers(0, 1 << 16), st.integers(1, 600), st.integers(1, 3),
-        st.integers(-700, 2000),
-    ),
-    min_size=1,
-    max_size=25,
-)  # fmt: skip
-shapes = st.fixed_dictionaries(
-    {
-        "channels": st.sampled_from([1, 2, 4]),
-        "banks": st.sampled_from([4, 8]),
-        "bank_groups": st.sampled_from([1, 2, 4]),
-        "mapping": st.sampled_from(["RoBaCo", "RoCoBa"]),
-        "bank_group_interleave": st.booleans(),
-        "bank_hash": st.booleans(),
-        "channel_hash": st.booleans(),
-        "read_queue": st.integers(1, 20),
-        "write_queue": st.integers(1, 20),
-        "standard": st.sampled_from(sorted(STANDARDS)),
-        "pseudo_channels": st.sampled_from([1, 2]),
-        "queues": st.sampled_from(["per_pseudo_channel", "shared"]),
-        "refresh": st.sampled_from(["none", "all_bank", "per_bank"]),
-        "front_end": st.sampled_from([1, 3, 256]),
-        "tFAW": st.sampled_from(["15 ns", "40 ns"]),
-        "tRTP": st.sampled_from(["0 ns", "6 ns", "30 ns"]),
-        "tCCD_L": st.sampled_from(["2.5 ns", "5 ns"]),
-        "tREFI": st.sampled_from(["1200 ns", "3900 ns"]),
-    }
-)
-
-
-@examples(60)
-@given(requests, shapes)
-def test_no_workload_breaks_a_rule_loses_a_byte_or_an_answer(
-    asks: list[tuple[int, bool, int, int, int, int]], shape: dict[str, object]
-) -> None:
-    rig = Rig(HbmCtrlBank, {"row_bytes": "256 B", **shape}, bandwidth=64.0)
-    ctrl: Any = rig.under_test
-    for channel in ctrl.banked:
-        channel.trace = []
-    sent, bounds = [], []
-    for at, read, base, nbytes, rows, pitch in asks:
-        region = Region(base + 4000, nbytes, rows, pitch if rows > 1 else 0)
-        op = "read" if read else "write"
-        sent.append(transaction(op, region))
-        rig.ask(at, msg=sent[-1])
-        copy = Transaction(op, (region,), region.nbytes, ("in0", "under_test"), lambda _: None)
-        moved = len(bursts_of((region,)))
-        bounds.append((formula_latency(rig.hardware.graph, rig.hardware.components, copy), moved))
-    rig.run()
-    assert len(rig.arrivals) == len(sent)
-    times = attrs.asdict(ctrl.timing)
-    for channel in ctrl.banked:
-        columns = [entry for entry in channel.trace if entry[1] in ("RD", "WR")]
-        assert violations(channel.trace, times, ctrl.params["banks"], ctrl.params["bank_groups"]) == []
-        assert channel.wire.bytes_carried == 32 * len(columns)
-        assert channel.wire.busy_ns == pytest.approx(ctrl.timing.tBL * len(columns))
-        assert channel.hits + channel.misses + channel.conflicts == len(columns)
-    assert sum(channel.wire.bytes_carried for channel in ctrl.banked) == 32 * sum(bursts for _, bursts in bounds)
-    together = ctrl.params["pseudo_channels"]
-    for first in range(0, len(ctrl.banked), together):
-        assert bus_violations([place.trace for place in ctrl.banked[first : first + together]], times) == []
-    for msg, (bound, _) in zip(sent, bounds, strict=True):
-        assert msg.elapsed >= bound
-        parts = (msg.propagation, msg.serialisation, msg.overhead, msg.queueing, msg.service)
-        assert sum(parts) == msg.elapsed
-        assert min(parts) >= 0
-
-
-def test_the_rules_of_the_reference_can_fail() -> None:
-    times = attrs.asdict(Driven().ctrl.timing)
-    good = [(0.0, "ACT", 0, 5), (19.375, "RD", 0, 5), (28.125, "PRE", 0, 5), (45.0, "ACT", 0, 6)]
-    assert violations(good, times, 16, 4) == []
-    assert len(violations([*good[:3], (43.75, "ACT", 0, 6)], times, 16, 4)) == 2
-    assert len(violations([good[0], (18.75, "RD", 0, 5)], times, 16, 4)) == 1
-    assert len(violations([good[0], (19.5, "RD", 0, 5)], times, 16, 4)) == 1
-    assert len(violations([good[0], (19.375, "RD", 0, 4)], times, 16, 4)) == 1
-    five = [(3.125 * n, "ACT", n, 0) for n in range(5)]
-    assert len(violations(five, times, 16, 4)) == 1
-    assert bus_violations([good, [(1.25, "ACT", 0, 0), (20.0, "RD", 0, 0)]], times) == []
-    assert len(bus_violations([good, [(0.625, "ACT", 0, 0), (19.375, "RD", 0, 0)]], times)) == 2
-    single = [(0.0, "REFpb", 0, -1), (7.5, "ACT", 1, 0), (199.375, "ACT", 0, 0)]
-    assert len(violations(single, times, 16, 4)) == 2
-    every = {**times, "tREFI": 3900.0}
-    assert late_refreshes([(3900.0, "REF", 0, -1)], every, 7900.0, True) != []
-    assert late_refreshes([(3900.0, "REF", 0, -1), (7801.0, "REF", 0, -1)], every, 7950.0, True) == []
-
-
-def test_the_same_requests_give_the_same_times_to_the_last_bit() -> None:
-    def once() -> list[tuple[float, str, int, int]]:
-        rig = Driven()
-        for number in range(60):
-            op = "write" if number % 3 == 0 else "read"
-            rig.rig.ask(number, msg=transaction(op, Region(number * 7919 % 65536, 300)))
-        return rig.trace()
-
-    assert once() == once()
 
 
 def test_wrong_figures_are_all_named() -> None:

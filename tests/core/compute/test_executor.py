@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.compute.executor import DataExecutor, Expected
+from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.errors import ExecutionError, NoDataError, PendingDataError
 from kernbench_core.oplog.columns import Columns
 from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.oplog.log import OpLog, OpRecord
+from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
@@ -340,134 +340,6 @@ def test_failures_are_sentences() -> None:
     assert str(caught.value) == f"neg {where} must read loads that have completed; let the run end before computing."
     with pytest.raises(NoDataError):
         DataExecutor(record.log, MemoryStore(data=False)).run()
-
-
-def test_unknown_and_stage_records_are_skipped() -> None:
-    """Records of messages that describe nothing, and timing-only stages, compute nothing."""
-    record = Recorder()
-    record.log.append(0.0, 1.0, "x", OpDescription("unknown", "Thing", {}))
-    stage = OpDescription("gemm", "TileToken/GEMM", {"m": 2, "dst_addr": 4}, stage_of=(0, 0))
-    record.log.append(0.0, 1.0, "x", stage)
-    executor = record.executor()
-    executor.run()
-    assert executor.computed == 0
-    assert [r.stage_of for r in record.log] == [None, (0, 0)]
-
-
-def foreign(t, kind, name, **params) -> OpRecord:
-    return OpRecord(t, t + 1, "unit", kind, name, params)
-
-
-def test_records_that_name_only_addresses() -> None:
-    """A log of plain records executes in the order that its addresses imply, overwrites of inputs included."""
-    rng = np.random.default_rng(11)
-    a, b = rng.standard_normal((4, 6)).astype(np.float16), rng.standard_normal((6, 5)).astype(np.float16)
-    store = MemoryStore()
-    store.write("hbm", 0, a)
-    store.write("hbm", 1000, b)
-    copy = {"src_space": "hbm", "dst_space": "tcm"}
-    gemm = {"shape_a": (4, 6), "shape_b": (6, 5), "shape_out": (4, 5), "dtype_in": "f16", "dtype_out": "f32"}
-    records = [
-        foreign(0, "memory", "dma_read", src_addr=0, dst_addr=0, nbytes=48, **copy),
-        foreign(1, "memory", "dma_read", src_addr=1000, dst_addr=64, nbytes=60, **copy),
-        foreign(2, "gemm", "gemm_f16", src_a_addr=0, src_b_addr=64, dst_addr=512, addr_space="tcm", **gemm),
-        foreign(3, "memory", "dma_read", src_addr=1000, dst_addr=0, nbytes=48, **copy),
-        foreign(
-            4,
-            "math",
-            "relu",
-            input_addrs=[512],
-            input_shapes=[(4, 5)],
-            dst_addr=512,
-            shape_out=(4, 5),
-            dtype="f32",
-            axis=None,
-            addr_space="tcm",
-        ),
-        foreign(5, "memory", "dma_write", src_addr=512, dst_addr=4096, nbytes=80, src_space="tcm", dst_space="hbm"),
-        foreign(6, "unknown", "Odd"),
-    ]
-    executor = DataExecutor(records, store)
-    executor.run()
-    want = np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0)
-    np.testing.assert_allclose(executor.store.read("hbm", 4096, (4, 5), "f32"), want, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(executor.store.read("tcm", 0, (4, 6), "f16"), b.reshape(-1)[:24].reshape(4, 6))
-    assert not store.has("hbm", 4096)
-
-
-def test_explicit_dependencies_of_foreign_records() -> None:
-    """`dependency_ids` order what times alone would not; a cycle is an error."""
-    store = MemoryStore()
-    store.write("tcm", 0, np.zeros(4, np.float32))
-    common = {
-        "input_shapes": [(4,)],
-        "shape_out": (4,),
-        "dtype": "f32",
-        "addr_space": "tcm",
-        "input_addrs": [0],
-        "dst_addr": 0,
-    }
-    first = OpRecord(5.0, 6.0, "u", "math", "exp", common)
-    second = OpRecord(1.0, 2.0, "u", "math", "neg", common, dependency_ids=[0])
-    executor = DataExecutor([first, second], store)
-    executor.run()
-    np.testing.assert_array_equal(executor.store.read("tcm", 0), [-1] * 4)
-    first = OpRecord(5.0, 6.0, "u", "math", "exp", common, dependency_ids=[1])
-    with pytest.raises(ExecutionError) as caught:
-        DataExecutor([first, second], store).run()
-    assert str(caught.value) == "exp (u, 5.000 ns) must not depend on itself through other ops; break the cycle."
-
-
-def test_verify_says_where_how_many_and_who() -> None:
-    """A difference is located, counted and traced to its op; NaN equals NaN; a right tensor passes."""
-    record = Recorder()
-    over, under = host(np.array([0, -1, 0, 2], np.float32)), host(np.array([1, 0, 0, 2], np.float32))
-    made = record.op("div", [over, under], (4,), "f32")
-    record.store.write("hbm", 0, np.zeros(8, np.float32))
-    record.store.write("hbm", 16, made)
-    executor = record.executor()
-    right = np.array([0, 0, 0, 0, 0, -np.inf, np.nan, 1], np.float32)
-    good = executor.verify({"y": (("hbm", 0), right)})
-    assert good and (good.checked, good.failures) == (1, ())
-    wrong = right.copy()
-    wrong[[2, 7]] = [1e-3, 4]
-    bad = executor.verify({"y": Expected(Access("hbm", (Region(0, 32),)), wrong), "z": (("hbm", 512), right)})
-    assert not bad and bad.max_abs_error == 3.0
-    assert bad.failures == (
-        "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ: 2, 7; the worst is "
-        "[7]: got 1.0, expected 4.0. It was made by div (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
-        "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 bytes "
-        "nobody wrote from 0x200 to 0x220; store to them first.",
-    )
-    assert executor.verify({"y": (("hbm", 0), wrong, 0.0, 5.0)}).ok
-    one = executor.verify({"y": (("hbm", 0), np.where(np.arange(8) == 0, 1, right).astype(np.float32))})
-    assert one.failures[0].endswith("got 0.0, expected 1.0. No op made it: it was written by the host.")
-
-
-def test_integers_are_compared_exactly() -> None:
-    """A difference of one in an integer tensor fails."""
-    store = MemoryStore()
-    store.write("hbm", 0, np.array([1, 2**31 - 1], np.int32))
-    found = DataExecutor(OpLog(), store).verify({"n": (("hbm", 0), np.array([1, 2**31 - 2], np.int32))})
-    assert found.failures == (
-        "n must equal what is expected exactly, but 1 of 2 elements differ; the worst is [1]: got 2147483647, "
-        "expected 2147483646. No op made it: it was written by the host.",
-    )
-
-
-def test_ops_can_be_compared_with_arrays_of_the_caller() -> None:
-    """Only the ops that are named; the worst element, and what was expected of it."""
-    record = Recorder()
-    made = record.op("exp", [host(np.zeros(2, np.float32))], (2,), "f32")
-    record.op("neg", [made], (2,), "f32")
-    bad = record.executor().verify_ops({(0, 1): np.array([-1, 5], np.float32)})
-    assert (bad.checked, bad.failures) == (
-        1,
-        (
-            "neg (op 1 of PE 0, sip0.cube0.pe0.unit, 2.000 ns), which gives f32, must give what it gives by itself, "
-            "but 1 of 2 elements differ; the worst is [1]: got -1.0, expected 5.0.",
-        ),
-    )
 
 
 @examples(60)
