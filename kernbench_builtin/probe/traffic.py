@@ -12,6 +12,7 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -80,10 +81,9 @@ class LoadPoint:
     """What was measured at one load. Rates are flits per node and cycle, latencies cycles, shares from 0 to 1.
 
     `offered` is what sources really made in the window, `delivered` what arrived in it, over all nodes. `sustained`
-    is the load at which the flows across the wires that set the ceiling get through: their use times the ceiling.
-    `accepted` is how much of the pattern gets through: `delivered`, never more than the ceiling, and in a saturated
-    network no more than `sustained`, as flows that meet no full link may get more than their part. `growth` is the part
-    of what was made in the window by which queues had grown at its end.
+    is what of it the pattern gets through: `delivered`, or less where the flows across the wires that set the ceiling
+    get less than their part of it. `accepted` is `delivered`, or in a saturated network `sustained`; neither of the two
+    is more than the ceiling. `growth` is the part of what was made in the window by which queues had grown at its end.
     `queued` is the part of the mean latency that is waiting, at sources and in routers; `mean_ci95` is half the
     width of the mean's 95 % confidence interval. Latencies are None when no measured packet arrived.
     """
@@ -113,11 +113,13 @@ class LoadPoint:
 class Packet(MsgBase):
     """Carry `nbytes` from one interface to another, and be measured at the end of its path."""
 
-    __slots__ = ("meter",)
+    __slots__ = ("meter", "tight")
 
-    def __init__(self, nbytes: int, path: tuple[str, ...], meter: Meter) -> None:
+    def __init__(self, nbytes: int, path: tuple[str, ...], meter: Meter, tight: int = 0) -> None:
         super().__init__(nbytes, path)
         self.meter = meter
+        #: How many of the wires that set the ceiling are on its path.
+        self.tight = tight
 
     def at_end(self, component: Emitter, head: float, tail: float) -> None:
         """Be measured; no answer goes back."""
@@ -131,6 +133,8 @@ class Meter:
         self.begin = begin
         self.end = end
         self.arrived_before = self.arrived_in_window = 0
+        #: Of the packets that arrived in the window, how many of the wires that set the ceiling they crossed.
+        self.tight_crossed = 0
         self.latencies = array("d")
         self.queueing = 0.0
         self.hops = 0
@@ -139,6 +143,7 @@ class Meter:
         """Take note of a packet whose head is at its destination, and whose tail will be at a known time."""
         if self.begin <= packet.tail < self.end:
             self.arrived_in_window += packet.nbytes
+            self.tight_crossed += packet.tight
         elif packet.tail < self.begin:
             self.arrived_before += packet.nbytes
         if self.begin <= packet.born < self.end:
@@ -177,6 +182,11 @@ class TrafficSetup:
         """The wires that set the ceiling: those that need as much as the one that needs most."""
         most = max(need.most for need in self.needs.values())
         return frozenset(edge for edge, need in self.needs.items() if need.most >= most * (1 - 1e-9))
+
+    @cached_property
+    def tight_crossed(self) -> float:
+        """How many of these wires a packet crosses on average."""
+        return sum(share for edge, share in self._shares.items() if edge in self.tight) / self.mesh.places
 
     def ceiling(self) -> tuple[float, EdgeId]:
         """Return the load at which the first wire, or port behind it, is always busy, and which wire.
@@ -238,7 +248,7 @@ class _Run:
         self.meter = Meter(self._time(window.warm_up), self._time(window.warm_up + window.measured))
         self._random = np.random.default_rng(traffic.seed)
         self._nbytes = traffic.flits * traffic.mesh.flit_bytes
-        self._routes: dict[int, tuple[str, ...]] = {}
+        self._routes: dict[int, tuple[tuple[str, ...], int]] = {}
         self._source = make_source(self._random, traffic.mesh.places, load, traffic.flits, traffic.burst)
         interfaces = [traffic.mesh.route(place, place)[0] for place in range(traffic.mesh.places)]
         self._entries = [self.hardware.components[name].arrive for name in interfaces]
@@ -276,15 +286,16 @@ class _Run:
         when, sources = self._source.make(start, cycles)
         goals = self.traffic.pattern.draw(self._random, sources)
         self._made += len(sources)
-        meter, nbytes, entries = self.meter, self._nbytes, self._entries
+        meter, nbytes, entries, tight = self.meter, self._nbytes, self._entries, self.traffic.tight
         times = [self._time(start + cycle) for cycle in range(cycles)]
         for cycle, source, goal in zip(when.tolist(), sources.tolist(), goals.tolist(), strict=True):
-            path = routes.get(source * places + goal)
-            if path is None:
+            route = routes.get(source * places + goal)
+            if route is None:
                 path = self.traffic.mesh.route(source, goal)
+                route = path, sum(wire in tight for wire in pairwise(path))
                 if len(routes) < _ROUTES:
-                    routes[source * places + goal] = path
-            inject(Packet(nbytes, path, meter), entries[source], times[cycle - start])
+                    routes[source * places + goal] = route
+            inject(Packet(nbytes, route[0], meter, route[1]), entries[source], times[cycle - start])
 
     def _modelling(self) -> list[ComponentBase]:
         """Return the components whose limits are those of the mesh: interfaces only where routers are alike."""
@@ -312,8 +323,7 @@ class _Run:
         cycles = None if arrived is None else np.sort(arrived)
         unfinished = made - count
         delivered = meter.arrived_in_window / traffic.mesh.flit_bytes / slots
-        tight = [min(1.0, uses[edge]) for edge in uses if edge in traffic.tight]
-        sustained = sum(tight) / len(tight) * ceiling
+        sustained = min(ceiling, delivered, meter.tight_crossed * traffic.flits / traffic.tight_crossed / slots)
         growth = made - meter.arrived_in_window // self._nbytes
         inside = self._made_before - meter.arrived_before // self._nbytes
         # at random, what is inside varies by about its root at each end of the window without growing; bursts vary more

@@ -100,7 +100,9 @@ def test_the_tightest_links_are_busy_in_proportion_until_the_ceiling(name: str, 
 
     above = measure(mesh, name, min(1.0, 1.3 * ceiling))
     assert above.state == "saturated"
-    assert above.sustained == pytest.approx(ceiling, rel=0.02)
+    full = [use.utilisation for use in above.wires if use.expected == pytest.approx(min(1.3, 1 / ceiling))]
+    assert statistics.mean(full) == pytest.approx(1.0, abs=0.02)
+    assert 0.95 * ceiling <= above.sustained <= ceiling, "what crosses two such wires still waits at the second"
     assert above.accepted < 0.97 * above.offered
     assert above.busiest.utilisation == pytest.approx(1.0, abs=0.01)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.probe.traffic import TrafficSetup, Window
+from kernbench_builtin.probe.traffic import Meter, TrafficSetup, Window
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_builtin.probe.traffic_saturation import check_window, find_saturation
 from kernbench_core.errors import ConfigError, UsageError
@@ -137,6 +137,30 @@ def test_a_flit_that_fits_no_cycle_is_refused(node: str, size: str) -> None:
         f"{place}: flit must be the width of a link, 32 B, a multiple of it or a whole part of it, not {size}; give "
         "both the same."
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "load", "flits"),
+    [
+        ("uniform", 0.9, 1),
+        ("bitcomp", 0.9, 3),
+        pytest.param("hotspot", 0.8, 1, marks=pytest.mark.slow),
+        ("uniform", 0.2, 2),
+    ],
+)
+def test_what_is_sustained_has_arrived_in_the_window(
+    pattern: str, load: float, flits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Count packets whose last byte comes in the window: sources that run full bring nothing through."""
+    ends: list[float] = []
+    noted = Meter.note
+    monkeypatch.setattr(Meter, "note", lambda meter, packet: (ends.append(packet.tail), noted(meter, packet))[-1])
+    mesh = make_mesh(3, 4, overhead="4 ns", vcs=2, buffer_flits=4)
+    traffic = TrafficSetup(mesh, CATALOGUE, make_pattern(pattern, mesh), flits, Window(200, 300, 0))
+    point = traffic.measure(load)
+    arrived = sum(200 <= end < 500 for end in ends) * flits / 300 / 12
+    assert point.sustained <= arrived * (1 + 1e-9)
+    assert point.sustained == pytest.approx(arrived, rel=0.02 if load > 0.5 else 0.08)
 
 
 class Threshold:
