@@ -5,22 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import pkgutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.cli.shell import Shell
-from kernbench_core.errors import LimitError
 from kernbench_core.plugins import load_plugins
-from kernbench_core.process.interrupt import Terminated, Termination, run_is_complete
 
 REPO = Path(__file__).parents[3]
 HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.host.session")
@@ -166,93 +159,6 @@ def test_the_kinds_of_machine_are_listed(toy: ModuleType, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("where", "doing"),
-    [
-        ("topology.compilation.compile_topology", "building the machine"),
-        ("runs.text_report.print_summary", "printing the result"),
-        ("runs.bench_run.manifest_of", "summing up the run"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("stop", "code", "word"), [(KeyboardInterrupt, 130, "interrupted"), (Terminated, 143, "terminated")]
-)
-def test_what_was_interrupted_is_said(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, doing: str,
-    stop: type[BaseException], code: int, word: str,
-) -> None:  # fmt: skip
-    """One sentence where there is nothing to show: before anything ran, and when all did."""
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise stop
-
-    monkeypatch.setattr(f"kernbench_core.{where}", interrupt)
-    assert call(toy, "run", "toy", "--topology", "one", "-q") == code
-    assert capsys.readouterr().err.strip() == f"error: {word} while {doing}."
-
-
-def sending(monkeypatch: pytest.MonkeyPatch, where: str, *numbers: int) -> None:
-    """Have signals come just before something is called."""
-    module, _, name = where.rpartition(".")
-    owner = pkgutil.resolve_name(f"kernbench_core.{module}")
-    usual = getattr(owner, name)
-
-    def sent(*given: Any, **named: Any) -> Any:
-        for number in numbers:
-            signal.raise_signal(number)
-        return usual(*given, **named)
-
-    monkeypatch.setattr(owner, name, sent)
-
-
-@pytest.mark.parametrize("where", ["runs.text_report.print_summary", "runs.progress.ProgressDisplay.__exit__"])
-@pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
-)
-def test_what_comes_behind_a_run_waits_until_its_result_is_printed(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str, number: int,
-    code: int, word: str,
-) -> None:  # fmt: skip
-    """The files are written, so nothing is missing; the exit code and a sentence say what came."""
-    sending(monkeypatch, where, number)
-    assert call(toy, "run", "toy", "--topology", "one", "-q") == code
-    out, err = capsys.readouterr()
-    assert "\ntoy on one: " in out and out.endswith("\n")
-    assert err == f"error: {word} after the run had ended; its result and its files are whole.\n"
-    usual = (signal.default_int_handler, signal.SIG_DFL)
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == usual
-
-
-def test_a_second_ctrl_c_does_not_wait(
-    toy: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever reads the result may never come."""
-    sending(monkeypatch, "runs.text_report.print_summary", signal.SIGINT, signal.SIGINT)
-    assert call(toy, "run", "toy", "--topology", "one", "-q") == 130
-    out, err = capsys.readouterr()
-    assert "toy on one" not in out
-    assert err.strip() == "error: interrupted while printing the result."
-
-
-def test_a_run_that_nobody_waits_for_holds_nothing_back() -> None:
-    """As one of many that a plug-in's command makes: Ctrl-C ends that."""
-    usual = signal.signal(signal.SIGTERM, Termination())
-    try:
-        run_is_complete()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGTERM, usual)
-
-
-def test_an_interrupt_prints_what_there_is(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ctrl-C gives a partial summary and 130, in JSON too."""
-    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt") == 130
-    assert "interrupted: everything here covers only what ran" in capsys.readouterr().out
-    assert call(toy, "run", "toy", "--topology", "one", "-p", "fail=interrupt", "--json") == 130
-    assert json.loads(capsys.readouterr().out)["interrupted"] is True
-
-
-@pytest.mark.parametrize(
     ("args", "sentence"),
     [
         (["run"], "Missing argument 'BENCH'. See 'kernbench run --help'."),
@@ -334,24 +240,6 @@ def test_a_rerun_with_wrong_data_is_exit_one(
     assert call(toy, "rerun", str(path), "--json") == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["same"], found["result"]["verified"]) == (True, False)
-
-
-def test_an_interrupted_rerun_prints_what_there_is(
-    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Ctrl-C gives the partial summary of a run and 130, in JSON too, where `same` is not known."""
-    out = tmp_path / "o"
-    call(toy, "run", "toy", "--topology", "one", "--out", str(out), "-q")
-    path = out / "manifest.json"
-    path.write_text(path.read_text().replace('"fail": ""', '"fail": "interrupt"'))
-    capsys.readouterr()
-    assert call(toy, "rerun", str(path)) == 130
-    out_text, err = capsys.readouterr()
-    assert "interrupted: everything here covers only what ran" in out_text
-    assert err == ""
-    assert call(toy, "rerun", str(path), "--json") == 130
-    found = json.loads(capsys.readouterr().out)
-    assert (found["schema"], found["same"], found["result"]["interrupted"]) == ("kernbench.rerun/1", None, True)
 
 
 def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
@@ -439,34 +327,3 @@ def test_version(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """--version names program and version."""
     assert call(toy, "--version") == 0
     assert capsys.readouterr().out == "kernbench 0.1.0\n"
-
-
-@pytest.mark.parametrize(
-    ("endless", "command", "doing"),
-    [
-        ("cli.shell.load_plugins", ("list",), "loading the plug-ins"),
-        (
-            "topology.compilation.compile_topology",
-            ("rerun", "o/manifest.json", "--timeout", "20 ms"),
-            "building the machine",
-        ),
-    ],
-)
-def test_a_limit_covers_what_never_ends(
-    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    endless: str, command: tuple[str, ...], doing: str,
-) -> None:  # fmt: skip
-    """Plug-ins and a run made again, as it does a run; the manifest keeps its own limit."""
-    monkeypatch.chdir(tmp_path)
-    call(toy, "run", "toy", "--topology", "one", "--out", "o", "-q")
-    capsys.readouterr()
-    monkeypatch.setattr(f"kernbench_core.{endless}", lambda *_, **__: time.sleep(1000))
-    if command == ("list",):
-        with pytest.raises(LimitError) as caught:
-            Shell(timeout_s=0.02).plugins  # noqa: B018 - the first look loads them
-        told = f"error: {caught.value}"
-    else:
-        assert call(toy, *command) == 5
-        told = capsys.readouterr().err
-    assert told.startswith(f"error: the run reached its limit of 0.02 s of wall time while {doing}, in {__file__}:")
-    assert told.rstrip().endswith("; raise --timeout if it is only long.")

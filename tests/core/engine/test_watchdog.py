@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import linecache
 import re
 import signal
@@ -20,7 +19,7 @@ import pytest
 from kernbench_core.engine.watchdog import Limits, Progress, Watchdog
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import LimitError
-from kernbench_core.process.interrupt import Terminated, Termination, WallTime, WallTimeExceeded
+from kernbench_core.process.interrupt import WallTime
 from kernbench_core.units import EXACT_NS, GRID_NS
 
 
@@ -159,84 +158,6 @@ def test_wall_time_limit_leaves_nothing_behind() -> None:
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
-def test_interrupt_passes_every_except_exception() -> None:
-    """A program that swallows exceptions does not swallow the interrupt."""
-    env = Environment()
-
-    def stubborn(env: Environment) -> ProcessGenerator:
-        yield env.timeout(1.0)
-        while True:
-            try:
-                time.sleep(0.001)
-            except Exception:
-                continue
-
-    env.process(stubborn(env))
-    with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
-    assert f" in {__file__}:" in str(caught.value)
-    assert not issubclass(WallTimeExceeded, Exception)
-
-
-def sent_sigint(send: Callable[[], None]) -> Environment:
-    """Return an environment whose only process calls `send` after 100 ns, and goes on for ever."""
-    env = Environment()
-
-    def going_on(env: Environment) -> ProcessGenerator:
-        for number in itertools.count():
-            yield env.timeout(1.0)
-            if number == 100:
-                send()
-
-    env.process(going_on(env))
-    return env
-
-
-def test_ctrl_c_does_not_cut_a_finaliser_in_two() -> None:
-    """SIGINT inside a `__del__` lets it finish, and comes out of the loop between two events."""
-    steps: list[str] = []
-
-    class Dying:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-            steps.append("finished")
-
-    env = sent_sigint(lambda: Dying() and None)
-    with pytest.raises(KeyboardInterrupt):
-        Watchdog(env, Limits(timeout_s=20.0), None).run(lambda: False)
-    assert steps == ["finished"]
-    # the process is whole: it goes on where it was
-    before = env.now
-    env.advance(10)
-    assert env.now == before + 10.0
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_ctrl_c_that_is_swallowed_comes_out_between_events() -> None:
-    """A program that catches everything is stopped when it next returns to the simulator."""
-
-    def swallow() -> None:
-        with contextlib.suppress(BaseException):
-            signal.raise_signal(signal.SIGINT)
-
-    env = sent_sigint(swallow)
-    with pytest.raises(KeyboardInterrupt):
-        Watchdog(env, Limits(timeout_s=20.0), None).run(lambda: False)
-    assert env.now < 100_000.0
-
-
-def test_other_handlers_of_the_signal_are_left_alone() -> None:
-    """A program that handles SIGINT itself keeps its handler."""
-    seen: list[int] = []
-    previous = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
-    try:
-        env = sent_sigint(lambda: signal.raise_signal(signal.SIGINT))
-        Watchdog(env, Limits(), None).run(lambda: env.now > 300.0)
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    assert seen == [signal.SIGINT]
-
-
 class Endless:
     """Has a `__del__` that never ends."""
 
@@ -360,18 +281,6 @@ def test_no_part_of_a_run_swallows_its_limit(swallow: Callable[[], None], capsys
     assert capsys.readouterr().err == ""
 
 
-def test_no_part_of_a_run_swallows_ctrl_c() -> None:
-    """It comes out at the end of the part, with what that did."""
-
-    def swallow() -> None:
-        with contextlib.suppress(BaseException):
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt) as caught, WallTime(None).spent_on("opening the bench"):
-        swallow()
-    assert caught.value.__notes__ == ["while opening the bench"]
-
-
 def test_functions_can_be_profiled_after_a_limit_was_over() -> None:
     """What interrupts is taken back whole: CPython 3.11 would never leave a profiled function if it were not."""
     profiled = """if True:
@@ -428,22 +337,3 @@ def test_the_limit_of_a_whole_ends_a_part_without_one() -> None:
     with pytest.raises(LimitError) as caught, WallTime(0.02).spent_on("probing"):
         Watchdog(env, Limits(), None).run(lambda: False)
     assert str(caught.value).startswith("the run reached its limit of 0.02 s of wall time while probing, in ")
-
-
-def test_sigterm_comes_out_between_events_as_it_is() -> None:
-    """Where it is handled as Ctrl-C is, also when the program swallows it; once, though it comes twice at a time."""
-    termination = Termination()
-
-    def swallow() -> None:
-        with contextlib.suppress(BaseException):
-            signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, termination)
-    try:
-        with pytest.raises(Terminated):
-            Watchdog(sent_sigint(swallow), Limits(), None).run(lambda: False)
-        assert termination.came
-        assert signal.getsignal(signal.SIGTERM) is termination
-    finally:
-        signal.signal(signal.SIGTERM, before)
