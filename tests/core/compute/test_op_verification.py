@@ -13,19 +13,13 @@ from kernbench_core.compute import batches, functions
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.ops import ALIASES, OPS
 from kernbench_core.compute.ops.second_way import Anew
-from kernbench_core.compute.recomputation import anew, differs, snapshot
+from kernbench_core.compute.recomputation import anew, differs
 from kernbench_core.compute.result_types import result_shape, result_type
 from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import ExecutionError, NoDataError, ShapeError
-from kernbench_core.oplog.description import Access, OpDescription
-from kernbench_core.values import value as values
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
-from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, Part
-from kernbench_core.values.views import FillValue, ground
 from tests.conftest import examples
-from tests.core.arrays import adopt
 from tests.core.compute.test_executor import Recorder, host
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint32", "f8e4m3", "f16", "bf16", "f32")
@@ -261,41 +255,6 @@ def test_a_saved_log_can_be_verified(monkeypatch: pytest.MonkeyPatch, tmp_path) 
     assert (found.checked, found.wrong) == (4, 1)
 
 
-def copied(record: Recorder, read: Any, written: Any) -> None:
-    """Log a copy."""
-    accesses = [Access("hbm", (Region(0, max(1, value.nbytes)),), value) for value in (read, written)]
-    record.log.append(99.0, 99.5, "dma", OpDescription("memory", "dma_read", {}, (accesses[0],), accesses[1], (0, 99)))
-
-
-def strided_parts() -> AssemblyValue:
-    """Put every other row of a result-like array together."""
-    source = adopt(np.arange(32, dtype=np.int16).reshape(8, 4))
-    return AssemblyValue((4, 4), "int16", (Part(Region(0, 32), source, Region(0, 8, 4, 16)),))
-
-
-def test_copies_are_checked_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a copy leaves is what it read: with another shape, of parts, and not where painting goes wrong."""
-    record = Recorder()
-    whole = strided_parts()
-    copied(record, whole, AssemblyValue((16,), "int16", (Part(Region(0, 32), whole, Region(0, 32)),)))
-    assert record.executor().verify_ops().failures == ()
-    paint = values.paint
-    monkeypatch.setattr(values, "paint", lambda out, *more: (paint(out, *more), out.__setitem__(5, 77)))
-    (failure,) = record.executor().verify_ops().failures
-    assert failure == (
-        "dma_read (op 99 of PE 0, dma, 99.000 ns), which gives int16, must give what it gives by itself, but 1 of 16 "
-        "elements differ; the worst is [2]: got 19714, expected 2."
-    )
-
-
-def test_a_copy_that_changes_bits_is_found() -> None:
-    """Source and destination are two values: the second must have the bytes of the first."""
-    record = Recorder()
-    copied(record, host(np.arange(4, dtype=np.float32)), host(np.array([0, 1, 2.5, 3], np.float32)))
-    (failure,) = record.executor().verify_ops().failures
-    assert failure.endswith("1 of 4 elements differ; the worst is [2]: got 2.5, expected 2.0.")
-
-
 def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second way is the registered function, on the snapshot; one that raises is its plug-in's fault."""
     (tmp_path / "acme_verify.py").write_text("def scale(params, inputs):\n    return inputs[0] * params['factor']\n")
@@ -353,22 +312,6 @@ def test_sums_that_cancel_may_be_as_wrong_as_f32_makes_them() -> None:
     again = anew(functions.MATH, None, {"op": "sum", "axis": 0}, [big])
     assert not differs(np.array(0.004, np.float32), again, "f32")[0]
     assert differs(np.array(5.0, np.float32), again, "f32")[0]
-
-
-def test_a_snapshot_is_put_together_from_parts_alone() -> None:
-    """It equals numpy's own slice, and shares nothing with what the value keeps."""
-    value = strided_parts()
-    np.testing.assert_array_equal(snapshot(value), np.arange(32).reshape(8, 4)[::2])
-    assert value._array is None
-
-
-def test_a_snapshot_has_the_ground_where_no_part_is() -> None:
-    """What a masked load leaves out is its `other`, repeated."""
-    fill = FillValue(np.array([7], np.int16))
-    value = AssemblyValue(
-        (4,), "int16", (ground(fill, 8), Part(Region(2, 2), host(np.array([1], np.int16)), Region(0, 2)))
-    )
-    np.testing.assert_array_equal(snapshot(value), [7, 1, 7, 7])
 
 
 def test_a_result_of_no_dimension_is_checked() -> None:
