@@ -19,6 +19,9 @@ HERE = "kernbench_builtin"
 NODE = f"{HERE}.components"
 PAGE = "kernbench_core.report"
 
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
 
 def kernbench_components() -> list[ComponentEntry]:
     """Return the hardware models of the built-in machine."""

@@ -9,6 +9,9 @@ def _algorithm(method: str, collective: str, sentence: str) -> AlgorithmEntry:
     name = f"{method}_{collective}"
     return AlgorithmEntry(f"ccl.{name}", f"kernbench_ccl.algorithms.{name}:kernel", sentence, collective)
 
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
 
 def kernbench_algorithms() -> list[AlgorithmEntry]:
     """Return the collective algorithms."""

@@ -42,7 +42,7 @@ class KernbenchError(Exception):
     ...     kb.load_plugins(["acme"])
     ... except kb.KernbenchError as error:
     ...     print(error, error.exit_code)
-    an extra plug-in must be written 'name = package.module', not 'acme'. 6
+    an extra plug-in must be written 'name = package.module', or be the path of a .py file, not 'acme'. 6
     """
 
     exit_code: int = 6

@@ -11,6 +11,9 @@ __version__ = "0.1.0"
 
 #: The group of entry points by which packages register.
 GROUP = "kernbench"
+#: The version of the hooks, and the oldest that is still understood. It rises when a hook, or what one returns, changes
+#: so that plug-ins must change too; a plug-in says as `kernbench_api` which it is written for.
+API, OLDEST_API = 1, 1
 
 
 def door(room: str, exports: Mapping[str, str]) -> Callable[[str], Any]:

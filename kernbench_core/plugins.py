@@ -10,16 +10,21 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import attrs
 
 from kernbench_core import registry
-from kernbench_core.errors import PluginError, in_words
+from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.package import GROUP
+from kernbench_core.params import did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.registration.chosen import WITHOUT, Chosen
 from kernbench_core.registration.entries import OFFERS, HookRaised
 from kernbench_core.registration.hooks import collect
+from kernbench_core.registration.plugin_file import import_file, vendor_of
 from kernbench_core.registry import PluginFailure, Provider, Registry
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
@@ -27,24 +32,37 @@ _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "machines": registry.MachineRegistry,
 }  # fmt: skip
 
+
 @attrs.frozen(order=True)
 class PluginSource:
-    """One plug-in to load: its distribution, its entry-point name and the module that holds its hooks."""
+    """One plug-in to load: its distribution, its entry-point name and the module that holds its hooks.
+
+    `file` is where that module is read from when the plug-in is a file which is not installed.
+    """
 
     distribution: str
     name: str
     module: str
     version: str = ""
+    file: str = ""
 
     @property
     def provider(self) -> Provider:
         """Who the entries of this plug-in come from."""
         return Provider(self.name, self.distribution, self.version)
 
+    def load(self) -> ModuleType:
+        """Import its module; whatever that raises is not caught."""
+        return import_file(self.file) if self.file else importlib.import_module(self.module)
+
 
 @attrs.frozen
 class Plugins:
-    """Everything that the loaded plug-ins offer, in frozen registries, and the plug-ins that were left out."""
+    """Everything that the loaded plug-ins offer, in frozen registries.
+
+    `sources` are those that were loaded, `failures` those that cannot be used, or entries of them, and `blocked` those
+    that nobody wanted.
+    """
 
     components: registry.ComponentRegistry
     benches: Registry[registry.BenchEntry]
@@ -58,34 +76,47 @@ class Plugins:
     commands: Registry[registry.CommandEntry]
     calibrators: Registry[registry.CalibratorEntry]
     report_sections: Registry[registry.ReportSectionEntry]
-    providers: tuple[Provider, ...]
+    sources: tuple[PluginSource, ...]
     failures: tuple[PluginFailure, ...]
+    blocked: tuple[PluginFailure, ...]
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """Who the plug-ins come from that were loaded."""
+        return tuple(source.provider for source in self.sources)
 
 
-def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = True) -> Plugins:
+def load_plugins(
+    extra: Iterable[str | PluginSource] = (),
+    *,
+    installed: bool = True,
+    without: Iterable[str] = (),
+    strict: bool = False,
+) -> Plugins:
     """Load the installed plug-ins and `extra` ones; return their frozen registries.
 
     `extra` holds entry points written as in a pyproject (`"acme = acme_models.plugin"`), for a
-    source tree that is not installed. One that is also installed counts once. A plug-in that fails is in
-    `.failures` of the result, and so is an entry that is wrong, or whose name another plug-in has, too: who names it
-    gets a PluginError. Raise PluginError when a hook is misspelt.
+    source tree that is not installed, and paths of `.py` files. One that is also installed counts once. Installed ones
+    named in `without` are left out. A plug-in that fails is in `.failures` of the result, and so is an entry that is
+    wrong, or whose name another plug-in has, too: who names it gets a PluginError. With `strict`, and of a file, a
+    failure is a PluginError at once. Unless `installed` is False, the environment may say more, as
+    `registration.chosen` has it.
 
     >>> print(*kb.load_plugins(["acme = acme_models.plugin"], installed=False).failures)
     plug-in 'acme' (acme_models (source tree)) is left out: ModuleNotFoundError: No module named 'acme_models'
     """
-    found = set(_installed()) if installed else set()
+    chosen = (Chosen.of_environment() if installed else Chosen()).with_more((), tuple(without), strict)
+    found, blocked = _wanted(set(_installed()) if installed else set(), chosen.without)
     known = {(source.name, source.module) for source in found}
-    given = (_parsed(item) if isinstance(item, str) else item for item in extra)
+    given = [_given(item) if isinstance(item, str) else item for item in (*chosen.files, *extra)]
     found.update(source for source in given if (source.name, source.module) not in known)
     offers: dict[str, list[tuple[Any, Provider]]] = {kind: [] for kind in OFFERS}
     failures: list[PluginFailure] = []
-    providers: list[Provider] = []
+    sources: list[PluginSource] = []
     for source in sorted(found):
         try:
-            collected, wrong = collect(source.provider, importlib.import_module(source.module))
-        except PluginError:
-            raise
-        except HookRaised as error:
+            collected, wrong = collect(source.provider, source.load())
+        except (HookRaised, UsageError) as error:
             failures.append(PluginFailure(source.provider, str(error).rstrip(".")))
             continue
         except (*INTERRUPTS, MemoryError):
@@ -94,10 +125,15 @@ def load_plugins(extra: Iterable[str | PluginSource] = (), *, installed: bool = 
             failures.append(PluginFailure(source.provider, _one_line(error)))
             continue
         failures += wrong
-        providers.append(source.provider)
+        sources.append(source)
         for kind, entries in collected.items():
             offers[kind].extend((entry, source.provider) for entry in entries)
-    return _frozen(offers, tuple(providers), tuple(failures))
+    plugins = _frozen(offers, tuple(sources), tuple(failures), blocked)
+    tried = {source.provider for source in found if source.file}
+    fatal = [failure for failure in plugins.failures if chosen.strict or failure.provider in tried]
+    if fatal:
+        raise PluginError("\n".join(f"{failure}." for failure in fatal))
+    return plugins
 
 
 def _installed() -> Iterable[PluginSource]:
@@ -107,21 +143,46 @@ def _installed() -> Iterable[PluginSource]:
         yield PluginSource(name, point.name, point.value, version)
 
 
-def _parsed(text: str) -> PluginSource:
+def _wanted(
+    found: set[PluginSource], without: tuple[str, ...]
+) -> tuple[set[PluginSource], tuple[PluginFailure, ...]]:
+    """Return the plug-ins that are wanted, and who the others are; raise UsageError for a name that none has."""
+    names = {source.name for source in found}
+    for name in without:
+        if name not in names:
+            raise UsageError(
+                f"plug-in to be left out (--no-plugin, {WITHOUT}) must be one that is installed, not {name!r}."
+                f"{did_you_mean(name, names)}"
+            )
+    blocked = sorted(source for source in found if source.name in without)
+    reason = f"--no-plugin or {WITHOUT} names it"
+    return found.difference(blocked), tuple(PluginFailure(source.provider, reason) for source in blocked)
+
+
+def _given(text: str) -> PluginSource:
+    """Return the plug-in that a text names: a path, or an entry point."""
     name, equals, module = (part.strip() for part in text.partition("="))
-    if not (name and equals and module):
-        raise PluginError(f"an extra plug-in must be written 'name = package.module', not {text!r}.")
-    return PluginSource(f"{module.partition('.')[0]} (source tree)", name, module)
+    if name and equals and module:
+        return PluginSource(f"{module.partition('.')[0]} (source tree)", name, module)
+    if not equals and text.endswith(".py"):
+        vendor = vendor_of(text)
+        return PluginSource(f"file {text}", vendor, vendor, file=str(Path(text).resolve()))
+    raise PluginError(
+        f"an extra plug-in must be written 'name = package.module', or be the path of a .py file, not {text!r}."
+    )
 
 
 def _frozen(
-    offers: dict[str, list[tuple[Any, Provider]]], providers: tuple[Provider, ...], failures: tuple[PluginFailure, ...]
+    offers: dict[str, list[tuple[Any, Provider]]],
+    sources: tuple[PluginSource, ...],
+    failures: tuple[PluginFailure, ...],
+    blocked: tuple[PluginFailure, ...],
 ) -> Plugins:
     registries: dict[str, Any] = {}
     for kind, (_, noun) in OFFERS.items():
-        registries[kind] = _REGISTRIES.get(kind, Registry)(noun, offers[kind], failures)
+        registries[kind] = _REGISTRIES.get(kind, Registry)(noun, offers[kind], failures + blocked)
     taken = tuple(failure for kind in OFFERS for failure in registries[kind].taken.values())
-    return Plugins(**registries, providers=providers, failures=failures + taken)
+    return Plugins(**registries, sources=sources, failures=failures + taken, blocked=blocked)
 
 
 def _one_line(error: BaseException) -> str:

@@ -85,6 +85,7 @@ def next_steps(path: Path, collective: str) -> list[str]:
         "  [project.entry-points.kernbench]",
         '  acme = "acme.plugin"',
         "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.registry",
+        "  kernbench_api = 1",
         "  def kernbench_algorithms():",
         f'      return [AlgorithmEntry("acme.{registered}", "acme.{name}:kernel", "What it does.")]',
     ]

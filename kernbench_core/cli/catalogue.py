@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
     from kernbench_core.plugins import Plugins
 
+PARAMETER_TITLES = ("parameter", "type (unit)", "default", "meaning")
+
 
 @click.command("list")
 @click.argument("name", metavar="[NAME|FILE.py]", required=False, shell_complete=completed_by("benches"))
@@ -87,14 +89,14 @@ def components(shell: Shell, name: str | None, as_json: bool) -> None:
         if not found:
             found = (_known_component(plugins, name),)
     if name is not None and len(found) == 1:
-        described = _component_json(plugins, found[0])
+        described = component_json(plugins, found[0])
         if as_json:
             _echo_json("kernbench.component/1", "component", described)
         else:
             _describe(described)
         return
     if as_json:
-        _echo_json("kernbench.components/1", "components", [_component_json(plugins, each) for each in found])
+        _echo_json("kernbench.components/1", "components", [component_json(plugins, each) for each in found])
         return
     rows = [
         (each, _kinds(plugins.components[each].kinds), plugins.components[each].sentence,
@@ -123,7 +125,8 @@ def _bench_json(bench: Bench, provider: str) -> dict[str, Any]:
     return {"name": bench.name, "sentence": bench.sentence, "provider": provider, "params": params}
 
 
-def _component_json(plugins: Plugins, name: str) -> dict[str, Any]:
+def component_json(plugins: Plugins, name: str) -> dict[str, Any]:
+    """Return what a component says of itself, as JSON has it; raise UnknownName or PluginError."""
     from kernbench_core.host.timing import docstring_section
 
     entry = plugins.components[name]
@@ -178,7 +181,12 @@ def _describe(described: dict[str, Any]) -> None:
     if not described["params"]:
         click.echo("  It has no parameters.")
         return
-    rows = [
+    table(PARAMETER_TITLES, parameter_rows(described))
+
+
+def parameter_rows(described: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return a row for each parameter of a component that `component_json` described."""
+    return [
         (
             param["name"],
             param["type"] + (f" ({param['unit']})" if param["unit"] else ""),
@@ -187,7 +195,6 @@ def _describe(described: dict[str, Any]) -> None:
         )
         for param in described["params"]
     ]
-    table(("parameter", "type (unit)", "default", "meaning"), rows)
 
 
 def _echo_json(schema: str, key: str, value: object) -> None:

@@ -22,6 +22,8 @@ import rich_click as click
 from click.exceptions import Exit
 
 from kernbench_core.cli.catalogue import components, list_benches
+from kernbench_core.cli.plugin.command import plugin_group
+from kernbench_core.cli.plugin.options import OPTIONS, wanted, without_plugin_options
 from kernbench_core.cli.process import limit_s, own_process, terminable
 from kernbench_core.cli.report import report
 from kernbench_core.cli.run import rerun, run
@@ -134,8 +136,9 @@ def kernbench() -> None:
     """Run Triton-like kernels on a simulated multi-chiplet accelerator: how long, why, and is the result right."""
 
 
-for _command in (run, rerun, report, trace, web, list_benches, components, topology):
+for _command in (run, rerun, report, trace, web, list_benches, components, topology, plugin_group):
     kernbench.add_command(_command)
+kernbench.params += OPTIONS
 
 
 def run_process(plugins: Plugins | None) -> int:
@@ -174,12 +177,13 @@ def _run(shell: Shell, given: list[str], termination: Termination) -> int:
     """Run a command line; return its exit code, its error told."""
     try:
         look = None if sys.stdout.isatty() else {"theme": "default-slim"}
-        with _sentences(shell):
+        rest, chosen = without_plugin_options(given)
+        with _sentences(shell), wanted(chosen):
             if asked := os.environ.get("_KERNBENCH_COMPLETE"):
                 from kernbench_core.cli.completion import answer
 
                 return answer(kernbench, shell, asked)
-            code = kernbench.main(given, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
+            code = kernbench.main(rest, prog_name="kernbench", standalone_mode=False, obj=shell, rich_help_config=look)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:

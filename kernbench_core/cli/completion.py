@@ -137,6 +137,11 @@ def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items
     return [CompletionItem(name, help=told) for name, told in (whole or begun or later).items()]
 
 
+def plugins(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete the name of a plug-in."""
+    return _plain(sorted({provider.plugin for provider in ctx.obj.plugins.providers}), incomplete)
+
+
 def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete `NAME=` of a parameter of the bench that stands before, and then its value, where there are a few."""
     from kernbench_core.cli.written_benches import parameters_of

@@ -12,10 +12,12 @@ import pluggy
 
 from kernbench_core import hookspecs
 from kernbench_core.errors import PluginError
+from kernbench_core.package import API, OLDEST_API, __version__
 from kernbench_core.registration.entries import OFFERS, HookRaised, checked
 from kernbench_core.registry import Entry, PluginFailure, Provider
 
 _MANAGER_NAME: Final = "kernbench"
+_API: Final = f"{hookspecs.PREFIX}api"
 _OPEN: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -32,8 +34,9 @@ class _HookManager(pluggy.PluginManager):
 def collect(provider: Provider, module: ModuleType) -> tuple[dict[str, list[Entry]], list[PluginFailure]]:
     """Call every hook of one plug-in; return its entries by sort, and those that will not do, which are left out.
 
-    Raise HookRaised where nothing of the plug-in can be used, PluginError for a misspelt hook.
+    Raise HookRaised where nothing of the plug-in can be used.
     """
+    _refuse_other_versions(module)
     manager = _manager(provider, module)
     collected: dict[str, list[Entry]] = {kind: [] for kind in OFFERS}
     failures: list[PluginFailure] = []
@@ -52,18 +55,13 @@ def collect(provider: Provider, module: ModuleType) -> tuple[dict[str, list[Entr
 def _manager(provider: Provider, module: ModuleType) -> _HookManager:
     manager = _HookManager(_MANAGER_NAME)
     manager.add_hookspecs(hookspecs)
-    _refuse_unknown_hooks(provider, module)
+    _refuse_unknown_hooks(module)
     _refuse_no_hooks(module)
     try:
         manager.register(module, provider.plugin)
-    except pluggy.PluginValidationError as error:
-        raise HookRaised(" ".join(str(error).split())) from error
-    try:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        raise PluginError(
-            f"plug-in {provider.plugin!r} ({provider}) must define only known hooks: {error}."
-        ) from error
+        raise HookRaised(" ".join(str(error).split())) from error
     return manager
 
 
@@ -81,17 +79,27 @@ def _returned(hook: Any, expected: str) -> Iterable[object]:
     return (entry for entries in returned for entry in entries)
 
 
-def _refuse_unknown_hooks(provider: Provider, module: ModuleType) -> None:
-    """Raise PluginError for a function whose name looks like a hook and is none: pluggy names no remedy."""
+def _refuse_other_versions(module: ModuleType) -> None:
+    """Raise HookRaised for a plug-in that is written for other hooks than ours, or that does not say for which."""
+    api = vars(module).get(_API)
+    if type(api) is int and OLDEST_API <= api <= API:
+        return
+    known = str(API) if OLDEST_API == API else f"from {OLDEST_API} to {API}"
+    must = f"{_API} of module {module.__name__!r}, the version of the hooks that it is written for, must be {known}"
+    if type(api) is int and api > API:
+        raise HookRaised(f"{must}, which kernbench {__version__} has, not {api}; use a newer kernbench")
+    found = "is missing" if api is None else f"is {api!r}"
+    raise HookRaised(f"{must}, and {found}; write '{_API} = {API}' into it")
+
+
+def _refuse_unknown_hooks(module: ModuleType) -> None:
+    """Raise HookRaised for a function whose name looks like a hook and is none: pluggy names no remedy."""
     known = [hookspecs.PREFIX + kind for kind in OFFERS]
     for name in sorted(vars(module)):
         if name.startswith(hookspecs.PREFIX) and name not in known and callable(getattr(module, name)):
             close = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise PluginError(
-                f"plug-in {provider.plugin!r} ({provider}) must define hooks among {', '.join(known)}, "
-                f"not {name!r}.{hint}"
-            )
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise HookRaised(f"its hooks must be among {', '.join(known)}, not {name!r}{hint}")
 
 
 def _refuse_no_hooks(module: ModuleType) -> None:

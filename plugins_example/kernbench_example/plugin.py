@@ -13,6 +13,9 @@ from kernbench_core import (
     ReportSectionEntry,
 )
 
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
 
 def kernbench_components() -> list[ComponentEntry]:
     """Return the hardware models; each is imported when a configuration names it."""

@@ -101,6 +101,9 @@ class NeverBuilt(ComponentBase):
 class NoComponent:
     """Lack everything."""
 
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
 
 def kernbench_components() -> list[ComponentEntry]:
     """Register all of the above, and one that is not there."""

@@ -222,6 +222,9 @@ class Swallow(PeMath):
     def receive(self, msg: Any) -> None:
         """Do nothing."""
 
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
 
 def kernbench_components() -> list[ComponentEntry]:
     """Register all of the above."""

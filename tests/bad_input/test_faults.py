@@ -62,6 +62,7 @@ def bench(rt):
     rt.launch(kernel, x, grid=(1,))
     rt.check(x, lambda: fail("reference"))
 
+kernbench_api = 1
 def kernbench_components():
     fail("hook")
     return [ComponentEntry(f"acme.{name.lower()}", f"acme_plugin:{name}", "pe_gemm", "Break.")

@@ -105,6 +105,7 @@ from kernbench_core.registry import ExporterEntry
 def export(op_log, out):
     out.write(b"half")
     while True: pass
+kernbench_api = 1
 def kernbench_exporters():
     return [ExporterEntry("endless", "endless_exporter:export", (".evil",), "Never end.")]
 """

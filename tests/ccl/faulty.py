@@ -58,7 +58,7 @@ def write_plugin(folder: Path) -> str:
         "from kernbench_core.registry import AlgorithmEntry",
         "",
         "",
-        "def kernbench_algorithms():",
+        "kernbench_api = 1\ndef kernbench_algorithms():",
         "    return [",
         *(
             f"        AlgorithmEntry('acme.{name}_all_reduce', 'acme_{name}:kernel', 'Adds up.', 'all_reduce'),"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.core.plugin_site import Site
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +36,15 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) ->
     spec.loader.exec_module(module)
     module.install(tmp_path, monkeypatch, samples)
     return module
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Give a folder on the path of imports, where plug-ins are installed by writing them down."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # a plug-in file adds its folder
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield Site(tmp_path)
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]

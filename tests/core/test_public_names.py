@@ -118,7 +118,7 @@ def test_the_hook_of_an_example_is_taken(name: str, monkeypatch: pytest.MonkeyPa
     ((hook, function),) = hooks.items()
     (entry,) = function()
     module = ModuleType("acme_models_plugin")
-    vars(module).update(hooks)
+    vars(module).update(hooks, kernbench_api=1)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     plugins = kb.load_plugins([f"acme = {module.__name__}"], installed=False)
     assert plugins.failures == ()

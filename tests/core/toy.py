@@ -25,6 +25,7 @@ verdict: Any
 
 PLUGIN = """
 from kernbench_core.registry import BenchEntry, CommandEntry, ExporterEntry, TopologyEntry
+kernbench_api = 1
 def kernbench_benches():
     return [BenchEntry("toy", "toy_parts:bench"), BenchEntry("lost", "toy_parts:nothing")]
 def kernbench_topologies():

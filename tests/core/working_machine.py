@@ -78,6 +78,10 @@ class Unit(ComponentBase):
         yield env.timeout(UNIT_NS)
 
 
+#: The version of the hooks that this module is written for.
+kernbench_api = 1
+
+
 def kernbench_components() -> Iterable[ComponentEntry]:
     """Register a model for each kind of node of the machine; of a PE, all but its processor are alike."""
     for kind in KINDS:

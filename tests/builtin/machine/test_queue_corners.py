@@ -145,6 +145,7 @@ class Other(ComponentBase):
 KINDS = (Counting, Other)
 
 
+kernbench_api = 1
 def kernbench_components():
     entry = {"kind": "pe_ipcq", "sentence": "Keep queues."}
     return [ComponentEntry(f"acme.{kind.__name__.lower()}", f"acme_units:{kind.__name__}", **entry) for kind in KINDS]

@@ -347,6 +347,7 @@ class Mailboxes(ComponentBase):
         self.emit(msg, self.env.now, self.env.now)
 
 
+kernbench_api = 1
 def kernbench_components():
     return [ComponentEntry("acme.mailboxes", "mailboxes:Mailboxes", kind="pe_ipcq", sentence="Hand messages over.")]
 '''

@@ -68,6 +68,7 @@ PLUGIN = '''\
 from kernbench_core.registry import AlgorithmEntry, CollectiveEntry
 
 
+kernbench_api = 1
 def kernbench_collectives():
     return [
         CollectiveEntry("pair_sum", "acme_pairs.record:PAIR_SUM", "Sums of neighbours."),
@@ -259,7 +260,7 @@ def test_what_a_record_must_be(record: str, must: str, tmp_path: Path, monkeypat
         "def both(c, r): return [combined(range(c.world), 0, c.count)]\n"
         "def twice(c, r): return [combined((r, r), 0, c.count)]\n"
         f"ODD = {record}\n"
-        "def kernbench_collectives(): return [CollectiveEntry('odd', 'odd_record:ODD', 'Odd.')]\n"
+        "kernbench_api = 1\ndef kernbench_collectives(): return [CollectiveEntry('odd', 'odd_record:ODD', 'Odd.')]\n"
     )
     monkeypatch.delitem(sys.modules, "odd_record", raising=False)
     known = Catalogue.of(load_plugins(["odd = odd_record"], installed=False)).collectives
@@ -312,7 +313,7 @@ def test_a_field_that_will_not_do_leaves_the_record_out(
         "def ends(c, r): return [moved(r, 0, c.count)]\n"
         "AA = CollectiveKind('aa', brings, ends, spelling='firsts')\n"
         f"ZZ = CollectiveKind('zz', brings, ends, {field})\n"
-        "def kernbench_collectives():\n"
+        "kernbench_api = 1\ndef kernbench_collectives():\n"
         "    return [CollectiveEntry(name, f'acme_zz:{name.upper()}', 'Odd.') for name in ('zz', 'aa')]\n"
     )
     own = ["builtin = kernbench_builtin.plugin", "ccl = kernbench_ccl.plugin"]
@@ -339,7 +340,7 @@ def test_a_collective_may_not_be_named_like_another_command(tmp_path: Path, monk
         "from kernbench_core.registry import CollectiveEntry\n"
         "def ends(c, r): return [moved(r, 0, c.count)]\n"
         "NEW, ALLREDUCE = [CollectiveKind(n, lambda c, r: c.count, ends) for n in ('new', 'allreduce')]\n"
-        "def kernbench_collectives():\n"
+        "kernbench_api = 1\ndef kernbench_collectives():\n"
         "    return [CollectiveEntry(name, f'acme_names:{name.upper()}', 'Odd.') for name in ('new', 'allreduce')]\n"
     )
     plugins = load_plugins(["ccl = kernbench_ccl.plugin", "acme = acme_names"], installed=False)

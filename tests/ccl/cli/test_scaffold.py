@@ -87,6 +87,7 @@ def test_what_comes_next_is_three_commands() -> None:
         "  [project.entry-points.kernbench]",
         '  acme = "acme.plugin"',
         "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.registry",
+        "  kernbench_api = 1",
         "  def kernbench_algorithms():",
         '      return [AlgorithmEntry("acme.chain_all_reduce", "acme.chain:kernel", "What it does.")]',
     ]

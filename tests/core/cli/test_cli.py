@@ -281,7 +281,7 @@ def test_a_plugins_command_with_the_name_of_ours_is_left_out_with_a_warning(
 ) -> None:
     """It would take over what users and scripts rest on."""
     entries = "[CommandEntry('run', 'm:f', 'A.'), CommandEntry('mine', 'm:f', 'B.')]"
-    source = f"from kernbench_core import CommandEntry\ndef kernbench_commands():\n    return {entries}\n"
+    source = f"from kernbench_core import CommandEntry\nkernbench_api = 1\ndef kernbench_commands(): return {entries}\n"
     (tmp_path / "greedy_plugin.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     plugins = load_plugins(["greedy = greedy_plugin"], installed=False)
@@ -302,7 +302,7 @@ def test_what_a_plugin_prints_is_no_result(
     class Chatty:
         name, version = "chatty", "1.0"
 
-    (tmp_path / "chatty_plugin.py").write_text("print('hello')\n")
+    (tmp_path / "chatty_plugin.py").write_text("kernbench_api = 1\nprint('hello')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     point = importlib.metadata.EntryPoint("chatty", "chatty_plugin", "kernbench")._for(Chatty())  # type: ignore[attr-defined]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])

@@ -22,6 +22,7 @@ REPO = Path(__file__).parents[3]
 BREAKS = " \t\n\"'@><=;|&(:"
 PLUGIN = """
 from kernbench_core.registry import BenchEntry, CommandEntry, ComponentEntry, NetworkEntry, TopologyEntry
+kernbench_api = 1
 def kernbench_benches():
     return [BenchEntry(name, f"names_parts:{name}") for name in ("copy", "sort-all", "sort-some", "lost")]
 def kernbench_topologies():

@@ -1,0 +1,98 @@
+"""The plug-ins that were found: those that were loaded, those that cannot be, and those that nobody wanted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import asdict, frozen
+
+from kernbench_core.cli.search import matching, nothing_found
+from kernbench_core.plugins import Plugins
+from kernbench_core.registration.entries import OFFERS
+from kernbench_core.registry import PluginFailure, Provider, Registry
+
+
+@frozen
+class FoundPlugin:
+    """Say of one plug-in who brings it, what it registers, by sort, and what of it is left out, for which reasons.
+
+    `api` is the version of the hooks that it is written for, `module` the one that has them; None where it was not
+    loaded.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    api: int | None
+    module: str | None
+    state: str
+    reasons: tuple[str, ...]
+    entries: Mapping[str, tuple[str, ...]]
+
+    @property
+    def provider(self) -> str:
+        """The distribution and its version."""
+        return f"{self.distribution} {self.version}".strip()
+
+    def brings(self) -> str:
+        """Count what it registers."""
+        counts = ((len(names), OFFERS[sort][1]) for sort, names in self.entries.items())
+        return ", ".join(f"{count} {noun if count == 1 else plural(noun)}" for count, noun in counts) or "-"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this as JSON has it."""
+        return asdict(self)
+
+
+def inventory(plugins: Plugins) -> tuple[FoundPlugin, ...]:
+    """Return every plug-in that was found, sorted by name."""
+    loaded = [
+        _loaded(plugins, source.provider, source.module, [each for each in plugins.failures if each.entry])
+        for source in plugins.sources
+    ]
+    failed = [_absent(each, "left out") for each in plugins.failures if not each.entry]
+    blocked = [_absent(each, "not wanted") for each in plugins.blocked]
+    return tuple(sorted((*loaded, *failed, *blocked), key=lambda found: (found.name, found.distribution)))
+
+
+def found_plugin(plugins: Plugins, name: str) -> FoundPlugin:
+    """Return the plug-in of this name, or of a distribution of this name; raise UsageError for one nobody has."""
+    found = inventory(plugins)
+    named = [each for each in found if name in (each.name, each.distribution)]
+    if not named:
+        names = matching(name, [each.name for each in found])
+        named = [each for each in found if names == (each.name,)]
+    if not named:
+        raise nothing_found("plug-in", name, [each.name for each in found])
+    return named[0]
+
+
+def registries(plugins: Plugins) -> dict[str, Registry[Any]]:
+    """Return the registries by the sorts of what they hold."""
+    return {sort: getattr(plugins, sort) for sort in OFFERS}
+
+
+def plural(noun: str) -> str:
+    """Return the word for several."""
+    head, of, tail = noun.partition(" of ")
+    many = {"bench": "benches", "topology preset": "topology presets"}.get(head, f"{head}s")
+    return f"{many}{of}{tail}"
+
+
+def _loaded(plugins: Plugins, provider: Provider, module: str, failures: list[PluginFailure]) -> FoundPlugin:
+    entries = {
+        sort: tuple(name for name in registry if registry.provider(name) == provider)
+        for sort, registry in registries(plugins).items()
+    }
+    reasons = tuple(str(each) for each in failures if each.provider == provider)
+    state = f"loaded, {len(reasons)} left out" if reasons else "loaded"
+    api = getattr(sys.modules.get(module), "kernbench_api", None)
+    has = {sort: names for sort, names in entries.items() if names}
+    return FoundPlugin(provider.plugin, provider.distribution, provider.version, api, module, state, reasons, has)
+
+
+def _absent(failure: PluginFailure, state: str) -> FoundPlugin:
+    who = failure.provider
+    return FoundPlugin(who.plugin, who.distribution, who.version, None, None, state, (failure.reason,), {})
