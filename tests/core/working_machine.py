@@ -1,7 +1,7 @@
 """A machine of toys that runs kernels through every door: plug-in, preset, compiler, session, phase 2, result.
 
-The layout is that of `small_machine`, with one cube of two PEs. Each unit of a PE takes `UNIT_NS` for whatever it is
-asked to do; only the host's own copies are traffic.
+The layout is that of `small_machine`, with one cube. Each unit of a PE takes `UNIT_NS` for whatever it is
+asked to do, but for queues, which nothing ever leaves; only the host's own copies are traffic.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from kernbench_core.kernel import KernelRunner, Kernels
 from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.registry import ComponentEntry, ExporterEntry
+from kernbench_core.reporting import Waiting
 from kernbench_core.topology.configuration import parse_config
 from tests.core.small_machine import KINDS, TEXT
 from tests.core.toy_machine import ToyHost
 
-SETS = ("sip.mesh.width=1", "sip.mesh.height=1", "cube.pes=2")
+SETS = ("sip.mesh.width=1", "sip.mesh.height=1", "cube.pes=4")
 MACHINE = parse_config(TEXT, "machine.yaml", sets=SETS).data
 UNIT_NS = 100.0
 _MEMORY, _FORWARD, _UNIT = "toy_machine:ToyMemory", "toy_machine:ToyForward", "working_machine:Unit"
-_CLASSES = {"host": "working_machine:Host", "pe_cpu": "working_machine:Cpu", "hbm_ctrl": _MEMORY, "sram": _MEMORY}
+_CLASSES = {
+    "host": "working_machine:Host", "pe_cpu": "working_machine:Cpu", "pe_ipcq": "working_machine:Silent",
+    "hbm_ctrl": _MEMORY, "sram": _MEMORY,
+}  # fmt: skip
 
 
 class Host(ToyHost):
@@ -55,10 +59,15 @@ class Cpu(ComponentBase):
     def __init__(self, node: Node, fabric: Fabric) -> None:
         super().__init__(node, fabric)
         self.kernels = self.part(Kernels)
+        self.runner = KernelRunner(self)
 
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Run the programs of a launch."""
-        yield from KernelRunner(self).run(env, msg.launch)
+        yield from self.runner.run(env, msg.launch)
+
+    def waits_in_words(self) -> Waiting | None:
+        """Say which line of the kernel waits for what."""
+        return self.runner.waits_in_words()
 
     def send_command(self, cmd: Command) -> None:
         """Put a command on its way to the unit that serves it."""
@@ -76,6 +85,17 @@ class Unit(ComponentBase):
     def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
         """Take a while."""
         yield env.timeout(UNIT_NS)
+
+
+class Silent(ComponentBase):
+    """Never answer: nothing comes from another PE.
+
+    Ignores: Messages.
+    """
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        """Wait for ever."""
+        yield env.event()
 
 
 #: The version of the hooks that this module is written for.

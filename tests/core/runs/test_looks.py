@@ -30,10 +30,10 @@ def double(x, y, tl):  # type: ignore[no-untyped-def]
 
 
 def bench(rt: Any) -> None:
-    """Double eight numbers, four on each PE."""
-    x, y = rt.tensor(np.arange(8, dtype=np.float32)), rt.empty((8,), "f32")
+    """Double sixteen numbers, four on each PE."""
+    x, y = rt.tensor(np.arange(16, dtype=np.float32)), rt.empty((16,), "f32")
     rt.launch(double, x, y)
-    rt.check(y, np.arange(8) * 2.0)
+    rt.check(y, np.arange(16) * 2.0)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) ->
     links = {row["name"]: (row["busy_ns"], row["utilisation"], row["bytes"]) for row in ended.links() if row["busy_ns"]}
     units = {
         f"sip0.cube0.pe{pe}.{unit}": (ops * UNIT_NS, ops * UNIT_NS / total, 0)
-        for pe in (0, 1)
+        for pe in range(4)
         for unit, ops in (("pe_dma", 2), ("pe_math", 1))
     }
     assert told == {**links, **units}
@@ -89,7 +89,7 @@ def test_the_page_has_the_texts_of_the_files_that_kernels_are_in(tmp_path: Path)
     bytes_.write_bytes(b"\xff\xfe\xff")
 
     def all_three(rt: Any) -> None:
-        x, y = rt.tensor(np.arange(8, dtype=np.float32)), rt.empty((8,), "f32")
+        x, y = rt.tensor(np.arange(16, dtype=np.float32)), rt.empty((16,), "f32")
         for program in programs:
             rt.launch(program, x, y)
 

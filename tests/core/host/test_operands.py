@@ -11,13 +11,14 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, UsageError
+from tests.core.working_machine import on_machine
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
 def run(bench: Callable[..., None], **options: Any) -> kb.RunResult:
     """Run a host program on the smallest machine."""
-    return kb.run(bench, topology="tiny", **options)
+    return kb.run(bench, **on_machine(**options))
 
 
 def test_none_is_random_numbers_and_an_array_is_placed_as_by_tensor() -> None:

@@ -1,4 +1,4 @@
-"""The host API on the built-in machine: what a host program may rely on."""
+"""The host API on a machine of toys: what a host program may rely on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kernbench_core.errors import (
 )
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.values.dtypes import numpy_dtype
+from tests.core.working_machine import on_machine
 
 
 def copy_kernel(x_ptr: Any, y_ptr: Any, n: int, tl: Any) -> None:
@@ -25,7 +26,7 @@ def copy_kernel(x_ptr: Any, y_ptr: Any, n: int, tl: Any) -> None:
 
 def run(bench: Callable[..., None], **options: Any) -> kb.RunResult:
     """Run a host program on the smallest machine."""
-    return kb.run(bench, topology="tiny", **options)
+    return kb.run(bench, **on_machine(**options))
 
 
 def test_numpy_between_launches_computes_what_it_needs_and_takes_no_time() -> None:
@@ -279,7 +280,7 @@ def test_arrays_are_rounded_as_a_kernel_casts() -> None:
         seen.append(rt.tensor(np.array([1000.0, -1000.0, 17.0]), "f8e4m3").numpy().astype(np.float32).tolist())
 
     seen: list[Any] = []
-    kb.run(bench, "tiny")
+    kb.run(bench, **on_machine())
     assert seen == [[448.0, -448.0, 16.0]]
 
 

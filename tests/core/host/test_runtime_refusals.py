@@ -1,4 +1,4 @@
-"""What the host API refuses on the built-in machine: wrong calls, tensors of another run or gone, calls in kernels."""
+"""What the host API refuses on a machine of toys: wrong calls, tensors of another run or gone, calls in kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from kernbench_core.errors import (
     ShapeError,
     UsageError,
 )
-from tests.builtin.machine.test_runtime import copy_kernel, run
+from tests.core.host.test_runtime import copy_kernel, run
+from tests.core.working_machine import on_machine
 
 
 def one_request(call: Callable[[Any], object]) -> Callable[[Any], None]:
@@ -205,7 +206,7 @@ def test_a_tile_of_another_program_is_refused(use: str, how: str) -> None:
         rt.launch(kernel, x, how != "launch", grid=(2,), pes=[0] if how == "program" else None)
 
     with pytest.raises(KernelError) as caught:
-        kb.run(bench, "tiny")
+        kb.run(bench, **on_machine())
     line = kernel.__code__.co_firstlineno
     said = str(caught.value).splitlines()[0]
     assert said.startswith(f"tl.{use} at {__file__}:")
@@ -232,7 +233,7 @@ def test_a_composite_of_another_program_is_refused() -> None:
         rt.launch(kernel, rt.zeros((4, 4)), rt.zeros((4, 4)), grid=(2,))
 
     with pytest.raises(KernelError) as caught:
-        kb.run(bench, "tiny")
+        kb.run(bench, **on_machine())
     line = kernel.__code__.co_firstlineno
     assert str(caught.value).splitlines()[0] == (
         f"tl.store at {__file__}:{line + 7} must be given what its own program made, and the result of tl.composite "

@@ -11,6 +11,7 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.memory.placement import Interleave, Shard
+from tests.core.working_machine import on_machine
 
 ROWS = np.arange(32, dtype=np.float32).reshape(8, 4)
 
@@ -18,7 +19,7 @@ ROWS = np.arange(32, dtype=np.float32).reshape(8, 4)
 def ran(bench: Callable[[Any], object]) -> Any:
     """Run a bench on one small SIP and give what it returns."""
     found: list[Any] = []
-    kb.run(lambda rt: found.append(bench(rt)), "tiny")
+    kb.run(lambda rt: found.append(bench(rt)), **on_machine())
     return found[0]
 
 

@@ -11,11 +11,12 @@ import pytest
 import kernbench_core as kb
 from kernbench_core.errors import DeadlockError, KernelError, LimitError, UsageError
 from kernbench_core.host.host_program import POLL_NS, current_program
+from tests.core.working_machine import on_machine
 
 
 def run(bench: Callable[[Any], None], sips: int = 2, **options: Any) -> kb.RunResult:
     """Run a host program on so many small SIPs."""
-    return kb.run(bench, "tiny", set=[f"system.sips={sips}"], **options)
+    return kb.run(bench, **on_machine(set=[f"system.sips={sips}"], **options))
 
 
 def add(x_ptr: Any, n: int, tl: Any) -> None:
@@ -202,7 +203,7 @@ def test_what_no_wait_orders_is_a_hazard() -> None:
         rt.launch(write, x, device=1, pes=[0])
 
     def found(mine: int) -> list[str]:
-        result = kb.run(bench, "full", {"mine": mine}, set=["sip.mesh.width=1", "sip.mesh.height=1", "system.sips=2"])
+        result = run(bench, 2, params={"mine": mine})
         return [hazard.kind for hazard in result.hazards]
 
     assert found(0) == found(1) == []
