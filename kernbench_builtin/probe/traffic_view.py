@@ -19,6 +19,8 @@ _MARKS = {"stable": " ", "near": "~", "saturated": "*"}
 #: Most columns of a mesh that are drawn: the picture fits in 80 characters.
 _DRAWN = 15
 _TOP = 10
+#: Characters of a row up to the second column's end.
+_ACCEPTED = 16
 
 
 @attrs.define
@@ -58,8 +60,9 @@ class Report:
         """Return the line of the table for one load."""
         cycle = self.traffic.mesh.cycle_ns
         mean_ns = None if point.mean is None else point.mean * cycle
+        first = f"{_MARKS[point.state]} {point.load:.4g}"
         cells = (
-            f"{_MARKS[point.state]} {point.load:<5.4g}{point.accepted:>9.4f}{point.sustained:>10.4f}",
+            f"{first}{point.accepted:>{_ACCEPTED - len(first)}.4f}{point.sustained:>10.4f}",
             _cell(point.mean, 8, 2),
             _cell(point.queued, 7, 2),
             *(_cell(value, width, 0) for value, width in ((point.p50, 6), (point.p99, 6), (point.longest, 7))),
@@ -188,7 +191,11 @@ def name(edge: EdgeId) -> str:
 
 
 def _cell(value: float | None, width: int, digits: int) -> str:
-    return f"{'-':>{width}}" if value is None else f"{value:>{width}.{digits}f}"
+    """Write a number in so many characters, the first of them a space, with as many digits of it as fit."""
+    if value is None:
+        return f"{'-':>{width}}"
+    texts = [f"{value:.{more}f}" for more in range(digits, -1, -1)] + [f"{value / 1e3:.0f}k", f"{value / 1e6:.3g}M"]
+    return f"{next((text for text in texts if len(text) < width), texts[-1]):>{width}}"
 
 
 def _use(use: WireUse) -> dict[str, Any]:

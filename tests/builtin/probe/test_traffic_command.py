@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_builtin.probe.traffic import TrafficSetup, state_of
+from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup, Window, state_of
 from kernbench_builtin.probe.traffic_command import default_loads, packet_flits, parse_loads
 from kernbench_builtin.probe.traffic_patterns import PATTERNS, make_pattern
+from kernbench_builtin.probe.traffic_view import Report
 from kernbench_core.errors import UsageError
 from tests.core.mesh_rig import HOPS, make_mesh
 
@@ -73,6 +78,39 @@ def test_other_packets_are_refused_in_a_sentence(text: str, sentence: str) -> No
     with pytest.raises(UsageError) as caught:
         packet_flits(text, 32)
     assert str(caught.value) == sentence
+
+
+@cache
+def measured_once() -> tuple[Report, LoadPoint]:
+    mesh = make_mesh(2, 2, clock="500 MHz")
+    traffic = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), 1, Window(0, 20, 50))
+    return Report("mesh", "uniform", traffic), traffic.measure(0.1)
+
+
+def number(text: str) -> float:
+    """Read a cell, of which large ones have a letter for their zeros."""
+    return float(text.rstrip("kM")) * {"k": 1e3, "M": 1e6}.get(text[-1], 1.0)
+
+
+LATENCY = st.floats(0, 1e7).map(lambda value: round(value, 3))
+
+
+@given(st.sampled_from([0.1, 0.0123, 0.00125, 0.3938]), LATENCY, LATENCY, LATENCY, LATENCY, LATENCY, st.floats(0, 130))
+def test_columns_of_the_table_stay_apart_and_line_up(
+    load: float, mean: float, queued: float, p50: float, p99: float, longest: float, hops: float
+) -> None:
+    """Whatever the numbers are, each ends below the heading of its column, and is what it says to its last digit."""
+    report, measured = measured_once()
+    point = evolve(measured, load=load, mean=mean, queued=queued, p50=p50, p99=p99, longest=longest, hops=hops)
+    names, row = report.heading()[-1], report.row(point)
+    ends = [match.end() for match in re.finditer(r"\S+", names)]
+    cells = [(match.group(), match.end()) for match in re.finditer(r"\S+", row)]
+    assert [end for _, end in cells[1:]] == ends[1:]
+    assert len(row) <= 80
+    latencies = [number(text) for text, _ in cells[3:8]]
+    for shown, value in zip(latencies, (mean, queued, p50, p99, longest), strict=True):
+        assert shown == pytest.approx(value, rel=0.006, abs=0.51)
+    assert number(cells[8][0]) == pytest.approx(mean * 2, rel=0.006, abs=0.051)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
