@@ -290,16 +290,16 @@ class Launch:
     """Hold what one kernel launch is: the function, its arguments, and which PE runs which programs.
 
     `programs` maps a PE index to the program ids (x, y, z) that it runs one after another; `grid` is the number of
-    programs along x, y, z. `start_ns` is the common start stamp, in ns, or None until a component of the launch path
-    stamps it. PEs note when they really started and ended. `peers` are the PEs that its programs may send to (default:
-    each other, by position), `collective` is what `tl.collective` gives them. `known` says, by PE, how many of its ops
-    were over when the launch was submitted, as far as the host knew; `issued` how many each had issued at its end.
+    programs along x, y, z. `target_start_ns` is the common start stamp, in ns, or None until a component of the launch
+    path stamps it. PEs note when they really started and ended. `peers` are the PEs that its programs may send to
+    (default: each other, by position), `collective` is what `tl.collective` gives them. `known` says, by PE, how many
+    of its ops were over when it was submitted, as far as the host knew; `issued` how many each had issued at its end.
     Where somebody looks on, `watch(pe, program)` gives the kind of bridge that a program runs in.
     """
 
     __slots__ = (
         "arguments", "collective", "ended_ns", "grid", "injected_ns", "issued", "kernel", "known", "peers", "programs",
-        "start_ns", "started_ns", "watch",
+        "started_ns", "target_start_ns", "watch",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_cpu"
@@ -320,7 +320,7 @@ class Launch:
         self.peers = by_position(tuple(programs)) if peers is None else peers
         self.collective = collective
         self.injected_ns = 0.0
-        self.start_ns: float | None = None
+        self.target_start_ns: float | None = None
         self.watch: Callable[[int, tuple[int, int, int]], Callable[..., Any]] | None = None
         self.started_ns: dict[int, float] = {}
         self.ended_ns: dict[int, float] = {}

@@ -22,7 +22,7 @@ FOUNDING = (
 )
 
 #: Names that founding records gave, told beside those that things have now.
-FORMER = {"target_start_ns", "tlb_overhead_ns"}
+FORMER = {"tlb_overhead_ns"}
 
 _BLOCK = re.compile(r"^(```+|~~~+).*?^\1$", re.DOTALL | re.MULTILINE)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -116,7 +116,7 @@ def test_the_names_of_records_are_found() -> None:
         ("ComponentBase", "ComponentBases"),
         ("ComponentBase.overhead", "ComponentBase.overhed"),
         ("formula_latency()", "formula_latencies()"),
-        ("Launch.start_ns", "start_ns()"),
+        ("Launch.target_start_ns", "target_start_ns()"),
         ("tl.load(…, wait=False)", "tl.lode(…, wait=False)"),
         ("tl.load", "tl.lode"),
         ("ipcq_copy", "ipcq_copied"),

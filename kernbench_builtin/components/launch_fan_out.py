@@ -95,11 +95,11 @@ class LaunchFanOut(ComponentBase):
 
     def stamp(self, launch: Launch, targets: tuple[int, ...]) -> None:
         """Set the common start of a launch that has none: when all its PEs have it, if nothing else is under way."""
-        if launch.start_ns is None:
+        if launch.target_start_ns is None:
             key = (targets, launch.nbytes)
             if key not in self._reaches:
                 self._reaches[key] = self._reach(launch, targets)
-            launch.start_ns = self.env.now + self._reaches[key]
+            launch.target_start_ns = self.env.now + self._reaches[key]
 
     def _reach(self, launch: Launch, targets: tuple[int, ...]) -> float:
         """Return the time in ns for a launch to get from here to the last pe_cpu of `targets`."""

@@ -42,8 +42,8 @@ class PeCpu(ComponentBase):
     def run(self, env: Environment, msg: Any) -> ProcessGenerator:
         """Run the programs that the launch gives this PE."""
         launch = msg.launch
-        if launch.start_ns is not None and launch.start_ns > env.now:
-            yield env.timeout(launch.start_ns - env.now)
+        if launch.target_start_ns is not None and launch.target_start_ns > env.now:
+            yield env.timeout(launch.target_start_ns - env.now)
         self._runner = KernelRunner(self)
         yield from self._runner.run(env, launch)
         self._runner = None

@@ -242,11 +242,11 @@ def docstring_section(cls: type, name: str) -> str:
 def _late_starts(hardware: Hardware, requests: Iterable[HostRequest]) -> Iterable[LateStart]:
     for request in requests:
         launch = request.launch if isinstance(request, KernelLaunchMsg) else None
-        if launch is None or launch.start_ns is None:
+        if launch is None or launch.target_start_ns is None:
             continue
         for pe, started in sorted(launch.started_ns.items()):
-            if started > launch.start_ns:
-                yield LateStart(hardware.layout.pes[pe].prefix, started - launch.start_ns)
+            if started > launch.target_start_ns:
+                yield LateStart(hardware.layout.pes[pe].prefix, started - launch.target_start_ns)
 
 
 def _length(intervals: Iterable[Interval]) -> float:

@@ -69,8 +69,8 @@ def answering(after: Callable[[str], float] = lambda _: 100.0) -> type[Component
             me = next(site.index for site in self.fabric.layout.pes if site.pe_cpu == self.id)
             assert me in msg.targets
             self.arrived_ns = env.now
-            if launch.start_ns > env.now:
-                yield env.timeout(launch.start_ns - env.now)
+            if launch.target_start_ns > env.now:
+                yield env.timeout(launch.target_start_ns - env.now)
             assert me not in launch.started_ns, "a launch must reach a PE once"
             launch.started_ns[me] = env.now
             yield env.timeout(after(self.id))

@@ -109,7 +109,7 @@ class ToyHost(ComponentBase):
         if not isinstance(msg, HostRequest):
             super().emit(msg, head, tail)
         elif isinstance(msg, KernelLaunchMsg):
-            msg.launch.start_ns = tail + 20.0
+            msg.launch.target_start_ns = tail + 20.0
             self._fan_out(msg, [self._launch(msg, pe) for pe in sorted(msg.launch.programs)], tail)
         elif isinstance(msg, MmuMapMsg):
             msg.complete(self.env.now)

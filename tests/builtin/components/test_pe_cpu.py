@@ -52,7 +52,7 @@ def test_programs_start_at_the_stamp(simulate) -> None:
     sim = simulate("tiny", cpu=PeCpu)
     (launch,) = run(sim, (idle, {}))
     assert len(launch.started_ns) == 4
-    assert set(launch.started_ns.values()) == {launch.start_ns}
+    assert set(launch.started_ns.values()) == {launch.target_start_ns}
     assert launch.ended_ns == launch.started_ns
 
 
@@ -63,7 +63,7 @@ def test_programs_that_are_reached_after_the_stamp_start_on_arrival(simulate, or
 
     def program(rt: Any) -> None:
         handle = rt.launch(idle, wait=False)
-        handle.launch.start_ns = 1.0
+        handle.launch.target_start_ns = 1.0
         injected.append(handle.launch)
         rt.wait(handle)
 
@@ -104,7 +104,7 @@ def test_a_pe_runs_its_launches_one_after_another(simulate) -> None:
     sim = simulate("tiny", cpu=PeCpu)
     first, second = run(sim, (load_once, {"wait": False}), (load_once, {"wait": False}))
     for pe in range(4):
-        assert second.start_ns < first.ended_ns[pe] == second.started_ns[pe] < second.ended_ns[pe]
+        assert second.target_start_ns < first.ended_ns[pe] == second.started_ns[pe] < second.ended_ns[pe]
 
 
 def test_loads_that_are_not_waited_for_overlap(simulate, oracle) -> None:
