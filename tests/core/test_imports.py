@@ -36,6 +36,7 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
         ("plugins", {"process", "registration"}, {"attr", "pluggy"}),
         ("values.memory_store", {"values"}, {"attr", "numpy"}),
         ("engine.hardware", {"engine", "process"}, {"attr", "simpy"}),
+        ("engine.engine", {"engine", "process"}, {"attr", "simpy"}),
         ("engine.watchdog", {"engine", "process"}, {"attr", "simpy"}),
         ("testing", {"engine", "process", "testing"}, {"attr", "simpy"}),
     ],

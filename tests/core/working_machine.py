@@ -20,6 +20,7 @@ from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.registry import ComponentEntry, ExporterEntry
 from kernbench_core.reporting import Waiting
+from kernbench_core.timeline import Timeline
 from kernbench_core.topology.configuration import parse_config
 from tests.core.small_machine import KINDS, TEXT
 from tests.core.toy_machine import ToyHost
@@ -110,13 +111,22 @@ def kernbench_components() -> Iterable[ComponentEntry]:
 
 
 def kernbench_exporters() -> Iterable[ExporterEntry]:
-    """Register a trace in words."""
-    yield ExporterEntry("words", "tests.core.working_machine:write_words", (".txt",), "A line for each op.")
+    """Register traces in words."""
+    yield ExporterEntry("words", f"{__name__}:write_words", (".txt",), "A line for each op.")
+    yield ExporterEntry("spans", f"{__name__}:write_spans", (".tsv",), "A line for each span.", takes="timeline")
 
 
 def write_words(op_log: Iterable[object], out: BinaryIO) -> None:
     """Write a line for each op."""
     out.writelines(f"{record}\n".encode() for record in op_log)
+
+
+def write_spans(timeline: Timeline, out: BinaryIO) -> None:
+    """Write the track, the name and the times of each span."""
+    spans = timeline.spans
+    for row in zip(spans.track.tolist(), spans.name.tolist(), spans.start_ns, spans.end_ns, strict=True):
+        track, name, *times = row
+        out.write("\t".join([timeline.tracks[track].node, timeline.names[name], *map(str, times)]).encode() + b"\n")
 
 
 @cache
