@@ -1,0 +1,66 @@
+"""What a kernel gives where True or False is asked for: other things are refused, as a text is true that says "no"."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Final
+
+import numpy as np
+
+from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.errors import KernelError
+
+_ASKED: Final = {"bool": (), "bool | None": (None,)}
+"""Annotations of such parameters, and what else they take."""
+
+_BY_NAME: Final = sys.maxsize
+
+
+def check_flags(language: type, names: Iterable[str]) -> None:
+    """Have the calls of the language by these names refuse what is no bool, by how their parameters are annotated."""
+    for name in names:
+        call = inspect.getattr_static(language, name, None)
+        if inspect.isfunction(call):
+            flags = _flags_of(call)
+            if flags:
+                setattr(language, name, _checked(name, call, flags))
+
+
+def _flags_of(call: Callable[..., Any]) -> dict[str, tuple[int, tuple[Any, ...]]]:
+    """Return the place of each such parameter behind `self`, `_BY_NAME` where it has none, and what else it takes."""
+    parameters = list(inspect.signature(call).parameters.values())[1:]
+    return {
+        one.name: (place if one.kind is one.POSITIONAL_OR_KEYWORD else _BY_NAME, _ASKED[one.annotation])
+        for place, one in enumerate(parameters)
+        if one.annotation in _ASKED
+    }
+
+
+def _checked(name: str, call: Callable[..., Any], flags: dict[str, tuple[int, tuple[Any, ...]]]) -> Callable[..., Any]:
+    first = min(place for place, _ in flags.values())
+
+    @wraps(call)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for flag, value in kwargs.items():
+            if flag in flags and value is not True and value is not False:
+                _refuse(name, flag, value, flags[flag][1])
+        if len(args) > first:
+            for flag, (place, others) in flags.items():
+                if place < len(args):
+                    _refuse(name, flag, args[place], others)
+        return call(self, *args, **kwargs)
+
+    return checked
+
+
+def _refuse(name: str, flag: str, value: object, others: tuple[Any, ...]) -> None:
+    """Raise KernelError with the user's line for what is neither True nor False."""
+    if isinstance(value, bool | np.bool_) or any(value is other for other in others):
+        return
+    raise KernelError(
+        f"tl.{name} at {describe_site(call_site())} must be given True or False as {flag}, not {value!r}; pass "
+        f"{flag}=True or {flag}=False."
+    )
