@@ -1,7 +1,7 @@
 """Pictures of machines and small plots, as SVG text: pure functions from plain data.
 
-In: a compiled graph of any kind of machine, or rows of numbers. Out: a `MachineDrawing`, plain data, and SVG. The
-report, `kernbench topology show --svg` and notebooks call it.
+In: a compiled graph of any kind of machine, or rows of numbers. Out: a `MachineDrawing`, plain data, and SVG. Runs,
+the report, `kernbench topology show --svg` and notebooks call it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One offline HTML page of one or several runs: what they did, where, when and why.
 
 In: `RunPage`s, plain data of runs in memory or in folders, and the sections that plug-ins register. Out: the text of
-the page. Runs and the command line call it.
+the page. Runs, the command line and the server of pages (`web`) call it.
 """
 
 from __future__ import annotations

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from kernbench_core.process import lifeline
 
 REPO = Path(__file__).parents[3]
 PROGRAM = """
@@ -43,3 +47,28 @@ def test_a_process_whose_parent_has_ended_before_ends_at_once() -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPO)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-9, "")
+
+
+def nobody_knows(name: object) -> object:
+    """Find no library of C."""
+    raise OSError(name)
+
+
+@pytest.mark.parametrize(
+    ("target", "value"), [("sys.platform", "darwin"), ("ctypes.CDLL", nobody_knows)], ids=["elsewhere", "no library"]
+)
+def test_a_thread_looks_where_the_kernel_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, target: str, value: object
+) -> None:
+    """While the parent is the same nothing happens; this process is ended when it has another."""
+    parent, ended = [7], []
+    monkeypatch.setattr(target, value)
+    monkeypatch.setattr(lifeline, "_LOOK_S", 0.001)
+    monkeypatch.setattr(os, "getppid", lambda: parent[0])
+    monkeypatch.setattr(os, "kill", lambda *told: ended.append(told))
+    lifeline.end_with(7)
+    (thread,) = [each for each in threading.enumerate() if each.name == "kernbench-lifeline"]
+    assert thread.daemon and not ended
+    parent[0] = 1
+    thread.join(60)
+    assert ended == [(os.getpid(), signal.SIGKILL)]
