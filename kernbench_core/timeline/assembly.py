@@ -38,7 +38,7 @@ class Assembly:
         self._depth = LEVELS.index(level)
         self._total = hardware.env.now
         self._tree = TrackTree()
-        self._lines = LineTable(notes.sites)
+        self._lines = LineTable(site for _, site in notes.sites)
         self._rows = SpanRows()
         self._flows: list[Flows] = []
         nothing = np.empty(0, np.int64)

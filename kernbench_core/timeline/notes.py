@@ -53,7 +53,8 @@ class Notes:
         #: What numbers stand for: ways of messages, senders, kernel lines, launches.
         self.sorts: dict[str, int] = {}
         self.senders: dict[str, int] = {}
-        self.sites: dict[CallSite, int] = {}
+        # kernel lines with their file: code that is the same in two files is equal
+        self.sites: dict[tuple[str, CallSite], int] = {}
         self.launches: dict[Launch, int] = {}
 
     def number(self, msg: MsgBase) -> int:
@@ -87,7 +88,7 @@ class Notes:
 
     def suspended(self, program: int, since: float, now: float, site: CallSite | None, op: int) -> None:
         """Note that a program waited at a line (None: its end) from `since` to `now` ns, for an op (-1: several)."""
-        line = -1 if site is None else self.sites.setdefault(site, len(self.sites))
+        line = -1 if site is None else self.sites.setdefault((site[0].co_filename, site), len(self.sites))
         self.steps.extend((program, since, now, line, op))
 
 

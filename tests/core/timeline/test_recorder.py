@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
+import kernbench_core as kb
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
 from kernbench_core.explain.explanation import Recorder
@@ -13,6 +17,7 @@ from kernbench_core.timeline import TimelineRecorder
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 from tests.core.toy_machine import toy_engine
+from tests.core.working_machine import on_machine
 
 
 def test_wires_are_plain_unless_somebody_looks_on() -> None:
@@ -53,3 +58,28 @@ def test_a_copy_is_seen_on_every_wire() -> None:
         timeline.tracks[track].node: nbytes
         for track, nbytes in zip(spans.track[on_wires].tolist(), spans.nbytes[on_wires].tolist(), strict=True)
     }
+
+
+def test_lines_of_two_files_are_two_where_all_else_is_the_same(tmp_path: Path) -> None:
+    """A copy of a kernel, line for line, is told from what it was copied from."""
+    kernels: list[Any] = []
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text("def kernel(x, tl):\n    tl.store(x, tl.load(x) + 1.0)\n")
+        names: dict[str, Any] = {}
+        exec(compile((tmp_path / name).read_text(), str(tmp_path / name), "exec"), names)
+        kernels.append(names["kernel"])
+
+    def bench(rt: Any) -> None:
+        x = rt.zeros((4,))
+        for kernel in kernels:
+            rt.launch(kernel, x, grid=(1,))
+
+    timeline = kb.run(bench, **on_machine(timeline=True)).timeline
+    assert timeline is not None
+    assert timeline.lines == (f"{tmp_path}/one.py:2", f"{tmp_path}/two.py:2")
+    waits = [
+        timeline.lines[line]
+        for line, track in zip(timeline.spans.line.tolist(), timeline.spans.track.tolist(), strict=True)
+        if timeline.tracks[track].kind == "kernel" and line >= 0
+    ]
+    assert waits.count(timeline.lines[0]) == waits.count(timeline.lines[1]) > 0
