@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import attrs
 
 from kernbench_builtin.components.banks.channel import BankChannel
-from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping, BlockRun
+from kernbench_builtin.components.banks.job import Job
+from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstPlace, BurstQueue
 from kernbench_builtin.components.banks.standards import CLOCK_BYTES, DEFAULT, STANDARDS, figures, unverified
@@ -133,7 +134,7 @@ bursts at the pace of tCCD.
         self.timing = BankTiming.of(p)
         self._seq = 0
         self._room: int = p["front_end"]
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[Job] = deque()
         self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]
         self._channels: dict[BurstPlace, BankChannel] = {}
         self._all_channels: list[BankChannel] = []
@@ -231,12 +232,12 @@ bursts at the pace of tCCD.
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Hand the bursts of a request, there from (`head`, `tail`) ns, to their channels."""
-        runs = list(self.mapping.runs(msg.regions))
+        runs = self.mapping.runs(msg.regions)
         if not runs:
             msg.head = msg.tail = tail
             self.env.call_at(tail, msg, self.on_internal)
             return
-        job = _Job(msg, runs, head, tail)
+        job = Job(msg, runs, head, tail)
         if not (self._room or self._waiting):
             for channel in self._all_channels:
                 channel.let_in_before(self.env.now)
@@ -249,11 +250,18 @@ bursts at the pace of tCCD.
                 for channel in self._all_channels:
                     channel.hurry(self.env.now)
 
-    def _dispatch(self, job: _Job, now: float) -> None:
+    def _dispatch(self, job: Job, now: float) -> None:
         """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
         msg, banked = job.msg, self.banked
         reads = msg.op == "read"
-        head, tail, seq = job.first, max(job.tail, now), self._seq
+        head, tail, seq = job.first, job.tail if job.tail > now else now, self._seq
+        if job.waiting == 1:  # it needs no sorting, and random traffic is made of these
+            channel, ((bank, row),) = job.runs[0]
+            self._seq = seq + 1
+            job.entering, msg.shares = 1, ((channel, self._burst_bytes),)
+            place = banked[channel]
+            self._queue_up(READ if reads else WRITE, place.queue, [Burst(tail, place, bank, row, job, seq + 1)])
+            return
         pace = 0.0 if reads else (job.tail - head) / job.waiting
         at, number = tail, 0
         by_place: dict[int, list[Burst]] = {}
@@ -268,13 +276,16 @@ bursts at the pace of tCCD.
                     at = max(now, min(tail, grid_ceil(head + number * pace)))
                 bursts.append(Burst(at, place, bank, row, job, seq + number))
         self._seq = seq + number
-        if len(by_place) > 1:
-            by_place = {channel: by_place[channel] for channel in sorted(by_place)}
+        kind = READ if reads else WRITE
+        by_place = {channel: by_place[channel] for channel in sorted(by_place)}
         msg.shares = tuple([(channel, len(bursts) * self._burst_bytes) for channel, bursts in by_place.items()])
-        self._queue_up(job, READ if reads else WRITE, by_place)
+        by_queue = self._by_queue(by_place)
+        job.entering = len(by_queue)
+        for queue, bursts in by_queue.items():
+            self._queue_up(kind, queue, bursts)
 
-    def _queue_up(self, job: _Job, kind: int, by_place: dict[int, list[Burst]]) -> None:
-        """Put bursts in front of their queues: those of a queue that several share in order of address."""
+    def _by_queue(self, by_place: dict[int, list[Burst]]) -> dict[BurstQueue, list[Burst]]:
+        """Return the bursts for each queue: those of a queue that several share in order of address."""
         by_queue: dict[BurstQueue, list[Burst]] = {}
         for bursts in by_place.values():
             queue = bursts[0].place.queue
@@ -282,15 +293,18 @@ bursts at the pace of tCCD.
                 by_queue[queue] = sorted(by_queue[queue] + bursts, key=attrgetter("seq"))
             else:
                 by_queue[queue] = bursts
-        job.entering = len(by_queue)
-        for queue, bursts in by_queue.items():
-            stuck = queue.is_stuck(kind)
-            queue.add(kind, bursts)
-            if not stuck:
-                self._channels[bursts[0].place].wake(max(bursts[0].at, self.env.now), queue)
+        return by_queue
+
+    def _queue_up(self, kind: int, queue: BurstQueue, bursts: list[Burst]) -> None:
+        """Put bursts in front of a queue, and have it looked at where they may matter."""
+        stuck = queue.is_stuck(kind)
+        queue.add(kind, bursts)
+        if not stuck:
+            at, now = bursts[0].at, self.env._now
+            self._channels[bursts[0].place].wake(at if at > now else now, queue)
 
     def _data_settled(
-        self, place: PseudoChannel, job: _Job, number: int, start: float, end: float, opening: float
+        self, place: PseudoChannel, job: Job, number: int, start: float, end: float, opening: float
     ) -> None:
         """Note when bursts of a read are on the data bus; answer when the last one is settled."""
         if start < job.head:
@@ -303,7 +317,7 @@ bursts at the pace of tCCD.
         if not job.waiting:
             self._answer_read(job)
 
-    def _answer_read(self, job: _Job) -> None:
+    def _answer_read(self, job: Job) -> None:
         """Split the time of a read into its parts, and send the answer with its first byte."""
         msg, last = job.msg, job.last
         shares = msg.shares
@@ -316,11 +330,12 @@ bursts at the pace of tCCD.
         msg.service += opening
         msg.queueing += rest - opening
         msg.head, msg.tail = job.head, job.end
-        last.wire.deliver(msg, max(job.head, self.env.now))
+        now = self.env._now
+        last.wire.deliver(msg, job.head if job.head > now else now)
 
     def _taken(self, burst: Burst, now: float) -> None:
         """Let the next request in when one is in the queues as a whole; a write is acknowledged then."""
-        job: _Job = burst.job
+        job: Job = burst.job
         job.entering -= 1
         if job.entering:
             return
@@ -339,29 +354,10 @@ bursts at the pace of tCCD.
 
     def on_internal(self, msg: Any) -> None:
         """Respond: a read's data as it comes, a write's acknowledgement."""
-        head, tail = (msg.tail, msg.tail) if msg.op == "write" else (max(msg.head, self.env.now), msg.tail)
+        tail, now = msg.tail, self.env._now
+        head = tail if msg.op == "write" else msg.head if msg.head > now else now
         msg.turn_around()
         super().emit(msg, head, tail)
-
-
-class _Job:
-    """Keep how far a request is: its bursts, when it came, its data's first and last time, what its rows took to open.
-
-    `entering` is how many queues have not all of its bursts yet, `waiting` how many bursts have no command.
-    """
-
-    __slots__ = ("end", "entering", "first", "head", "last", "msg", "opening", "runs", "tail", "waiting")
-
-    def __init__(self, msg: Any, runs: list[BlockRun], first: float, tail: float) -> None:
-        self.msg = msg
-        self.runs = runs
-        self.first = first
-        self.tail = tail
-        self.entering = 0
-        self.waiting = sum(len(places) for _, places in runs)
-        self.head = math.inf
-        self.end = self.opening = 0.0
-        self.last: Any = None
 
 
 def _check(node: Node) -> None:

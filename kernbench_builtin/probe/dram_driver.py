@@ -87,7 +87,7 @@ class DramProbe:
     def trace(self, requests: list[Timed]) -> DramPoint:
         """Measure with the requests of a trace, each at its time."""
         hardware, controller, sent = self._scheduled(requests)
-        total = sum(_size(regions) for _, _, regions in requests)
+        total = sum(each.total for each in sent)
         span = requests[-1][0] - requests[0][0]
         return self._run(hardware, controller, sent, None, total / span if span else None, self.geometry.peak)
 
@@ -142,7 +142,7 @@ class DramProbe:
         span = last - min(each.born for each in sent)
         reads = driver.chained or [each for each in sent if each.op == "read"]
         took = np.array([each.elapsed for each in reads or sent])
-        achieved = sum(_size(each.regions) for each in sent) / span
+        achieved = sum([each.total for each in sent]) / span
         found: tuple[int, ...] = geometry.outcomes() if geometry.outcomes is not None else ()
         return DramPoint(
             outstanding, offered, achieved, achieved / peak, float(took.mean()),
@@ -181,7 +181,7 @@ class DramProbe:
 
 
 def _size(regions: tuple[Region, ...]) -> int:
-    return sum(region.nbytes for region in regions)
+    return sum([region.nbytes for region in regions])
 
 
 class _Driver(ComponentBase):
@@ -225,9 +225,9 @@ class _Driver(ComponentBase):
             self.env.inject(self._make(), self._go)
 
     def _go(self, msg: MsgBase) -> None:
-        msg.born = self.env.now
+        msg.born = now = self.env.now
         msg.hop = 1
-        self.out_ports[msg.path[1]].send(msg, self.env.now, self.env.now)
+        self.out_ports[msg.path[1]].send(msg, now, now)
 
 
 @frozen

@@ -62,7 +62,8 @@ class BankChannel:
             time = queue.looked + self._clock
         if time < queue.next:
             queue.next = time
-        self._schedule(time)
+        if time < self._wake_at:
+            self._schedule(time)
 
     def hurry(self, time: float) -> None:
         """Have the last burst of each read let in on time, from `time` on (ns)."""
@@ -78,12 +79,12 @@ class BankChannel:
                 queue.admit(before, self._on_taken)
 
     def _schedule(self, time: float) -> None:
-        if time < self._wake_at:
-            self._wake_at = time
-            if time not in self._pending:
-                self._pending.add(time)
-                event: Any = _Wake(time)
-                self.env.call_at(time, event, self._on_wake)
+        """Wake at a time (ns) before which nothing else does."""
+        self._wake_at = time
+        if time not in self._pending:
+            self._pending.add(time)
+            event: Any = _Wake(time)
+            self.env.call_at(time, event, self._on_wake)
 
     def _on_wake(self, event: Any) -> None:
         now: float = event.time
@@ -99,7 +100,9 @@ class BankChannel:
         if self._due <= now:
             self._refresh(now)
         self._give(now)
-        self._schedule(self._next(now))
+        time = self._next(now)
+        if time < self._wake_at:
+            self._schedule(time)
 
     def _next(self, now: float) -> float:
         """Return when to wake: at the next command, or before it where what arrives may change something."""
@@ -109,7 +112,13 @@ class BankChannel:
             if time <= now:
                 time = math.inf
                 for place in places:
-                    command = place.next_command(now, row_free)
+                    if place.next_ref <= now and place.blocked() is None:
+                        continue
+                    command = place.activate_at if place.activate_at < place.precharge_at else place.precharge_at
+                    if command < row_free:
+                        command = row_free
+                    if place.column_at < command:
+                        command = place.column_at
                     if command < time:
                         time = command
                 if time < later:

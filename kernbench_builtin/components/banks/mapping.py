@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 
 import attrs
@@ -40,22 +40,29 @@ class BankMapping:
     group_interleave: bool
     bank_hash: bool
     channel_hash: bool
+    #: How many bursts a row holds.
+    columns: int = attrs.field(init=False, eq=False, repr=False)
+    _per_group: int = attrs.field(init=False, eq=False, repr=False)
     _blocks: Callable[[int], BlockRun] = attrs.field(init=False, eq=False, repr=False)
+
+    @columns.default
+    def _of_a_row(self) -> int:
+        return self.row_bytes // self.burst_bytes
+
+    @_per_group.default
+    def _banks_of_a_group(self) -> int:
+        return self.banks // self.bank_groups
 
     @_blocks.default
     def _remembered(self) -> Callable[[int], BlockRun]:
         return lru_cache(_MOST_KNOWN)(self._block)
 
-    @property
-    def columns(self) -> int:
-        """How many bursts a row holds."""
-        return self.row_bytes // self.burst_bytes
-
-    def runs(self, regions: tuple[Region, ...]) -> Iterator[BlockRun]:
-        """Yield what `split` says of the bursts that hold bytes of `regions`: a channel, and several (flat bank, row).
+    def runs(self, regions: tuple[Region, ...]) -> list[BlockRun]:
+        """Return what `split` says of the bursts that hold bytes of `regions`: a channel, and several (flat bank, row).
 
         Upwards, a burst that rows share comes once.
         """
+        found: list[BlockRun] = []
         block, burst, known = self.interleave_bytes, self.burst_bytes, self._blocks
         for region in regions:
             moved_to = 0
@@ -68,12 +75,15 @@ class BankMapping:
                 moved_to = max(moved_to, end)
                 while at < end:
                     stop = min(end, (at // block + 1) * block)
-                    yield known(at // block) if stop - at == block else self._bursts(at, stop)
+                    found.append(known(at // block) if stop - at == block else self._bursts(at, stop))
                     at = stop
+        return found
 
     def _bursts(self, at: int, stop: int) -> BlockRun:
         """Return the channel and the places of some bursts of one interleaved block."""
         channel, bank, row = self.split(at)
+        if stop - at <= self.burst_bytes:
+            return channel, ((bank, row),)
         places = [(bank, row)]
         for address in range(at + self.burst_bytes, stop, self.burst_bytes):
             places.append(self.split(address)[1:])
@@ -95,7 +105,7 @@ class BankMapping:
     def split(self, address: int) -> tuple[int, int, int]:
         """Return (channel, flat bank, row) of the burst at `address`; banks of a group follow each other."""
         channel, line = self._channel_line(address)
-        per_group = self.banks // self.bank_groups
+        per_group = self._per_group
         if self.group_interleave:
             line, group = divmod(line, self.bank_groups)
             if self.mapping == "RoBaCo":

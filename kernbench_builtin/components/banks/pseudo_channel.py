@@ -58,15 +58,6 @@ class PseudoChannel(WaitingBursts):
         #: A list to keep (ns, command, bank, row) in, for tests; None keeps nothing.
         self.trace: list[tuple[float, str, int, int]] | None = None
 
-    def next_command(self, now: float, row_free: float) -> float:
-        """Return before when (ns) no command can come, with the row-command bus free from `row_free` on."""
-        if self.next_ref <= now and self.blocked() is None:
-            return math.inf
-        time = self.activate_at if self.activate_at < self.precharge_at else self.precharge_at
-        if time < row_free:
-            time = row_free
-        return time if time < self.column_at else self.column_at
-
     def blocked(self) -> int | None:
         """Return the bank that a refresh that is due keeps from commands; None for all."""
         return self._ref_bank if self._per_bank else None
@@ -136,7 +127,12 @@ class PseudoChannel(WaitingBursts):
         if self._bank_pre[bank] < free:
             self._bank_pre[bank] = free
         if not waiting:
-            self._used_up(mode, bank, row, bank_rows)
+            del bank_rows[row]
+            self._hit[mode].discard(bank)
+            if bank_rows:
+                self._sort(mode, bank)
+            else:
+                del self._rows[mode][bank]
         group = self._group[bank]
         self._group_col[mode][group] = time + self.timing.tCCD_L
         if mode == WRITE and self._group_col[READ][group] < time + self._same_group:
@@ -154,15 +150,6 @@ class PseudoChannel(WaitingBursts):
             self.misses += 1
         return opening
 
-    def _used_up(self, mode: int, bank: int, row: int, bank_rows: dict[int, deque[Burst]]) -> None:
-        """Note that no burst of the open row is left."""
-        del bank_rows[row]
-        self._hit[mode].discard(bank)
-        if bank_rows:
-            self._sort(mode, bank)
-        else:
-            del self._rows[mode][bank]
-
     def _after_columns(self, mode: int, last: float, number: int) -> None:
         """Note what so many column commands, the last one at `last` ns, hold up beside their banks."""
         t, wire = self.timing, self.wire
@@ -173,13 +160,17 @@ class PseudoChannel(WaitingBursts):
             self._col[1 - mode] = last + to_other
         took = number * t.tBL
         wire.hold(number * self._burst_bytes, last + to_data + t.tBL - took, took)
-        self.column_at = math.inf
+        following, bank_col, group_col, groups = math.inf, self._bank_col[mode], self._group_col[mode], self._group
         for bank in self._hit[mode]:
-            time = self.may_come(mode, bank, self._open[bank])
-            if time < self.column_at:
-                self.column_at = time
+            time, of_group = bank_col[bank], group_col[groups[bank]]
+            if time < of_group:
+                time = of_group
+            if time < following:
+                following = time
                 if time <= gate:
+                    following = gate
                     break
+        self.column_at = following
 
     def give_row(self, burst: Burst, now: float) -> float:
         """Give the row command for the bank of a burst; return from when on the row-command bus is free then (ns)."""
@@ -192,7 +183,9 @@ class PseudoChannel(WaitingBursts):
         if self.trace is not None:
             self.trace.append((now, "PRE", bank, self._open[bank]))
         self.precharge_at = self._after_precharge
-        self._close(bank, now)
+        if self._bank_act[bank] < now + self.timing.tRP:
+            self._bank_act[bank] = now + self.timing.tRP
+        self._set_closed(bank)
         return now + self.timing.tPRE
 
     def _activate(self, burst: Burst, now: float) -> None:

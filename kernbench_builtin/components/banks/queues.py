@@ -82,7 +82,8 @@ class BurstQueue:
         """Let in what has arrived, and change the turn if it is time to."""
         self.looked = now
         if not (self.mode == WRITE or self.ingress[WRITE] or self.count[WRITE] or self.leaving[WRITE]):
-            self._admit(READ, now, taken)
+            if self.leaving[READ] or self.count[READ] < self._depth[READ]:
+                self._admit(READ, now, taken)
             return
         if self.mode == WRITE and not self.count[WRITE] and self._rests(now):
             self._turn()
@@ -107,6 +108,8 @@ class BurstQueue:
         if not ingress or ingress[0].at > now:
             return
         room = before = self._depth[kind] - self.count[kind] - len(leaving)
+        if room <= 0:
+            return
         order = self.order[kind]
         while room > 0 and ingress and ingress[0].at <= now:
             burst = ingress.popleft()
@@ -175,6 +178,8 @@ class BurstQueue:
                 needed = math.inf
         elif count[READ] or leaving[READ]:
             needed = self.sizes.drain_from - writes
+        if self.is_stuck(kind):
+            return before
         answers = hurried or kind == WRITE
         for number, (burst, arrival) in enumerate(self._arrivals(kind, now), 1):
             if arrival >= before:

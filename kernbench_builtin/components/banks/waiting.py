@@ -66,7 +66,11 @@ class WaitingBursts:
         if row == CLOSED:
             self._closed[kind].add(bank)
             if mine:
-                time = self.may_come(kind, bank, row)
+                time, of_group = self._bank_act[bank], self._group_act[self._group[bank]]
+                if time < of_group:
+                    time = of_group
+                if time < self._act:
+                    time = self._act
                 if time < self.activate_at:
                     self.activate_at = time
                 if time < self._after_activation:
