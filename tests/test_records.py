@@ -21,9 +21,6 @@ FOUNDING = (
     *("0045", "0046", "0047", "0048", "0049", "0050", "0051", "0052", "0053"),
 )
 
-#: Names that founding records gave, told beside those that things have now.
-FORMER = {"tlb_overhead_ns"}
-
 _BLOCK = re.compile(r"^(```+|~~~+).*?^\1$", re.DOTALL | re.MULTILINE)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _CALL = re.compile(r"([\w.]+)\(.*\)")
@@ -75,7 +72,10 @@ def importable(name: str) -> bool:
 
 
 def exists(span: str) -> bool:
-    """Tell whether what a record names is there; what is neither file, name nor option always is."""
+    """Tell whether what a record names is there; what is neither file, name nor option always is.
+
+    A name that is gone, or that only a founding record gave, stands in double backticks.
+    """
     call = _CALL.fullmatch(span)
     name = call.group(1) if call else span
     if not call and _FILE.fullmatch(span):
@@ -87,7 +87,7 @@ def exists(span: str) -> bool:
     if _OPTION.fullmatch(span):
         field = re.escape(span[2:].replace("-", "_"))
         return f'"{span}' in source() or bool(re.search(rf"^    {field}: Annotated", source(), re.MULTILINE))
-    if not _DOTTED.fullmatch(name) or _NODE.match(name) or name in FORMER:
+    if not _DOTTED.fullmatch(name) or _NODE.match(name):
         return True
     if name.startswith(("kernbench_core", "kernbench_builtin", "kernbench_ccl")):
         return importable(name)

@@ -150,13 +150,22 @@ def test_a_number_is_given_once(tool: ModuleType, docs: Path) -> None:
     ]
 
 
+def test_five_digits_are_no_number(tool: ModuleType, docs: Path) -> None:
+    """They share none with a record whose four are the same."""
+    both(docs, "ADR-00071-dev-more.md", "ADR-0007", "ADR-0007")
+    assert [problem.split(" ", 1)[1] for problem in tool.verify(docs)] == [
+        "must be named ADR-NNNN-<cat>-title.md, with four digits; rename it."
+    ] * 2
+
+
 def test_a_file_that_is_not_utf_8_is_named(tool: ModuleType, docs: Path) -> None:
     (docs / "adr-ko" / NAME).write_bytes("# ADR-0007: 배선".encode("euc-kr"))
     assert tool.verify(docs) == [f"adr-ko/{NAME} must be UTF-8, and byte 12 is not; save it as UTF-8."]
 
 
 @pytest.mark.parametrize(
-    ("status", "times"), [("## State\n\nAccepted.\n", 0), ("## Status\n\nA.\n\n## Status\n\nB.\n", 2)]
+    ("status", "times"),
+    [("## State\n\nAccepted.\n", 0), ("# Status\n\nAccepted.\n", 0), ("## Status\n\nA.\n\n## Status\n\nB.\n", 2)],
 )
 def test_status_stands_once(tool: ModuleType, docs: Path, status: str, times: int) -> None:
     both(docs, NAME, f"## Status\n\n{STATUS}", status)
@@ -268,6 +277,16 @@ def test_an_index_that_is_behind_is_wrong(tool: ModuleType, docs: Path) -> None:
     assert tool.verify(docs) == ["adr/README.md must list all records below '## Index'; run this with --index."]
     assert tool.main([str(docs), "--index"]) == 0
     assert tool.verify(docs) == []
+
+
+def test_an_index_is_not_written_over_other_problems(tool: ModuleType, docs: Path) -> None:
+    """Nor is it one of them, where titles cannot be read."""
+    readme = docs / "adr" / "README.md"
+    write(readme, "# Records\n\n## Index\n")
+    (docs / "adr" / NAME).rename(docs / "adr" / "notes.md")
+    assert not any("## Index" in problem for problem in tool.verify(docs))
+    assert tool.main([str(docs), "--index"]) == 1
+    assert readme.read_text() == "# Records\n\n## Index\n"
 
 
 def test_a_folder_that_is_missing_is_named(tool: ModuleType, tmp_path: Path) -> None:
