@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from attrs import field, frozen
 
-from kernbench_builtin.calibrate.fit import FittedValue, Vector, fit, terms_of, values_of
+from kernbench_builtin.calibrate.fit import FittedValue, fit, terms_of, values_of
 from kernbench_builtin.calibrate.plausibility import refusal_of
+from kernbench_builtin.calibrate.search import Vector
 from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
 from kernbench_core.params import did_you_mean

@@ -15,25 +15,11 @@ from attrs import field, frozen
 from kernbench_builtin.calibrate.identification import Matrix, require_identified, require_simulated
 from kernbench_builtin.calibrate.least_squares import bounded_least_squares
 from kernbench_builtin.calibrate.plausibility import Linear, fitting_factor, require_within
+from kernbench_builtin.calibrate.search import Search, Simulate, Vector
 from kernbench_core.calibration import Unknown
 
-ROUNDS = 8
-"""Simulations of all rows before slopes are looked at, and after, at most."""
-_GAIN = 1e-3
-"""A step that promises to take less than this part from the sum of squared errors ends the fit."""
-_EXACT = 1e-8
-"""A mean squared error that is none: times a ten-thousandth off."""
-_FAILURES = 2
-"""Steps, each half of the one before, that may come no closer before the fit ends."""
-_TELLING = 0.02
-"""Steps that change no time by more than this part of it say nothing of slopes: contention alone moves times by %."""
-_ASIDE = 0.05
-"""By which part of it a term is changed to see how steep simulated times are: more than contention alone moves them."""
 _AT_LIMIT = 1e-6
 
-Vector = Matrix
-Simulate = Callable[[Vector], Vector]
-"""Give the simulated times at a vector of terms, in ns."""
 Slopes = Callable[[Vector], Matrix]
 """Give d time / d term of each row and term."""
 
@@ -87,66 +73,13 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slope
     steep = slopes(at)
     require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
     require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None], cases)
-    search = _Search(measured, low, high, simulate)
-    search.begin(at, steep)
-    search.go_on()
-    search.look_around()
-    search.go_on()
+    search = Search(measured, low, high, floor, simulate)
+    search.run(at, steep)
     limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]
-    elasticities = search.matrix * np.maximum(search.at, floor) / measured[:, None]
-    require_simulated(unknowns, elasticities, [limit is None for limit in limits])
+    told = [one is None or at == end for one, at, end in zip(limits, search.at, high, strict=True)]
+    require_simulated(unknowns, search.elasticities, told, search.far_alike())
     near = Linear(search.matrix, measured, low, high, search.took - search.matrix @ search.at)
     return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(near))
-
-
-class _Search:
-    """The best terms so far, the times there, and how steep times are, as far as is known."""
-
-    def __init__(self, measured: Vector, low: Vector, high: Vector, simulate: Simulate) -> None:
-        self._measured, self._low, self._high = measured, low, high
-        self._simulate = simulate
-        self.rounds = 0
-        self.at = self.took = self.matrix = measured
-        self.badness = np.inf
-
-    def begin(self, at: Vector, matrix: Matrix) -> None:
-        """Simulate at the first terms."""
-        self.at, self.took, self.matrix = at, self._times(at), matrix
-        self.badness = _badness(self.took, self._measured)
-
-    def go_on(self) -> None:
-        """Step to the least squares of what is known, halving steps that come no closer, and learn from each."""
-        measured, reach, most = self._measured, 1.0, self.rounds + ROUNDS
-        while self.rounds < most and reach > 0.5**_FAILURES:
-            relative = self.matrix / measured[:, None]
-            right = (measured - self.took + self.matrix @ self.at) / measured
-            step = reach * (bounded_least_squares(relative, right, self._low, self._high) - self.at)
-            gain = self.badness - _badness(self.took + self.matrix @ step, measured)
-            if gain <= _GAIN * self.badness or self.badness <= _EXACT * len(measured):
-                break
-            after = self._times(self.at + step)
-            self.matrix = _learnt(self.matrix, step, after - self.took, measured)
-            badness = _badness(after, measured)
-            if badness < self.badness:
-                self.at, self.took, self.badness, reach = self.at + step, after, badness, 1.0
-            else:
-                reach /= 2
-
-    def look_around(self) -> None:
-        """Simulate a little beside the best terms, one after the other, for how steep times are there in truth."""
-        self.matrix = self.matrix.copy()
-        for index in range(len(self.at)):
-            here = self.at[index]
-            aside = min(here * (1 + _ASIDE), self._high[index])
-            aside = aside if aside > here else max(here * (1 - _ASIDE), self._low[index])
-            if here > 0 and aside != here:
-                beside = self.at.copy()
-                beside[index] = aside
-                self.matrix[:, index] = (self._times(beside) - self.took) / (aside - here)
-
-    def _times(self, at: Vector) -> Vector:
-        self.rounds += 1
-        return self._simulate(at)
 
 
 def _start(measured: Vector, slopes: Slopes, low: Vector, high: Vector) -> Vector:
@@ -158,23 +91,8 @@ def _start(measured: Vector, slopes: Slopes, low: Vector, high: Vector) -> Vecto
     return at
 
 
-def _learnt(matrix: Matrix, step: Vector, change: Vector, measured: Vector) -> Matrix:
-    """Return slopes that say of a step what the simulation did (Broyden), where it was long enough to tell."""
-    scale = np.abs(matrix / measured[:, None]).max(axis=0)
-    scaled = step * scale
-    told = np.abs(matrix @ step) / measured
-    if float(told.max()) < _TELLING:
-        return matrix
-    missing = change - matrix @ step
-    return matrix + np.outer(missing, scaled * scale / float(scaled @ scaled))
-
-
-def _badness(took: Vector, measured: Vector) -> float:
-    return float(np.sum((took / measured - 1) ** 2))
-
-
 def _values(
-    unknowns: Sequence[Unknown], search: _Search, measured: Vector, limits: Sequence[str | None]
+    unknowns: Sequence[Unknown], search: Search, measured: Vector, limits: Sequence[str | None]
 ) -> tuple[FittedValue, ...]:
     free = [index for index, limit in enumerate(limits) if limit is None]
     left = len(measured) - len(free)

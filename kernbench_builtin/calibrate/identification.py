@@ -1,4 +1,4 @@
-"""Whether rows of measurements tell parameters apart, asked before anything is simulated."""
+"""Whether rows of measurements tell parameters apart, asked of closed forms and then of the simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Matrix = NDArray[np.float64]
 
 NOISE = 0.01
 """The error of a measurement that a fit must be able to bear, as a part of it: clocks and other load, 1 %."""
-_LOOSE = 0.5
+LOOSE = 0.5
 """A parameter that such errors leave open by more than this part of it is not identified."""
 _DEPENDENT = 1e-7
 """Directions in which rows change by less than this part of the largest are none."""
@@ -32,32 +32,40 @@ def require_identified(unknowns: Sequence[Unknown], elasticities: Matrix, cases:
             f"a fit of {len(unknowns)} parameters ({names}) must have at least as many different measurements, not "
             f"{cases}; {_needs(unknowns)}, or fit fewer with --fit."
         )
-    loose = loose_unknowns(elasticities)
-    if not loose:
-        return
-    bad = [unknown for unknown, one in zip(unknowns, loose, strict=True) if one]
-    names = " and ".join(unknown.name for unknown in bad)
-    verb = "is" if len(bad) == 1 else "are"
-    raise UsageError(
-        f"{names} {verb} not identified by these rows: values far apart would fit them as well; {_needs(bad)}, or "
-        f"leave {'it' if len(bad) == 1 else 'one of them'} as the machine has it by naming the others with --fit."
-    )
+    _require_none(unknowns, loose_unknowns(elasticities))
 
 
-def require_simulated(unknowns: Sequence[Unknown], elasticities: Matrix, free: Sequence[bool]) -> None:
-    """Raise UsageError for a parameter that is `free` of its limits and on which simulated rows hardly depend.
+def require_simulated(
+    unknowns: Sequence[Unknown], elasticities: Matrix, told: Sequence[bool], far: Sequence[bool]
+) -> None:
+    """Raise UsageError for a parameter whose value is `told` by the fit, and that simulated rows do not identify.
 
     `elasticities` are those of the simulation: another part of the machine may bind, whatever the closed forms say.
+    `far` says of each parameter whether a value far from the fitted one was simulated and fits as well.
     """
-    loose = loose_unknowns(elasticities[:, list(free)])
-    among = [unknown for unknown, one in zip(unknowns, free, strict=True) if one]
-    bad = [unknown for unknown, one in zip(among, loose, strict=False) if one]
-    if bad:
-        names = " and ".join(unknown.name for unknown in bad)
+    among = [index for index, one in enumerate(told) if one]
+    loose = loose_terms(elasticities[:, among], LOOSE) if among else []
+    alone = np.linalg.norm(elasticities, axis=0)
+    hidden = [unknowns[at] for at, one in zip(among, loose, strict=True) if one and LOOSE * alone[at] < NOISE]
+    if hidden:
+        names = " and ".join(unknown.name for unknown in hidden)
         raise UsageError(
             f"{names} cannot be fitted on this machine: simulated, these rows hardly depend on "
-            f"{'it' if len(bad) == 1 else 'them'}, as something else binds; widen that (kernbench ccl --wide and "
+            f"{'it' if len(hidden) == 1 else 'them'}, as something else binds; widen that (kernbench ccl --wide and "
             "kernbench run --explain name it), or fit the other parameters alone with --fit."
+        )
+    _require_none([unknowns[at] for at in among], [one or far[at] for at, one in zip(among, loose, strict=True)])
+
+
+def _require_none(unknowns: Sequence[Unknown], loose: Sequence[bool]) -> None:
+    """Raise UsageError naming the parameters that are loose, if there are any."""
+    bad = [unknown for unknown, one in zip(unknowns, loose, strict=False) if one]
+    if bad:
+        names = " and ".join(unknown.name for unknown in bad)
+        verb = "is" if len(bad) == 1 else "are"
+        raise UsageError(
+            f"{names} {verb} not identified by these rows: values far apart would fit them as well; {_needs(bad)}, or "
+            f"leave {'it' if len(bad) == 1 else 'one of them'} as the machine has it by naming the others with --fit."
         )
 
 
@@ -67,6 +75,12 @@ def _needs(unknowns: Sequence[Unknown]) -> str:
 
 def loose_unknowns(elasticities: Matrix) -> list[bool]:
     """Tell of each parameter whether errors of NOISE leave it open; an empty list where they leave none."""
+    found = loose_terms(elasticities, LOOSE)
+    return found if any(found) else []
+
+
+def loose_terms(elasticities: Matrix, most: float) -> list[bool]:
+    """Tell of each term whether errors of NOISE leave it open by more than a part of it."""
     _, singular, directions = np.linalg.svd(elasticities, full_matrices=False)
     scale = float(singular[0]) if singular.size else 0.0
     if not scale:
@@ -76,5 +90,4 @@ def loose_unknowns(elasticities: Matrix) -> list[bool]:
         # along a direction in which nothing changes a parameter may be anything
         variance += (direction / max(float(value), _DEPENDENT * scale)) ** 2
     spread = NOISE * np.sqrt(variance)
-    found = [bool(one) for one in spread > _LOOSE]
-    return found if any(found) else []
+    return [bool(one) for one in spread > most]

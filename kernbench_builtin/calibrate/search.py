@@ -1,0 +1,207 @@
+"""The search for the terms whose simulated times come closest to measured ones, in few simulations.
+
+Times are nearly linear in terms, but for kinks, where another part of the machine begins to bind, and for small steps.
+So a step is believed only as far as it was tried: one that comes no closer is taken again in a smaller box, with what
+it told of slopes, and in the end slopes are those of simulations a little beside the best terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernbench_builtin.calibrate.identification import LOOSE, NOISE, Matrix, loose_terms
+from kernbench_builtin.calibrate.least_squares import bounded_least_squares
+from kernbench_builtin.calibrate.simplex import nelder_mead
+
+_QUICK = 8
+"""Simulations of all rows, at most, before slopes are looked at."""
+_MOST = 24
+"""Simulations of all rows after which no other search for better terms begins."""
+_GAIN = 1e-3
+"""A step that promises to take less than this part from the sum of squared errors is none."""
+_WORTH = 0.01
+"""A search that took less than this part from it is the last."""
+_EXACT = 1e-8
+"""A mean squared error that is none: times a ten-thousandth off."""
+_TELLING = 0.02
+"""Steps that change no time by more than this part of it say nothing of slopes: contention alone moves times by %."""
+_ASIDE = 0.05
+"""By which part of it a term is changed to see how steep simulated times are: more than contention alone moves them."""
+_SMALLEST = 0.01
+"""Boxes of less than this part of each term are not tried."""
+_CLOSE = 0.05
+"""Root mean squares of the error: fits that are closer, and with terms open by less than `_OPEN`, are the only ones."""
+_REFUSED = 2 * NOISE
+"""Fits that are closer, and with terms open by more than `LOOSE`, are refused."""
+_OPEN = 0.1
+_PROMISED = 0.05
+"""A step that promises less than this part of the sum of squared errors shows no kink."""
+_FOLDS = 12
+"""Steps of a search without slopes, at most."""
+_FAR = LOOSE
+"""A term that is changed by this part of it is another value."""
+
+Vector = Matrix
+Simulate = Callable[[Vector], Vector]
+"""Give the simulated times at a vector of terms, in ns."""
+
+
+class Search:
+    """The best terms so far, the times there, and how steep times are, as far as is known."""
+
+    def __init__(self, measured: Vector, low: Vector, high: Vector, floor: Vector, simulate: Simulate) -> None:
+        self._measured, self._low, self._high, self._floor = measured, low, high, floor
+        self._simulate = simulate
+        self.tried: list[tuple[Vector, float]] = []
+        self.at = self.took = self.matrix = measured
+        self.badness = np.inf
+
+    @property
+    def rounds(self) -> int:
+        """How often all rows were simulated."""
+        return len(self.tried)
+
+    @property
+    def elasticities(self) -> Matrix:
+        """By which part each time changes when a term does by a whole; a term of none counts as its floor."""
+        return self.matrix * self._sizes() / self._measured[:, None]
+
+    def far_alike(self) -> list[bool]:
+        """Tell of each term whether one far from the best was tried that fits as well, for errors of NOISE."""
+        alike = np.array([at for at, badness in self.tried if badness - self.badness < NOISE**2])
+        return [bool(one) for one in np.any(np.abs(alike - self.at) >= _FAR * self._sizes() * (1 - 1e-9), axis=0)]
+
+    def run(self, at: Vector, matrix: Matrix) -> None:
+        """Search from terms with the slopes of closed forms; in the end slopes are the simulation's."""
+        self.matrix = matrix
+        self._try(at)
+        self._descend(np.inf, _QUICK)
+        self._settle()
+        while not self._refused() and self.rounds < _MOST and self._look_far():
+            self._settle()
+        if not self._refused() and self._stuck():
+            self._fold()
+            self._look_around()
+
+    def _settle(self) -> None:
+        """Look around and descend until that gains little; the last thing is to look around."""
+        while True:
+            self._look_around()
+            if self._refused():
+                return
+            here, before = self.at, self.badness
+            self._descend(_FAR, _MOST - self.rounds)
+            if self.at is here:
+                return
+            if self.badness > (1 - _WORTH) * before or self._exact() or self.rounds >= _MOST:
+                break
+        self._look_around()
+
+    def _descend(self, reach: float, most: int) -> None:
+        """Step to the least squares of what is known, in boxes that shrink where that comes no closer.
+
+        The first one has a `reach` of so many times each term.
+        """
+        last = self.rounds + most
+        while self.rounds < last and reach > _SMALLEST and not self._exact():
+            box = np.full(len(self.at), np.inf) if np.isinf(reach) else reach * self._sizes()
+            target = self._nearest(np.maximum(self._low, self.at - box), np.minimum(self._high, self.at + box))
+            step = target - self.at
+            if self.badness - self._expected(target) <= _GAIN * self.badness:
+                return
+            here, took, part = self.at, self.took, float(np.max(np.abs(step) / self._sizes()))
+            after = self._try(target)
+            self.matrix = _learnt(self.matrix, step, after - took, self._measured)
+            reach = min(part, 1.0) / 3 if self.at is here else 2 * max(reach, part)
+
+    def _look_around(self) -> None:
+        """Simulate a little beside the best terms, one after the other, for how steep times are there in truth."""
+        here, took, matrix = self.at, self.took, self.matrix.copy()
+        for index in range(len(here)):
+            aside = min(here[index] * (1 + _ASIDE), self._high[index])
+            aside = aside if aside > here[index] else max(here[index] * (1 - _ASIDE), self._low[index])
+            if here[index] > 0 and aside != here[index]:
+                beside = here.copy()
+                beside[index] = aside
+                matrix[:, index] = (self._try(beside) - took) / (aside - here[index])
+        self.matrix = matrix
+
+    def _look_far(self) -> bool:
+        """Simulate far from the best terms where others may fit as well; tell whether they fit better.
+
+        That is where a term is open, or where no terms fit closely.
+        """
+        open_ = loose_terms(self.elasticities, _OPEN)
+        far_off = self._mean_square() > _CLOSE**2
+        here = self.at
+        for index in range(len(here)):
+            if not (open_[index] or far_off) or here[index] <= self._floor[index] * _FAR:
+                continue
+            for part in (1 + _FAR, 1 - _FAR):
+                low, high = self._low.copy(), self._high.copy()
+                low[index] = high[index] = min(max(here[index] * part, low[index]), high[index])
+                self._try(self._nearest(low, high))
+        return self.at is not here
+
+    def _refused(self) -> bool:
+        """Tell whether these terms are close, but open, as others would be that are closer."""
+        return self._mean_square() < _REFUSED**2 and any(loose_terms(self.elasticities, LOOSE))
+
+    def _stuck(self) -> bool:
+        """Tell whether slopes promise a better fit that no step found: that is so at a kink."""
+        promised = self._expected(self._nearest(self._low, self._high))
+        return not self._exact() and promised < (1 - _PROMISED) * self.badness
+
+    def _fold(self) -> None:
+        """Search around the best terms without slopes, in parts of them."""
+        here, sizes = self.at, self._sizes()
+
+        def value(part: Vector) -> float:
+            self._try(np.clip(here + part * sizes, self._low, self._high))
+            return self.tried[-1][1]
+
+        corners = [np.zeros(len(here)), *np.diag(np.full(len(here), _ASIDE))]
+        nelder_mead(value, corners, _FOLDS, _SMALLEST / 5)
+
+    def _nearest(self, low: Vector, high: Vector) -> Vector:
+        """Return the least squares of what is known in a box."""
+        right = (self._measured - self.took + self.matrix @ self.at) / self._measured
+        return bounded_least_squares(self.matrix / self._measured[:, None], right, low, high)
+
+    def _expected(self, at: Vector) -> float:
+        return _badness(self.took + self.matrix @ (at - self.at), self._measured)
+
+    def _sizes(self) -> Vector:
+        return np.maximum(self.at, self._floor)
+
+    def _mean_square(self) -> float:
+        return self.badness / len(self._measured)
+
+    def _exact(self) -> bool:
+        return self._mean_square() <= _EXACT
+
+    def _try(self, at: Vector) -> Vector:
+        """Simulate at terms, and keep them if they are the best."""
+        took = self._simulate(at)
+        badness = _badness(took, self._measured)
+        self.tried.append((at, badness))
+        if badness < self.badness:
+            self.at, self.took, self.badness = at, took, badness
+        return took
+
+
+def _learnt(matrix: Matrix, step: Vector, change: Vector, measured: Vector) -> Matrix:
+    """Return slopes that say of a step what the simulation did (Broyden), where it was long enough to tell."""
+    scale = np.abs(matrix / measured[:, None]).max(axis=0)
+    scaled = step * scale
+    told = np.abs(matrix @ step) / measured
+    if float(told.max()) < _TELLING:
+        return matrix
+    missing = change - matrix @ step
+    return matrix + np.outer(missing, scaled * scale / float(scaled @ scaled))
+
+
+def _badness(took: Vector, measured: Vector) -> float:
+    return float(np.sum((took / measured - 1) ** 2))
