@@ -21,6 +21,12 @@ FOUNDING = (
     *("0045", "0046", "0047", "0048", "0049", "0050", "0051", "0052", "0053"),
 )
 
+#: Words that Korean pages leave in English, by how they would be written otherwise.
+ENGLISH_WORDS = {
+    "기계": "machine", "네트워크": "network", "버퍼": "buffer", "엔진": "engine", "이벤트": "event",
+    "지연": "latency", "큐잉": "queueing", "파라미터": "parameter", "플러그인": "plug-in", "커널": "kernel",
+}  # fmt: skip
+
 _BLOCK = re.compile(r"^(```+|~~~+).*?^\1$", re.DOTALL | re.MULTILINE)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _CALL = re.compile(r"([\w.]+)\(.*\)")
@@ -154,6 +160,12 @@ def test_a_record_is_a_page_in_two_languages(name: str) -> None:
     assert re.findall("[가-힣]+", english) == []
     sections = re.split(r"^## (?!Status)", _BLOCK.sub("", korean), flags=re.MULTILINE)[1:]
     assert [section for section in sections if not re.search("[가-힣]", section)] == []
+
+
+@pytest.mark.parametrize("page", ["docs/ko/glossary.md", *(f"docs/adr-ko/{name}" for name in BOTH)])
+def test_korean_pages_use_one_word_for_a_thing(page: str) -> None:
+    text = (REPO / page).read_text()
+    assert {word: english for word, english in ENGLISH_WORDS.items() if word in text} == {}
 
 
 @pytest.mark.parametrize("name", BOTH)
