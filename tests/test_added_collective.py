@@ -14,7 +14,7 @@ from kernbench_core.plugins import Plugins, load_plugins
 from tests.conftest import SOURCE_TREE
 
 REPO = Path(__file__).parents[1]
-BENCH = """
+BENCH = '''
 import numpy as np
 
 import kernbench_ccl.distributed as dist
@@ -38,7 +38,7 @@ def train(rank, rt, dtype, wrong):
 
 def bench(rt, dtype: str = "float32", wrong: str = ""):
     dist.spawn(train, args=(dtype, wrong))
-"""
+'''
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_wrong_call_is_told_in_a_sentence(
     assert sentence in capsys.readouterr().err
 
 
-SUM = """
+SUM = '''
 from kernbench_ccl.collectives import CollectiveKind, combined
 from kernbench_core import AlgorithmEntry, CollectiveEntry
 
@@ -120,8 +120,8 @@ def kernbench_collectives():
 
 def kernbench_algorithms():
     return [AlgorithmEntry("acme.direct_sum_to", "direct_sum_to:kernel", "All send to the root.")]
-"""
-OF_THE_ROOT = """
+'''
+OF_THE_ROOT = '''
 import numpy as np
 
 import kernbench_ccl.distributed as dist
@@ -138,7 +138,7 @@ def train(rank, rt, given):
 
 def bench(rt, root: int = 2, op: str = "sum"):
     dist.spawn(train, args=({"root": root, "op": op or None},))
-"""
+'''
 
 
 def test_a_collective_that_reduces_to_a_root_takes_both(

@@ -182,7 +182,9 @@ def test_a_kernel_that_misbehaves_is_named(
          "not 'builtin.pe_gem'. Did you mean 'builtin.pe_gemm'?\n"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_sentence(inside: Run, args: tuple[str, ...], code: int, sentence: str) -> None:
+def test_bad_input_is_one_sentence(
+    inside: Run, args: tuple[str, ...], code: int, sentence: str
+) -> None:
     """Names and keys that do not exist."""
     done = inside(*args)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", sentence)
@@ -271,10 +273,12 @@ def test_three_lines_of_python() -> None:
     assert (done.stdout, done.stderr) == ("True True True <RunResult vector-add on ti\n", "")
 
 
-def test_names_cannot_act_on_a_terminal(tmp_path: Path, inside: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_cannot_act_on_a_terminal(
+    tmp_path: Path, inside: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a file, a tensor, a column, a parameter and a key: they are shown; in JSON they are escaped."""
     source = (
-        "import numpy as np\ndef kernel(x, y, tl):\n    tl.store(y, tl.load(x) + 1.0)\ndef bench(rt):\n"
+        'import numpy as np\ndef kernel(x, y, tl):\n    tl.store(y, tl.load(x) + 1.0)\ndef bench(rt):\n'
         '    """A \x1b[31mred one."""\n    x = rt.tensor(np.ones(4, np.float32), name="x\\x1b[2J")\n'
         '    y = rt.zeros((4,), name="y\\x1b]0;t\\x07")\n    rt.launch(kernel, x, y)\n    rt.check(y, np.ones(4))\n'
         '    rt.report(**{"c\\x1b[5m": "v\\x9b31m"})\n'

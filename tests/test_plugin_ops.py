@@ -18,7 +18,7 @@ from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
 
 REPO = Path(__file__).parents[1]
-ACME = """
+ACME = '''
 import numpy as np
 
 from kernbench_core.compute.ops import Again, Form, LaneCost, MathOp
@@ -62,13 +62,13 @@ def exp_of_acme(params, inputs):
 kernbench_api = 1
 def kernbench_ops():
     return [OpEntry(name, f"acme:{record}") for name, record in ENTRIES]
-"""
+'''
 GOOD = """ENTRIES = [
     ("popcount", "POPCOUNT"), ("logsumexp", "LOGSUMEXP"), ("sort", "SORT"), ("hypot", "HYPOT"),
     ("running_max", "RUNNING_MAX"), ("wrong_again", "WRONG_AGAIN"), ("exp", "exp_of_acme"), ("other_name", "SORT"),
 ]
 """
-BENCH = """
+BENCH = '''
 import numpy as np
 
 
@@ -103,7 +103,7 @@ def bench(rt):
     for name, tensor in made.items():
         rt.copy_to_host(tensor)
         rt.check(tensor, right[name])
-"""
+'''
 REPLAY = """
 import json, sys
 from kernbench_core.compute.saved_run import load_run

@@ -87,7 +87,7 @@ def run(
     for name in ("one", "two"):
         ops = f"\nOPS = {request.param!r}\n"
         text = SOURCE.replace("NAME", name) + ops
-        text = text.replace("OpEntry(name,", "OpEntry(name.lower(),")
+        text = text.replace('OpEntry(name,', 'OpEntry(name.lower(),')
         (tmp_path / f"{name}_names.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     given = [f"{name} = {name}_names" for name in ("one", "two")]

@@ -91,7 +91,6 @@ def test_a_sample_fails_where_auto_is_a_tenth_slower(
             return self
 
         def __exit__(self, *_: object) -> None: ...
-
         map = staticmethod(map)
 
     made = Lines(tool, monkeypatch, auto=(latency, 0.0), best=(1000.0, 0.0))

@@ -101,7 +101,6 @@ class NeverBuilt(ComponentBase):
 class NoComponent:
     """Lack everything."""
 
-
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
 

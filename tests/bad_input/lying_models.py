@@ -222,7 +222,6 @@ class Swallow(PeMath):
     def receive(self, msg: Any) -> None:
         """Do nothing."""
 
-
 #: The version of the hooks that this module is written for.
 kernbench_api = 1
 

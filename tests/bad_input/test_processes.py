@@ -264,7 +264,9 @@ def test_a_thread_that_was_left_running_does_not_keep_the_process(folder: Any) -
     ],
 )
 @pytest.mark.sample(2)
-def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(folder: Any, rest: str, last: str) -> None:
+def test_what_never_ends_behind_the_end_keeps_no_command_with_a_limit(
+    folder: Any, rest: str, last: str
+) -> None:
     """The result stands; a warning says where it was."""
     loop = f"def forever(*_, sleep=__import__('time').sleep):\n    while True:\n        {rest}\n"
     folder.write("last.py", f"{loop}{last}\ndef bench(rt):\n    rt.copy_to_host(rt.zeros((64,)))\n")

@@ -56,13 +56,10 @@ ARGUMENTS = {
     ("run", "gemm", "--no-data", "--verify-data"): "verifying data needs data; leave out either --verify-data or "
     "--no-data.",
     ("run", "gemm", "-q", "-v"): "options -q and -v exclude each other; give one of them.",
-    (
-        "run",
-        "gemm",
-        "--trace",
-        "t.csv",
-    ): "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not 't.csv'.",
-    ("run", "gemm", "--trace", "."): "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not '.'.",
+    ("run", "gemm", "--trace", "t.csv"):
+        "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not 't.csv'.",
+    ("run", "gemm", "--trace", "."):
+        "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not '.'.",
     ("run", "gemm", "--trace", "none/t.json"): "trace file 'none/t.json' must be in a folder that exists; make 'none' "
     "first.",
     ("run", "gemm", "--trace", "d.json"): "trace file 'd.json' must be a file in a folder that can be written; give "

@@ -149,7 +149,9 @@ class Sim:
         self.env.inject(MsgBase(), enter, at_ns)
         return sent
 
-    def launch(self, pes: Iterable[int] | None = None, arguments: int = 3, at_ns: float = 0.0) -> KernelLaunchMsg:
+    def launch(
+        self, pes: Iterable[int] | None = None, arguments: int = 3, at_ns: float = 0.0
+    ) -> KernelLaunchMsg:
         """Ask the host to launch one program on each of `pes`, at `at_ns`."""
         chosen = range(len(self.sites)) if pes is None else pes
         programs = {pe: ((i, 0, 0),) for i, pe in enumerate(chosen)}

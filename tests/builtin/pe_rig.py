@@ -86,7 +86,9 @@ class Pe(Harness):
         self, params: Mapping[str, Mapping[str, object]] | None = None, dma: type[ComponentBase] = PlainDma
     ) -> None:
         given = params or {}
-        models = {SCHEDULER: PeScheduler, DMA: dma, FETCH_STORE: PeFetchStore, GEMM: PeGemm, MATH: PeMath, TCM: PeTcm}
+        models = {
+            SCHEDULER: PeScheduler, DMA: dma, FETCH_STORE: PeFetchStore, GEMM: PeGemm, MATH: PeMath, TCM: PeTcm
+        }
         nodes: dict[str, Placed] = {
             node: place(model, **given.get(node.rpartition(".")[2], {})) for node, model in models.items()
         }

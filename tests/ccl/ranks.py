@@ -21,11 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 def run(
-    program: Callable[..., Any],
-    world: int = 3,
-    *args: object,
-    verify: bool = True,
-    sips: int | None = None,
+    program: Callable[..., Any], world: int = 3, *args: object, verify: bool = True, sips: int | None = None,
     plugins: Plugins = PLUGINS,
 ) -> tuple[kb.RunResult, list[Any]]:
     """Run `program(rank, rt, *args)` on so many small SIPs, check the data and that nothing races."""

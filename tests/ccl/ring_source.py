@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernbench_ccl.catalogue import Algorithm, read_file
 
-SOURCE = """
+SOURCE = '''
 from kernbench_ccl.contract import kernel_args as kernel_args, share
 
 COLLECTIVE = "all_reduce"
@@ -45,7 +45,7 @@ def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind
                 tl.send(tl.load(out_ptr + go[0], shape=(go[1],)), right)  # S2
             if come:
                 tl.store(out_ptr + come[0], tl.recv((come[1],), c.dtype, left))  # W2
-"""
+'''
 
 
 def line_of(text: str, mark: str) -> int:

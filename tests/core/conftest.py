@@ -37,7 +37,6 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) ->
     module.install(tmp_path, monkeypatch, samples)
     return module
 
-
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """Give a folder on the path of imports, where plug-ins are installed by writing them down."""

@@ -108,7 +108,9 @@ def test_a_hook_may_have_arguments_that_need_not_be_given(site: Site, signature:
 
 def test_a_hook_that_pluggy_refuses_leaves_its_plugin_out(site: Site) -> None:
     """In one line, without pluggy's own name for its error."""
-    source = "import pluggy\n@pluggy.HookimplMarker('kernbench')(wrapper=True)\ndef kernbench_ops():\n    return []\n"
+    source = (
+        "import pluggy\n@pluggy.HookimplMarker('kernbench')(wrapper=True)\ndef kernbench_ops():\n    return []\n"
+    )
     (failure,) = load_plugins([f"bad = {site.module('bad_plugin', source)}"], installed=False).failures
     assert str(failure) == (
         "plug-in 'bad' (bad_plugin (source tree)) is left out: kernbench_ops must be a function without arguments that "

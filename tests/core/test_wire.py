@@ -123,7 +123,9 @@ def test_ledger_counts_bytes_busy_time_and_deliveries() -> None:
 def test_the_first_use_is_noted_until_somebody_asks(way: str) -> None:
     """With how long the wire had been busy, and until when it was taken, before it; later uses are not."""
     fabric = Fabric(Environment(), Graph.of([], []))
-    wire, other = (fabric.new_wire(name, 10.0, 2.0, arrive=lambda _: None, on_head=False) for name in ("a->b", "b->a"))
+    wire, other = (
+        fabric.new_wire(name, 10.0, 2.0, arrive=lambda _: None, on_head=False) for name in ("a->b", "b->a")
+    )
 
     def use() -> None:
         calls = {

@@ -76,7 +76,9 @@ def test_a_base_that_is_a_file_is_named_from_where_the_overlay_stands(
     assert main(["topology", "validate", str(fitted)], plugins) == 0
 
 
-def test_a_value_on_its_limit_is_told(plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_value_on_its_limit_is_told(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """In the table, in a sentence and in the file."""
     (log := tmp_path / "slow.csv").write_text("kind,bytes,time_us\nh2d,64,16\nh2d,65536,18\nh2d,1048576,45\n")
     fitted = tmp_path / "fitted.yaml"

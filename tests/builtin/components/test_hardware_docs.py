@@ -15,17 +15,8 @@ from tests.conftest import slow_but
 
 TEXT = (Path(__file__).parents[3] / "docs" / "hardware.md").read_text(encoding="utf-8")
 MODELS = (
-    "host",
-    "pcie_ep",
-    "forwarding",
-    "io_cpu",
-    "m_cpu",
-    "hbm_ctrl",
-    "sram",
-    "pe_cpu",
-    "pe_dma",
-    "pe_ipcq",
-    "pe_mmu",
+    "host", "pcie_ep", "forwarding", "io_cpu", "m_cpu",
+    "hbm_ctrl", "sram", "pe_cpu", "pe_dma", "pe_ipcq", "pe_mmu",
 )
 
 

@@ -197,13 +197,7 @@ def cut(size: Size, axis: int, pieces: list[int]) -> list[Size]:
     st.sampled_from((0.5, 4.0, 512.0)), st.booleans(),
 )  # fmt: skip
 def test_a_product_that_is_cut_is_never_quicker(
-    chosen: dict[str, Any],
-    array: tuple[int, int],
-    size: Size,
-    axis: int,
-    pieces: list[int],
-    dtype: str,
-    port: float,
+    chosen: dict[str, Any], array: tuple[int, int], size: Size, axis: int, pieces: list[int], dtype: str, port: float,
     told: bool,
 ) -> None:
     """Back to back, along any axis; also where each piece says which operand it shares and which sum it goes on with.

@@ -78,7 +78,9 @@ def test_programs_that_are_reached_after_the_stamp_start_on_arrival(simulate, or
     }
     assert launch.started_ns == arrival
     late = sim.engine.get_timing_result().late_starts
-    assert {start.pe: start.late_ns for start in late} == {sim.sites[pe].prefix: at - 1.0 for pe, at in arrival.items()}
+    assert {start.pe: start.late_ns for start in late} == {
+        sim.sites[pe].prefix: at - 1.0 for pe, at in arrival.items()
+    }
 
 
 @pytest.mark.parametrize("dispatch", [0, 10, 35])

@@ -216,7 +216,6 @@ def test_recv_any_waits_for_whoever_comes_first() -> None:
 
 def test_a_sender_waits_for_a_free_slot() -> None:
     """With four slots the fifth message leaves when the first slot is given back, and not before."""
-
     def kernel(tl: Any) -> None:
         me = tl.program_id(0)
         if me == 0:

@@ -173,7 +173,9 @@ def test_steps_with_operands_in_hbm_are_timed_and_right(plugins) -> None:
         first, second = [r for r in result.op_log if r.op_name.startswith("composite_")]
         (mark,) = [r for r in result.op_log if r.op_name == "full"]
         assert mark.t_start > max(first.t_end, second.t_end)
-        reads = Counter((r.stage_of, r.params["operand"]) for r in result.op_log if r.op_name == "TileToken/DMA_READ")
+        reads = Counter(
+            (r.stage_of, r.params["operand"]) for r in result.op_log if r.op_name == "TileToken/DMA_READ"
+        )
         outs, k_tiles = 3 * 2, 4
         assert reads == {
             (first.op_id, "a"): outs * k_tiles, (first.op_id, "b"): outs * k_tiles,

@@ -127,7 +127,6 @@ def test_parts_of_every_message_sum_to_its_time(name: str, monkeypatch: pytest.M
 
 def test_ledger_counts_what_the_program_did() -> None:
     """Host copies, loads, stores and math of vector-add are rows of their own, in the phases that they belong to."""
-
     def add_one(x_ptr: Any, tl: Any) -> None:
         offset = tl.program_id(0) * 64 + tl.arange(0, 64)
         tl.store(x_ptr + offset, tl.load(x_ptr + offset) + 1.0)
@@ -220,7 +219,6 @@ def test_work_that_a_load_hides_is_not_on_the_path(tmp_path: Path) -> None:
 
 def test_queue_behind_another_op_leads_through_that_op() -> None:
     """The second of two composites is served after the first; the path goes through both."""
-
     def kernel(a_ptr: Any, c_ptr: Any, tl: Any) -> None:
         a = tl.ref(a_ptr, (128, 128))
         for half in range(2):
@@ -238,7 +236,6 @@ def test_queue_behind_another_op_leads_through_that_op() -> None:
 
 def test_each_launch_has_its_own_path() -> None:
     """Launches that follow each other, and ones that overlap, are explained one by one."""
-
     def bench(rt: Any) -> None:
         rt.launch(unequal, grid=(2,))
         rt.launch(unequal, grid=(1,))
@@ -256,7 +253,6 @@ STEP = st.tuples(st.sampled_from(["load", "ahead", "math", "dot", "store"]), st.
 @given(first=st.lists(STEP, max_size=5), second=st.lists(STEP, max_size=5))
 def test_paths_of_random_kernels_tile(first: list[tuple[str, int]], second: list[tuple[str, int]]) -> None:
     """Whatever two PEs do, the path has no gap and explaining changes nothing."""
-
     def kernel(x_ptr: Any, tl: Any) -> None:
         pe = tl.program_id(0)
         mine = x_ptr + pe * 64 * 64

@@ -90,7 +90,9 @@ ALL = [(shape, sips, chiplets) for shape in SHAPES for sips, chiplets in ((2, 1)
     [pytest.param(*each, marks=() if each in FEW else pytest.mark.slow) for each in ALL],
 )
 @pytest.mark.sample(3)
-def test_kernels_load_from_and_store_to_other_packages(plugins: Plugins, shape: str, sips: int, chiplets: int) -> None:
+def test_kernels_load_from_and_store_to_other_packages(
+    plugins: Plugins, shape: str, sips: int, chiplets: int
+) -> None:
     sets = [f"system.sips={sips}", f"system.network.topology={shape}", f"sip.io_chiplets={chiplets}"]
     graph = compile_topology(configure(plugins, "tiny", sets=sets), plugins.components)
     assert graph.warnings == ()

@@ -98,14 +98,14 @@ def test_a_copy_is_told_in_its_bytes(watched: Any) -> None:
         assert all(one.fraction == (one.done or 0) / 400_000 for step in found for one in step if one.done)
 
 
-FILE = """
+FILE = '''
 def one_by_one(tl):
     tl.dot(tl.zeros((16, 16), "f32"), tl.zeros((16, 16), "f32"))
 
 def bench(rt, programs: int = 40):
     x = rt.zeros((4,))
     rt.launch(one_by_one, grid=(programs,))
-"""
+'''
 
 
 def test_programs_that_are_over_are_counted(watched: Any, tmp_path: Path) -> None:

@@ -27,35 +27,35 @@ def bench(rt):
     rt.launch(kernel)
 '''
 
-LONELY = """def kernel(tl):
+LONELY = '''def kernel(tl):
     if tl.program_id(0) == 2:
         tl.recv((4,), "f32", 1)
-"""
+'''
 
-FULL = """def kernel(tl):
+FULL = '''def kernel(tl):
     me, n = tl.program_id(0), tl.num_programs(0)
     tile = tl.full((64,), 1.0, "f32")
     for _ in range(6):
         tl.send(tile, (me + 1) % n)
     for _ in range(6):
         tl.recv((64,), "f32", (me - 1) % n)
-"""
+'''
 
-PARTLY = """def kernel(tl):
+PARTLY = '''def kernel(tl):
     if tl.program_id(0) == 0:
         tl.send(tl.full((96,), 1.0, "f32"), 1)
     elif tl.program_id(0) == 1:
         tl.recv_any((64,), "f32", [2, 3])
-"""
+'''
 
-LEFT = """def kernel(tl):
+LEFT = '''def kernel(tl):
     if tl.program_id(0) == 0:
         tile = tl.full((64,), 1.0, "f32")
         for _ in range(3):
             tl.send(tile, 1)
     if tl.program_id(0) == 1:
         tl.recv((64,), "f32", 0)
-"""
+'''
 
 
 @pytest.fixture

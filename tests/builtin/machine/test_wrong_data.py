@@ -19,7 +19,9 @@ def told(kernel: Callable[..., None], at: tuple[int, ...], launches: int = 1) ->
     """Run a kernel of one PE that stores into y what it makes of a, b and c; return the failure of one element of y."""
 
     def bench(rt: Any) -> None:
-        a, b, c, y = (rt.tensor(array, "f32", name=name) for name, array in zip("abcy", (A, B, C, 0 * A), strict=True))
+        a, b, c, y = (
+            rt.tensor(array, "f32", name=name) for name, array in zip("abcy", (A, B, C, 0 * A), strict=True)
+        )
         for _ in range(launches):
             rt.launch(kernel, a, b, c, y, pes=[1])
         wrong = y.numpy().copy()

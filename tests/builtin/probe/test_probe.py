@@ -333,9 +333,10 @@ class TestCommand:
             "of 20 chunks, so that its p99 is rough.\n"
         ) in told
 
-    def test_wider_machine_by_set(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wider_machine_by_set(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(transfers_command, "SWEEP", (64, 4096))
-
         def host_rate(*sets: str) -> float:
             pair = ["--from", "host", "--to", "sip0.cube0.hbm_ctrl0", "--size", "1 MiB", "--json"]
             assert main(["probe", "--topology", "tiny", *pair, *(x for s in sets for x in ("--set", s))]) == 0

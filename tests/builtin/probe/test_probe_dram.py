@@ -122,7 +122,9 @@ def test_the_fast_model_promises_only_the_channels_and_bursts_that_are_used(
     assert driven.closed_loop(case, 256).share == pytest.approx(share, rel=0.03)
 
 
-@pytest.mark.parametrize(("figure", "rule"), [("tRTP=26 ns", "tRCD + tRTP + tRP"), ("tRC=90 ns", "tRC")])
+@pytest.mark.parametrize(
+    ("figure", "rule"), [("tRTP=26 ns", "tRCD + tRTP + tRP"), ("tRC=90 ns", "tRC")]
+)
 def test_one_bank_takes_the_longest_of_its_cycles(probe: MakeProbe, figure: str, rule: str) -> None:
     name, _, value = figure.partition("=")
     driven = probe(**{name: value, "tREFI": "0 ns"})
@@ -309,10 +311,8 @@ def test_the_table_shows_rates_latencies_hits_and_the_rule(
             ["--trace", "some.trace", "--load", "0.5"],
             "--load must not go with --trace: the file says what is sent when; give one of them.",
         ),
-        (
-            ["--trace", "/none.trace"],
-            "--trace must be a file that can be read, not '/none.trace': No such file or directory.",
-        ),
+        (["--trace", "/none.trace"], "--trace must be a file that can be read, not '/none.trace': No such file or "
+         "directory."),
         (
             ["--pattern", "rows"],
             "pattern rows must have a controller with banks, but builtin.hbm_ctrl has none; choose a model with banks "

@@ -151,7 +151,8 @@ def test_one_launch_is_a_window(opened: Callable[..., Any], runs: tuple[Path, Pa
     launch = gemm.get_attribute("aria-label")
     assert launch != whole
     page.evaluate(
-        "kernbench.run(0).set('window', ((each) => [each.from, each.to])(kernbench.run(0).machine.data.launches[0]))"
+        "kernbench.run(0).set('window', ((each) => [each.from, each.to])("
+        "kernbench.run(0).machine.data.launches[0]))"
     )
     page.wait_for_timeout(100)
     assert page.locator(f"{MACHINE} .scope").input_value() == "window"

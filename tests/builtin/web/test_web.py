@@ -105,10 +105,8 @@ def test_what_cannot_be_served_is_a_sentence(
         (["web", none], f"{none!r} must be a folder, not nothing there; give the one that your runs are in."),
         (["web", "--port", port, str(tmp_path)], in_use),
         (["run", "vector-add", "--web", "--port", port], in_use),
-        (
-            ["run", "vector-add", "--port", "5"],
-            "--port is that of --web, not of a run alone; leave out --port 5, or give --web, too.",
-        ),
+        (["run", "vector-add", "--port", "5"],
+         "--port is that of --web, not of a run alone; leave out --port 5, or give --web, too."),
         (["web", "--port", "x"], "option --port must be a port from 0 (any free one) to 65535, not 'x'."),
     ):
         assert main(args, plugins) == 2

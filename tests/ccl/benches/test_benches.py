@@ -234,9 +234,13 @@ def test_routing_needs_data(plugins: Plugins) -> None:
 # dp-gradients -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bucket", "communication_pes"), [pytest.param(1, 1, marks=pytest.mark.slow), (2, 3), (5, 2)])
+@pytest.mark.parametrize(
+    ("bucket", "communication_pes"), [pytest.param(1, 1, marks=pytest.mark.slow), (2, 3), (5, 2)]
+)
 def test_gradients_are_right_in_any_buckets_on_any_pes(bench: Run, bucket: int, communication_pes: int) -> None:
-    result = bench("dp-gradients", 3, tokens=5, hidden=10, layers=4, bucket=bucket, communication_pes=communication_pes)
+    result = bench(
+        "dp-gradients", 3, tokens=5, hidden=10, layers=4, bucket=bucket, communication_pes=communication_pes
+    )
     assert result.verified
     assert result.verification.checked == 2 * 3 * -(-4 // bucket), "each bucket of each rank, alone and overlapped"
 

@@ -229,7 +229,7 @@ def test_what_comes_with_kernbench_answers_the_same(name: str) -> None:
                 assert left.everywhere == right.everywhere
 
 
-NUDGE = """\
+NUDGE = '''\
 import math
 
 from kernbench_ccl.collectives import CollectiveKind, moved
@@ -263,7 +263,7 @@ def kernbench_collectives():
 
 def kernbench_algorithms():
     return [AlgorithmEntry("acme.up_nudge", "acme_nudge:kernel", "Up.")]
-"""
+'''
 """A shift by a row of packages that forgets to close the columns: right for two and three ranks."""
 
 

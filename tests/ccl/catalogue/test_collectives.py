@@ -16,7 +16,7 @@ from kernbench_core.cli import main
 from kernbench_core.errors import PluginError
 from kernbench_core.plugins import Plugins, load_plugins
 
-RECORD = """\
+RECORD = '''\
 from kernbench_ccl.collectives import CollectiveKind, combined, moved
 
 
@@ -29,7 +29,7 @@ PAIR_SUM = CollectiveKind(
     "pair_sum", lambda call, rank: call.count, ends, lambda world: world / 8, reduces=True, spelling="pairsum",
     template="acme_pairs:template.py",
 )
-"""
+'''
 """Every rank gets the sum of its vector and the next rank's, and behind it the vector of the rank before."""
 
 ALGORITHM = '''\
@@ -64,7 +64,7 @@ WRONG = {
 }
 """Algorithms that do it wrong: what they have in place of what is right."""
 
-PLUGIN = """\
+PLUGIN = '''\
 from kernbench_core.registry import AlgorithmEntry, CollectiveEntry
 
 
@@ -82,13 +82,13 @@ def kernbench_algorithms():
         AlgorithmEntry(f"acme.{name}_pair_sum", f"acme_pairs.{name}:kernel", "Both ways.")
         for name in ("right", "doubled", "lonely", "mistaken")
     ]
-"""
+'''
 
-BROKEN = """\
+BROKEN = '''\
 from kernbench_ccl.collectives import CollectiveKind, moved
 
 HALVED = CollectiveKind("halved", lambda call, rank: call.count, lambda call, rank: [moved(rank, 1, call.count)])
-"""
+'''
 
 
 @pytest.fixture(scope="module")

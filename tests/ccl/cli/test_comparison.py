@@ -85,7 +85,9 @@ def test_algorithms_that_are_named_are_compared(call):
     assert lines[7].split() == ["#", "size", "ring", "direct"]
     code, out, err = call(*words, "--algo", "mesh")
     assert (code, out) == (2, "")
-    assert err == ("error: ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another.\n")
+    assert err == (
+        "error: ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'; choose another.\n"
+    )
 
 
 @pytest.mark.slow

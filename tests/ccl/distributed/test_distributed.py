@@ -239,7 +239,9 @@ def test_who_may_call() -> None:
     )
     with pytest.raises(UsageError) as caught:
         dist.spawn(print)
-    assert str(caught.value) == ("dist.spawn must be called by a bench while it runs; call it in the bench.")
+    assert str(caught.value) == (
+        "dist.spawn must be called by a bench while it runs; call it in the bench."
+    )
 
 
 def test_the_number_of_ranks_is_at_most_that_of_sips() -> None:

@@ -8,8 +8,7 @@ import kernbench_ccl.distributed as dist
 from kernbench_core.errors import UnsupportedError
 
 #: torch.distributed's public names (2.x: distributed_c10d, and those that the package adds), and coalesced forms.
-TORCH = tuple(
-    """
+TORCH = tuple("""
 Backend BackendConfig GroupMember P2POp all_gather all_gather_coalesced all_gather_object all_reduce
 all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast send_object_list recv_object_list
 broadcast_object_list destroy_process_group gather gather_object get_backend_config get_backend get_rank get_world_size
@@ -22,8 +21,7 @@ default_pg_timeout get_group_rank get_global_rank get_process_group_ranks reduce
 reduce_scatter_tensor get_node_local_rank split_group FileStore HashStore TCPStore is_available set_debug_level
 set_debug_level_from_env init_device_mesh DeviceMesh breakpoint rendezvous register_rendezvous_handler
 all_gather_into_tensor_coalesced reduce_scatter_coalesced reduce_scatter_tensor_coalesced
-""".split()
-)  # noqa: SIM905 - a table, not a list of literals
+""".split())  # noqa: SIM905 - a table, not a list of literals
 
 
 def test_every_name_of_torch_is_there_or_refused() -> None:

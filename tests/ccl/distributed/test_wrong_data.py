@@ -92,7 +92,7 @@ def test_what_came_through_two_collectives_ends_at_the_first() -> None:
     _, (failure,) = failures(program, 2)
     first, *lines = failure.splitlines()
     assert ", in all_reduce #1 of world, called at " in first
-    first_call = line(program, "# first")
+    first_call = line(program, '# first')
     assert len(lines) == 1
     assert lines[0].startswith("  3.0 of rank 0, 3.0 of rank 1: add at ")
     assert lines[0].endswith(f", in all_reduce #0 of world, called at {first_call}")

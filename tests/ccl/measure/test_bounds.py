@@ -99,7 +99,9 @@ def test_small_messages_are_bound_by_the_distance(topology, world):
 def test_a_cut_is_what_a_maximum_flow_finds(topology, world, speeds, data):
     """The bandwidth out of a set of ranks, with links of different speed, against networkx."""
     plain = fabric(topology, world)
-    uneven = tuple(Link(link.source, link.target, speeds[i % len(speeds)], A) for i, link in enumerate(plain.links))
+    uneven = tuple(
+        Link(link.source, link.target, speeds[i % len(speeds)], A) for i, link in enumerate(plain.links)
+    )
     found = RankLinks(world, uneven)
     inside = data.draw(st.sets(st.integers(0, world - 1), min_size=1, max_size=world - 1))
     graph = graph_of(found)

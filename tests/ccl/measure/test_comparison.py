@@ -34,7 +34,6 @@ def test_a_narrow_terminal_heads_the_comparison_by_letters():
 
 def test_crossovers_are_said_in_a_sentence():
     """From which size to which each algorithm is best."""
-
     def at(size, best):
         return size, {name: measured(1.0 if name == best else 2.0) for name in ("ring", "tree", "torus")}
 

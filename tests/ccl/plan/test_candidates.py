@@ -37,9 +37,9 @@ MODULES = {
     "acme_hanging": GOOD.replace("BODY", "tl.recv((1,), 'f16', (rank + 1) % world)").replace("REFUSES", "return None"),
     "acme_crashing": GOOD.replace("BODY", "1 / 0").replace("REFUSES", "return None"),
     "acme_asking": GOOD.replace("BODY", "pass").replace("REFUSES", "raise ValueError('no idea')"),
-    "acme_forming": GOOD.replace("BODY", PAIR)
-    .replace("refuses(world, network)", "formula(cost)")
-    .replace("REFUSES", "return 'abc'"),
+    "acme_forming": GOOD.replace("BODY", PAIR).replace("refuses(world, network)", "formula(cost)").replace(
+        "REFUSES", "return 'abc'"
+    ),
     "acme_importing": "import acme_libfoo\n",
     "acme_bare": GOOD.replace('COLLECTIVE = "all_reduce"\n', "").replace("BODY", "pass").replace("REFUSES", "pass"),
 }

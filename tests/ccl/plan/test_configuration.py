@@ -17,13 +17,12 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.registry import AlgorithmEntry, Provider, Registry
 
 NAMES = (
-    "ccl.ring_all_reduce",
-    "ccl.ring_all_gather",
-    "ccl.double_tree_all_reduce",
-    "acme.magic_all_reduce",
+    "ccl.ring_all_reduce", "ccl.ring_all_gather", "ccl.double_tree_all_reduce", "acme.magic_all_reduce",
     "acme.magic_broadcast",
 )
-KNOWN = Catalogue(Registry("algorithm", [(AlgorithmEntry(name, "a:b", ""), Provider("a", "a", "")) for name in NAMES]))
+KNOWN = Catalogue(
+    Registry("algorithm", [(AlgorithmEntry(name, "a:b", ""), Provider("a", "a", "")) for name in NAMES])
+)
 
 
 def write(tmp_path, text):
@@ -240,6 +239,7 @@ def test_a_file_that_is_not_there():
     assert str(caught.value) == (
         "--config must be a ccl.yaml file, not '/nowhere/ccl.yaml'; 'docs/collectives.md' shows one."
     )
+
 
 
 @given(st.integers(1, 1 << 30), st.sampled_from([1, 2, 4, 8]))

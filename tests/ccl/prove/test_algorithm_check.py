@@ -35,7 +35,9 @@ def test_a_right_ring_is_proved_for_every_number_of_ranks(tmp_path: Path, worlds
     algorithm, _ = ring(tmp_path)
     (found,) = check(algorithm, Wanted(list(worlds)))
     assert found.faults == ()
-    assert [(r.world, r.steps, r.slots, r.refusal) for r in found.ranks] == [(n, 2 * (n - 1), 1, None) for n in worlds]
+    assert [(r.world, r.steps, r.slots, r.refusal) for r in found.ranks] == [
+        (n, 2 * (n - 1), 1, None) for n in worlds
+    ]
 
 
 def test_messages_are_counted(tmp_path: Path) -> None:

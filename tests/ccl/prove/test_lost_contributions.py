@@ -20,7 +20,9 @@ from tests.ccl.prove.test_algorithm_check import on_ring, only, run_command
 from tests.ccl.ring_source import line_of, ring
 
 REDUCING = sorted(
-    entry.name for entry in kernbench_algorithms() if entry.collective in ("all_reduce", "reduce", "reduce_scatter")
+    entry.name
+    for entry in kernbench_algorithms()
+    if entry.collective in ("all_reduce", "reduce", "reduce_scatter")
 )
 ADD = "                total = c.combine(tl, got, tl.load(in_ptr + come[0], shape=(come[1],)))  # C"
 OWN = "tl.load(in_ptr + come[0], shape=(come[1],))"
@@ -134,7 +136,7 @@ def test_what_was_kept_but_not_passed_on_is_told_with_the_send_that_lacks_it(tmp
     )
 
 
-GATHER = """
+GATHER = '''
 from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "all_gather"
@@ -150,7 +152,7 @@ def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind
         tl.send(own if rank == 2 and step == 1 else part, (rank + 1) % world)  # S
         part = tl.recv((count,), tl.collective.dtype, (rank - 1) % world)  # R
         tl.store(out_ptr + (rank - 1 - step) % world * count, part)
-"""
+'''
 
 
 def test_what_was_sent_in_its_place_does_not_hide_who_left_it_out(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from kernbench_ccl.prove.proof_case import ProofCase
 from kernbench_core.plugins import Plugins
 from tests.ccl.prove.test_proof import by_directions
 
-SOURCE = """
+SOURCE = '''
 from kernbench_ccl.contract import kernel_args as kernel_args
 
 COLLECTIVE = "send_recv"
@@ -30,7 +30,7 @@ def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind
         {first}
         tl.send(tl.load(in_ptr, shape=(count,)), (rank + 1) % world, wait=False)
         tl.store(out_ptr, tl.recv((count,), tl.collective.dtype, (rank - 1) % world))
-"""
+'''
 
 
 def written(folder: Path, first: str = "pass", above: str = "") -> Algorithm:

@@ -181,7 +181,9 @@ def test_payload_keeps_its_dtype_and_its_elements() -> None:
     assert str(halves.value) == "payload must be moved in whole elements of 2 B, not in parts of them."
     with pytest.raises(PayloadError) as cast:
         found.tell(math("cast", [a], result(4, dtype="int16")), "k.py:7")
-    assert str(cast.value) == ("tl.cast at k.py:7: payload of f16 must be cast to a dtype that holds it, not to int16.")
+    assert str(cast.value) == (
+        "tl.cast at k.py:7: payload of f16 must be cast to a dtype that holds it, not to int16."
+    )
     wide = result(4, dtype="f32")
     found.tell(math("cast", [a], wide), "k.py:7")
     assert found.of(wide) == found.of(a)

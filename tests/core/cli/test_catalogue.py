@@ -117,7 +117,9 @@ def test_a_bench_is_found_by_a_part_of_its_name(toy: ModuleType, capsys: pytest.
     assert err.startswith("warning: bench 'lost' of toy_plugin (source tree) must be importable from 'toy_parts:no")
 
 
-def test_presets_are_listed_and_one_that_is_wrong_is_told(toy: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_presets_are_listed_and_one_that_is_wrong_is_told(
+    toy: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The toy preset lacks nearly everything: it has no sizes, and a warning says why."""
     assert call(toy, "topology", "list") == 0
     out, err = capsys.readouterr()

@@ -13,7 +13,9 @@ from kernbench_core.cli.columns import fitted, lines_of, wrapped
 WORDS = st.text(alphabet="abc-_.=é|1", min_size=1, max_size=12)
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
 ROWS = st.integers(2, 4).flatmap(
-    lambda columns: st.lists(st.tuples(WORDS, *[TEXTS] * (columns - 1)).map(list), min_size=1, max_size=4)
+    lambda columns: st.lists(
+        st.tuples(WORDS, *[TEXTS] * (columns - 1)).map(list), min_size=1, max_size=4
+    )
 )
 
 

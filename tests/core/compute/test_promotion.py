@@ -113,7 +113,7 @@ def test_numbers_alone_and_several_operands() -> None:
     """Numbers alone are bool, int32 and f32; tensors meet before numbers."""
     assert [meet_all([kind]) for kind in (bool, int, float)] == ["bool", "int32", "f32"]
     assert meet_all([int, float]) == "f32"
-    assert meet_all([float, (1.0).__class__, "f16"]) == "f16"
+    assert meet_all([float, 1.0.__class__, "f16"]) == "f16"
     assert meet_all(["f16", "bf16", "f32"]) == "f32"
 
 

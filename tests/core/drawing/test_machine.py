@@ -169,7 +169,7 @@ def test_hardware_of_any_kind_is_laid_out() -> None:
 
 def test_hostile_names_stay_text() -> None:
     """Whatever a node is called, the picture is well-formed, and the name stands in it as it is."""
-    name = "a<script>&\"'~]]>"
+    name = 'a<script>&"\'~]]>'
     drawing = draw_machine(hand_built({name: "x", "~b": "y", "^c": "y"}, [(name, "~b"), ("~b", "^c")]), title="</svg>")
     root = ElementTree.fromstring(drawing.svg())
     titles = {each.text for each in root.iter("{http://www.w3.org/2000/svg}title")}

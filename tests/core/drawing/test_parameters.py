@@ -12,11 +12,9 @@ from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from tests.core.small_machine import TEXT, Catalogue
 
-WRITTEN = (
-    TEXT.replace("router: {impl: test.router}", "router: {impl: test.router, params: {overhead: 7 ns}}").replace(
-        "pe:\n", "pe:\n  units:\n    pe_sfu: {impl: test.sfu, attach: pe_tcm, params: {lanes: 8}}\n"
-    )
-    + """\
+WRITTEN = TEXT.replace("router: {impl: test.router}", "router: {impl: test.router, params: {overhead: 7 ns}}").replace(
+    "pe:\n", "pe:\n  units:\n    pe_sfu: {impl: test.sfu, attach: pe_tcm, params: {lanes: 8}}\n"
+) + """\
 overrides:
   - {match: "sip0.cube0.r*", params: {servers: 2}}
   - match: "*.r0c0"
@@ -24,7 +22,6 @@ overrides:
       overhead: 9 ns
   - {match: "*.pe1.pe_sfu", impl: test.sfu, params: {lanes: 2}}
 """
-)
 Told = Callable[[str], Mapping[str, str]]
 
 

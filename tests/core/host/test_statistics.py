@@ -163,7 +163,7 @@ def test_a_model_that_raises_instead_is_at_fault(how: str, error: BaseException)
     raised = type(error).__name__ + (f": {error}" if str(error) else "")
     assert node in ("sip0.io0.pcie_ep", "sip0.cube0.r0c0")
     assert told.startswith(f"{node}: {__name__}.{Raising.__qualname__} raised {raised} at simulated time ")
-    assert f'{__file__}", line ' in str(caught.value)
+    assert f"{__file__}\", line " in str(caught.value)
 
 
 def test_a_count_beyond_floats_is_the_models_fault() -> None:

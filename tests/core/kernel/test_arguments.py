@@ -13,13 +13,11 @@ from kernbench_core.kernel.arguments import replace_nested
 Pair = namedtuple("Pair", ["left", "right"])
 NESTED = st.recursive(
     st.integers() | st.text(max_size=2),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=1), inner, max_size=3)
-        | st.builds(Pair, inner, inner)
-        | st.dictionaries(st.text(max_size=1), inner, max_size=3).map(OrderedDict)
-    ),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.lists(inner, max_size=3).map(tuple)
+    | st.dictionaries(st.text(max_size=1), inner, max_size=3)
+    | st.builds(Pair, inner, inner)
+    | st.dictionaries(st.text(max_size=1), inner, max_size=3).map(OrderedDict),
     max_leaves=8,
 )
 

@@ -13,7 +13,6 @@ from kernbench_core.kernel.bridge import Bridge, Finished, in_kernel
 
 def test_requests_come_out_and_answers_go_in() -> None:
     """Each suspend hands a request out and gives what resume brings; the return value comes last."""
-
     def body(start: int, *, step: int) -> int:
         first = bridge.suspend(("give", start))
         second = bridge.suspend(("give", start + step))
@@ -29,7 +28,6 @@ def test_requests_come_out_and_answers_go_in() -> None:
 
 def test_an_exception_leaves_through_resume() -> None:
     """What the function raises reaches the one who resumed it, with its own traceback."""
-
     def body() -> None:
         bridge.suspend("once")
         raise ZeroDivisionError("mine")
@@ -44,7 +42,6 @@ def test_an_exception_leaves_through_resume() -> None:
 
 def test_throw_raises_at_the_suspended_place() -> None:
     """The function may catch what is thrown in and go on."""
-
     def body() -> str:
         try:
             bridge.suspend("wait")
@@ -80,7 +77,6 @@ def test_close_unwinds() -> None:
 
 def test_bridges_nest_and_move() -> None:
     """A bridge may be resumed from inside another one: requests go to whoever resumed it last."""
-
     def inner_body() -> str:
         got = inner.suspend("first")
         inner.suspend(got)
@@ -99,7 +95,6 @@ def test_bridges_nest_and_move() -> None:
 
 def test_the_suspended_line_is_known() -> None:
     """The frame of a suspended function names the line it stands at; a running or finished one has none."""
-
     def body() -> None:
         assert bridge.inside
         bridge.suspend("here")
@@ -149,7 +144,6 @@ def test_only_the_function_itself_can_suspend() -> None:
 
 def test_a_kernel_is_told_from_a_host_program() -> None:
     """Only the innermost function counts: a host program that a kernel runs is none."""
-
     def kernel() -> tuple[object, object]:
         return in_kernel(), Bridge(in_kernel).resume()
 

@@ -47,11 +47,7 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
     "per_tile extent": (
         ShapeError,
         lambda a, b, c, tl: tl.composite(
-            "gemm",
-            tl.ref(a, (6, 8)),
-            tl.ref(b, (8, 5)),
-            c,
-            tile_k=4,
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
             epilogue=[tl.epilogue("scale", tl.load(a, shape=(3,)), "k_tile", per_tile=True)],
         ),
         ": epilogue step 'scale' must have an operand whose first extent is the number of k tiles, 2, with "
@@ -60,11 +56,7 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
     "per_tile part": (
         ShapeError,
         lambda a, b, c, tl: tl.composite(
-            "gemm",
-            tl.ref(a, (6, 8)),
-            tl.ref(b, (8, 5)),
-            c,
-            tile_k=4,
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
             epilogue=[tl.epilogue("scale", tl.load(a, shape=(2, 4)), "k_tile", per_tile=True)],
         ),
         ": epilogue step 'scale' must have an operand whose part for each k tile broadcasts to (6, 5), not (4,); "
@@ -73,10 +65,7 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
     "per_tile number": (
         ShapeError,
         lambda a, b, c, tl: tl.composite(
-            "gemm",
-            tl.ref(a, (6, 8)),
-            tl.ref(b, (8, 5)),
-            c,
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c,
             epilogue=[tl.epilogue("scale", 2.0, "k_tile", per_tile=True)],
         ),
         ": epilogue step 'scale' must have scope 'k_tile' and a tile or a ref as its operand with "
@@ -85,11 +74,7 @@ REFUSED: dict[str, tuple[type[KernelError], Any, str]] = {
     "k_tile operand": (
         ShapeError,
         lambda a, b, c, tl: tl.composite(
-            "gemm",
-            tl.ref(a, (6, 8)),
-            tl.ref(b, (8, 5)),
-            c,
-            tile_k=4,
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
             epilogue=[("scale", tl.load(a, shape=(2,)), "k_tile")],
         ),
         ": epilogue step 'scale' must have an operand that broadcasts to (6, 5), not (2,); reshape it.",
@@ -145,11 +130,7 @@ MISFITS: dict[str, tuple[type[KernelError], Any, str]] = {
     "a stack of scales": (
         UnsupportedError,
         lambda a, b, c, tl: tl.composite(
-            "gemm",
-            tl.ref(a, (6, 8)),
-            tl.ref(b, (8, 5)),
-            c,
-            tile_k=4,
+            "gemm", tl.ref(a, (6, 8)), tl.ref(b, (8, 5)), c, tile_k=4,
             epilogue=[tl.epilogue("scale", tl.ref(a, (2,)), "k_tile", per_tile=True)],
         ),
         ": epilogue step 'scale' must have a ref of two dimensions with per_tile=True, not of shape (2,); tl.load it "

@@ -97,7 +97,9 @@ def test_messages_that_nobody_received_are_told() -> None:
     queue.take(HERE)
     queue.take(HERE)
     assert queue.received == 2
-    assert [*machine.queues.unreceived()] == [f"{start} (the last receipt there was at {line}); {REMEDY}"]
+    assert [*machine.queues.unreceived()] == [
+        f"{start} (the last receipt there was at {line}); {REMEDY}"
+    ]
 
 
 class End:

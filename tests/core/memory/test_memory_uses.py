@@ -196,8 +196,7 @@ def test_a_launch_knows_what_the_host_has_waited_for() -> None:
     """Also while another launch goes on, so that nothing is forgotten: one comes after it, the other does not."""
     search = hazards(4)
     first, beside, then = (
-        Launch(None, {}, (1, 1, 1), {pe: ((0, 0, 0),)})
-        for pe in (0, 1, 2)  # type: ignore[arg-type]
+        Launch(None, {}, (1, 1, 1), {pe: ((0, 0, 0),)}) for pe in (0, 1, 2)  # type: ignore[arg-type]
     )
     for launch, pe in ((first, 0), (beside, 1)):
         search.launched(launch)

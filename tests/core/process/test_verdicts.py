@@ -17,7 +17,7 @@ from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.process import supervision
 from kernbench_core.process.supervision import KilledError, idle_place
 
-LATE = b'Timeout (0:00:03)!\nThread 0x1 (most recent call first):\n  File "/home/me/bench.py", line 7 in spin\n'
+LATE = b"Timeout (0:00:03)!\nThread 0x1 (most recent call first):\n  File \"/home/me/bench.py\", line 7 in spin\n"
 BY_SIGNAL = signal.SIGKILL
 BY_EXIT_3 = 3 << 8
 NO_OTHER_PROCESS = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks through /proc")

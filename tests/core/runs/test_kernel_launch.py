@@ -151,7 +151,9 @@ def test_without_data_there_is_time_and_no_output() -> None:
     assert result.op_log_sha256 == launch(axpy, *arrays, 64, 3, grid=(2,)).op_log_sha256
     with pytest.raises(NoDataError) as caught:
         len(result.outputs)
-    assert str(caught.value) == ("the outputs have no data in a run that keeps shapes only; leave out data=False.")
+    assert str(caught.value) == (
+        "the outputs have no data in a run that keeps shapes only; leave out data=False."
+    )
 
 
 def test_numbers_that_are_not_finite_arrive(tmp_path) -> None:

@@ -124,7 +124,9 @@ def test_a_name_is_never_a_file(toy: ModuleType, tmp_path: Path) -> None:
     assert not ran.exists()
 
 
-def test_a_function_runs_only_when_trusted(toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_runs_only_when_trusted(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Any function of any module can be named."""
     monkeypatch.setitem(sys.modules, "benches_of_mine", sys.modules[__name__])
     manifest = strange(toy, tmp_path, bench={"function": "benches_of_mine:own_bench"}, params={})

@@ -187,9 +187,7 @@ def test_the_page_speaks_of_kernels(samples: ModuleType, monkeypatch: pytest.Mon
     timing = attrs.evolve(samples.TIMING, busiest=samples.TIMING.busiest[::-1])
     text = plain(samples, kernels=KERNELS, timing=timing)
     begin = text.index("busiest of its kind")
-    assert (
-        text[begin : text.index("\n\n", begin)]
-        == """\
+    assert text[begin : text.index("\n\n", begin)] == """\
 busiest of its kind       kind              kernel         mean    run  run moved
 sip0.cube0.pe0.pe_gemm    pe_gemm            90.0%   60.0% of 4  81.0%          -
 sip0.cube0.hbm_ctrl0#pc0  hbm_ctrl channel   30.0%  25.0% of 16  28.0%      4 KiB
@@ -198,7 +196,6 @@ achieved in kernels, of peak: pe_gemm 2 TFLOP/s (48.8%), HBM 100 GB/s (25.0%)
 hint: pe_gemm lost 75.0% of its time at work: 50.0% to start, fill and drain, 25.0% to cells without an element. \
 A bigger array gains little; larger tiles, or
 more products in a row, gain."""
-    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,9 @@ def connected(layout: CubeLayout) -> bool:
 def test_an_automatic_mesh_has_room_for_everything(pes: int, ucie_bandwidth: float) -> None:
     layout = lay_out_cube(cube(pes), ucie_bandwidth)
     first_row, zone_rows, first_column, zone_columns = layout.zone
-    covered = {(first_row + r, first_column + c) for r in range(zone_rows) for c in range(zone_columns)}
+    covered = {
+        (first_row + r, first_column + c) for r in range(zone_rows) for c in range(zone_columns)
+    }
     assert covered
     assert covered | layout.routers.keys() == {(r, c) for r in range(layout.rows) for c in range(layout.columns)}
     assert not covered & layout.routers.keys()

@@ -78,3 +78,5 @@ def test_nesting_is_limited_tightly() -> None:
     (problem,) = problems(nested(MAX_DEPTH + 1))
     assert problem == "f.yaml:1:67: nesting must be at most 64 deep; flatten the file."
     problems("[" * 100_000)
+
+

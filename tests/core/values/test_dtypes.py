@@ -96,7 +96,9 @@ def test_cast_truncates_wraps_and_never_warns() -> None:
     assert np.isinf(dtypes.cast(np.array([1e6], np.float32), "f16")[0])
 
 
-@pytest.mark.parametrize(("name", "greatest", "near_300"), [("f8e4m3", 448.0, 288.0), ("f8e5m2", 57344.0, 320.0)])
+@pytest.mark.parametrize(
+    ("name", "greatest", "near_300"), [("f8e4m3", 448.0, 288.0), ("f8e5m2", 57344.0, 320.0)]
+)
 def test_8_bit_floats_saturate(name, greatest, near_300) -> None:
     """What is greater than the greatest finite number becomes that, infinities too; NaN stays; rounding is to even."""
     given = np.array([1e9, -1e9, np.inf, np.nan, greatest, 0.5], np.float32)

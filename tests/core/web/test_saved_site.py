@@ -106,12 +106,9 @@ def test_links_lead_nowhere(top: Path, tmp_path_factory: pytest.TempPathFactory)
     (top / "sly" / "result.json").symlink_to(elsewhere / "result.json")
     text = index(top)
     assert "at=linked" not in text and "elsewhere-only" not in text
-    assert (
-        f"file {str(top / 'sly' / 'result.json')!r} must not be a link; put the file itself there.".replace(
-            "'", "&#39;"
-        )
-        in text
-    )
+    assert f"file {str(top / 'sly' / 'result.json')!r} must not be a link; put the file itself there.".replace(
+        "'", "&#39;"
+    ) in text
     answer = asked(top, "sly")
     assert answer is not None and answer.status == 404 and "elsewhere-only" not in answer.body.decode()
 

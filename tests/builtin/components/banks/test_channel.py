@@ -163,7 +163,6 @@ def test_no_refresh_is_late_and_no_rule_is_broken_in_a_busy_time(standard: str, 
 
 def test_two_pseudo_channels_wait_for_each_others_row_commands_and_three_are_two_channels() -> None:
     """Activations of both at one clock: the second waits the two clocks of the first; a third has a bus of its own."""
-
     def activations(channels: int, together: int) -> list[float]:
         shape = {"channels": channels, "pseudo_channels": together, "refresh": "none", "interleave_bytes": "256 B"}
         ctrl = simulated([(0, True, 0, 256 * channels)], shape)

@@ -75,14 +75,8 @@ def naive_gemm(
     return result
 
 
-@given(
-    st.tuples(sizes, sizes, sizes),
-    st.tuples(tiles, tiles, tiles),
-    st.booleans(),
-    st.booleans(),
-    st.integers(0, 2),
-    st.integers(0, 2),
-)
+@given(st.tuples(sizes, sizes, sizes), st.tuples(tiles, tiles, tiles), st.booleans(), st.booleans(),
+       st.integers(0, 2), st.integers(0, 2))
 def test_gemm_plan_is_the_records_loop(
     shape: tuple[int, int, int], tile: tuple[int, int, int], a: bool, b: bool, k_ops: int, out_ops: int
 ) -> None:
@@ -163,23 +157,11 @@ def test_stages_name_the_units_of_their_pe() -> None:
     assert [stage.component for stage in tile.stages] == [
         f"{P}.{unit}"
         for unit in (
-            "pe_dma",
-            "pe_dma",
-            "pe_fetch_store",
-            "pe_gemm",
-            "pe_math",
-            "pe_fetch_store",
-            "pe_dma",
+            "pe_dma", "pe_dma", "pe_fetch_store", "pe_gemm", "pe_math", "pe_fetch_store", "pe_dma",
         )
     ]
     assert [stage.stage_type.op_kind for stage in tile.stages] == [
-        "memory",
-        "memory",
-        "memory",
-        "gemm",
-        "math",
-        "memory",
-        "memory",
+        "memory", "memory", "memory", "gemm", "math", "memory", "memory",
     ]
 
 
@@ -194,7 +176,9 @@ def test_math_plan_covers_the_output_once(m: int, n: int, tile_m: int, tile_n: i
         (read,), (write,) = of_type(tile, StageType.DMA_READ), of_type(tile, StageType.DMA_WRITE)
         assert span(read) == span(write)
         seen[span(write)] += 1
-        assert of_type(tile, StageType.MATH) == [{"op_kind": "exp", "elements": seen[span(write)].size, "dtype": "f16"}]
+        assert of_type(tile, StageType.MATH) == [
+            {"op_kind": "exp", "elements": seen[span(write)].size, "dtype": "f16"}
+        ]
         assert read["nbytes"] == 2 * seen[span(write)].size
         corners.append((write["row0"], write["col0"]))
     assert (seen == 1).all()

@@ -120,7 +120,9 @@ sizes = st.tuples(*[st.integers(1, 40)] * 3, *[st.integers(1, 16)] * 3)
 
 @examples(25)
 @given(st.lists(sizes, min_size=1, max_size=4), st.integers(1, 3), st.integers(1, 5), st.integers(0, 600))
-def test_whatever_shares_the_registers_ends(works: list[tuple[int, ...]], servers: int, window: int, more: int) -> None:
+def test_whatever_shares_the_registers_ends(
+    works: list[tuple[int, ...]], servers: int, window: int, more: int
+) -> None:
     """With room for the largest tile and little more, any commands that overlap all end, and room is never exceeded."""
     plans = [generate_gemm_plan(*work, pe_prefix=PREFIX).tiles for work in works]
     capacity = max(need(tile) for plan in plans for tile in plan) + more

@@ -109,7 +109,6 @@ def test_the_direct_form() -> None:
 
 def test_other_may_be_a_tensor() -> None:
     """Then the load is followed by a timed choice."""
-
     def body(x: Any, tl: Any) -> Any:
         r = tl.arange(0, 6)
         tl.store(x + r, tl.load(x + r, mask=r < 4, other=r * 10))
@@ -253,7 +252,6 @@ def test_a_tensor_that_the_host_freed_is_a_page_fault() -> None:
 
 def test_numbers_go_to_one_place() -> None:
     """A store of a number through one pointer writes one element."""
-
     def kernel(x: Any, tl: Any) -> None:
         tl.store(x + 5, 2.5)
         tl.store(x + 6, tl.load(x + 7) + np.float64(0.5))

@@ -209,7 +209,9 @@ def test_each_dtype_is_stored_computed_and_cast(name: str) -> None:
     """Load, add, multiply, compare and cast there and back, as numpy does with one rounding per op."""
     kind = np.dtype(FLOAT8.get(name) or {"int1": "bool"}.get(name, name))
     given = (abs(I) % 2 if name == "int1" else abs(I) if name.startswith("u") else I).astype(kind)
-    sums, more, back = run(lambda tl, x: (x + x, x > 1, x.to(tl.float32).to(getattr(tl, name))), given)
+    sums, more, back = run(
+        lambda tl, x: (x + x, x > 1, x.to(tl.float32).to(getattr(tl, name))), given
+    )
     wide = given.astype(np.float32)
     np.testing.assert_array_equal(f32(sums), wide * 0 if name == "int1" else wide * 2)  # one bit wraps
     np.testing.assert_array_equal(more, wide > 1)
