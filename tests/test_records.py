@@ -13,6 +13,7 @@ import pytest
 REPO = Path(__file__).parents[1]
 PACKAGES = ("kernbench_core", "kernbench_builtin", "kernbench_ccl", "plugins_example")
 RECORDS = sorted(file.relative_to(REPO).as_posix() for file in (REPO / "docs").glob("adr*/ADR-*.md"))
+ABOUT = [f"docs/{folder}/README.md" for folder in ("adr", "adr-proposed", "adr-history")]
 BOTH = sorted(file.name for file in (REPO / "docs/adr").glob("ADR-*.md"))
 #: What the founding table asks for: a number, once given, stays.
 FOUNDING = (
@@ -175,7 +176,7 @@ def test_both_languages_name_the_same_things(name: str) -> None:
     assert sorted(set(re.findall(r"ADR-\d{4}", english))) == sorted(set(re.findall(r"ADR-\d{4}", korean)))
 
 
-@pytest.mark.parametrize("page", ["docs/adr/README.md", *RECORDS])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *ABOUT, *RECORDS])
 def test_links_of_records_lead_somewhere(page: str) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", (REPO / page).read_text())
     assert [target for target in targets if not (REPO / page).parent.joinpath(target).exists()] == []
