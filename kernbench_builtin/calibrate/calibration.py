@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from kernbench_builtin.calibrate.fit import FittedValue, fit, terms_of, values_of
 from kernbench_builtin.calibrate.plausibility import refusal_of
@@ -53,6 +54,21 @@ class Logs:
     def unknowns(self, machine: MachineChoice) -> dict[str, Unknown]:
         """Return the parameters that the rows tell of, by name."""
         return {one.name: one for calibrator, rows in self.groups for one in calibrator.unknowns(rows, machine)}
+
+    def things(self) -> tuple[Logs, list[int]]:
+        """Return one row for each different thing, with the mean of its times, and which of them each row measured."""
+        groups, places = list[tuple[Calibrator, tuple[LogRow, ...]]](), list[int]()
+        count = 0
+        for calibrator, rows in self.groups:
+            same: dict[Hashable, list[LogRow]] = {}
+            for row in rows:
+                same.setdefault(row.case, []).append(row)
+            at = {case: count + index for index, case in enumerate(same)}
+            places += [at[row.case] for row in rows]
+            count += len(same)
+            means = tuple(evolve(one[0], ns=math.fsum(row.ns for row in one) / len(one)) for one in same.values())
+            groups.append((calibrator, means))
+        return evolve(self, groups=tuple(groups)), places
 
     def simulate(self, machine: MachineChoice) -> list[SimulatedRow]:
         """Return what a machine takes for every row."""
@@ -167,18 +183,17 @@ def calibrate(
                 f"{did_you_mean(name, known).partition(' Known: ')[0]}"
             )
     unknowns = [known[name] for name in (dict.fromkeys(chosen) if chosen else known)]
-    rows = logs.rows
-    tried = _Tried(logs, base, unknowns, on_round)
+    things, places = logs.things()
+    tried = _Tried(things, base, unknowns, on_round)
 
     def slopes(terms: Vector) -> Vector:
         at = {u.name: v for u, v in zip(unknowns, values_of(unknowns, terms), strict=True)}
-        found = [one for calibrator, own in logs.groups for one in calibrator.slopes(own, base, at)]
+        found = [one for calibrator, own in things.groups for one in calibrator.slopes(own, base, at)]
         return np.array([[row.get(u.name, 0.0) for u in unknowns] for row in found])
 
-    measured = np.array([row.ns for row in rows])
-    fitted = fit(unknowns, measured, len({row.case for row in rows}), slopes, tried.times)
+    fitted = fit(unknowns, np.array([row.ns for row in things.rows]), slopes, tried.times)
     took = tried.tell(terms_of(unknowns, [one.value for one in fitted.values]))
-    paired = tuple(CalibratedRow(row, one) for row, one in zip(rows, took, strict=True))
+    paired = tuple(CalibratedRow(row, took[place]) for row, place in zip(logs.rows, places, strict=True))
     return Calibrated(logs, base, fitted.values, paired, tried.rounds, fitted.factor)
 
 

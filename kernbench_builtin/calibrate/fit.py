@@ -60,8 +60,8 @@ def values_of(unknowns: Sequence[Unknown], terms: Vector) -> list[float]:
     return [float(1 / t if u.inverse else t) for u, t in zip(unknowns, terms, strict=True)]
 
 
-def fit(unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slopes, simulate: Simulate) -> Fit:
-    """Fit `unknowns` to `measured` times (ns) of `cases` different things.
+def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate: Simulate) -> Fit:
+    """Fit `unknowns` to `measured` times (ns), each of another thing.
 
     Raises:
         UsageError: the rows do not identify a parameter, by the closed forms or as the machine simulates them.
@@ -72,7 +72,7 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, cases: int, slopes: Slope
     floor = np.where(low == 0, high / 100, 0)  # of what may be none a hundredth of its limit must be noticed
     steep = slopes(at)
     require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
-    require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None], cases)
+    require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None])
     search = Search(measured, low, high, floor, simulate)
     search.run(at, steep)
     limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]

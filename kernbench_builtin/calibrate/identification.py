@@ -20,12 +20,13 @@ _DEPENDENT = 1e-7
 """Directions in which rows change by less than this part of the largest are none."""
 
 
-def require_identified(unknowns: Sequence[Unknown], elasticities: Matrix, cases: int) -> None:
+def require_identified(unknowns: Sequence[Unknown], elasticities: Matrix) -> None:
     """Raise UsageError naming each parameter that rows do not identify, and which rows would.
 
-    `elasticities[i, j]` is by which part time i changes when the term of parameter j does by a whole; `cases` is how
-    many different things were measured.
+    `elasticities[i, j]` is by which part time i, of another thing each, changes when the term of parameter j does by a
+    whole.
     """
+    cases = len(elasticities)
     if cases < len(unknowns):
         names = ", ".join(unknown.name for unknown in unknowns)
         raise UsageError(

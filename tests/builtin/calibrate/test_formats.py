@@ -57,6 +57,34 @@ def test_copies_give_both_overheads_pcie_and_hbm(
     assert found.mean_error < 1e-3
 
 
+ROWS = ["h2d,64,2.0", "h2d,1048576,40", "h2d,4194304,150", "d2h,1048576,37"]
+
+
+def test_a_row_that_is_there_ten_times_tells_no_more_than_once(plugins: Plugins, tmp_path: Path) -> None:
+    """Values and their errors are the same to the last bit; each of the rows is in the report."""
+    once = fitted(plugins, tmp_path / "a.csv", "\n".join(["kind,bytes,time_us", *ROWS]))
+    often = fitted(plugins, tmp_path / "a.csv", "\n".join(["kind,bytes,time_us", *ROWS, *[ROWS[1]] * 9, *ROWS]))
+    assert often.values == once.values and len(often.rows) == 17 and often.rounds == once.rounds
+    assert all(one.error is not None and one.error > 0.01 for one in once.values)
+    assert [row.simulated for row in often.rows[4:13]] == [once.rows[1].simulated] * 9
+
+
+def test_rows_of_one_thing_count_as_their_mean(plugins: Plugins, tmp_path: Path) -> None:
+    """Whichever stands first, and each is as far off as it is; two of one size are one for what a fit needs."""
+    parts = [ROWS[0], "h2d,1048576,36", *ROWS[2:], "h2d,1 MiB,44"]
+    mean = fitted(plugins, tmp_path / "a.csv", "\n".join(["kind,bytes,time_us", *ROWS]))
+    for rows in (parts, parts[::-1]):
+        found = fitted(plugins, tmp_path / "a.csv", "\n".join(["kind,bytes,time_us", *rows]))
+        assert values(found) == pytest.approx(values(mean), rel=1e-6)
+        simulated = mean.rows[1].simulated.ns
+        measured = sorted(row.row.ns for row in found.rows if row.row.label == "h2d 1 MiB")
+        assert measured == [36e3, 44e3]
+        off = sorted(row.error for row in found.rows if row.row.label == "h2d 1 MiB")
+        assert off == pytest.approx([simulated / 44e3 - 1, simulated / 36e3 - 1], rel=1e-6)
+    with pytest.raises(UsageError, match=r"must have at least as many different measurements, not 1; "):
+        fitted(plugins, tmp_path / "a.csv", "kind,bytes,time_us\nh2d,1048576,36\nh2d,1 MiB,44\n")
+
+
 def test_a_copy_of_one_chunk_takes_what_the_probe_measures(plugins: Plugins) -> None:
     """Which sends it by itself: over PCIe, either way."""
     graph = compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks)
