@@ -265,7 +265,7 @@ class ComponentBase(Reported):
             floor += interval
             if out < floor:
                 out = floor
-            self.busy_ns += min(interval, out)
+            self.note_busy(min(interval, out), out)
         elif out < floor:
             out = floor
         self._previous_out = out
@@ -274,7 +274,7 @@ class ComponentBase(Reported):
         msg.overhead += overhead
         if tail < out:
             msg.queueing += out - tail
-            self.note_wait(out - tail)
+            self.note_wait(out - tail, out - overhead)
             tail = out
         if self._op_logger is not None and msg.data_op:
             self._on_process_start(msg, out - overhead)
@@ -315,14 +315,14 @@ class ComponentBase(Reported):
         self._begun[msg] = now
         self._on_process_start(msg, now)
 
-    def end(self, msg: MsgBase) -> None:
-        """End the service of a message that `begin` began, and send it on."""
+    def end(self, msg: MsgBase, busy: float | None = None) -> None:
+        """End the service of a message that `begin` began, and send it on; `busy` ns of it count, or else all of it."""
         now = self.env._now
         if msg not in self._begun:
             raise ValueError(f"end must be called once for what `begin` began, not for {msg!r}; call begin before")
         service = now - self._begun.pop(msg)
         self.served += 1
-        self.busy_ns += service
+        self.note_busy(service if busy is None else busy, now)
         msg.service += service
         self._on_process_end(msg, now)
         if self._computes:
@@ -369,7 +369,9 @@ class ComponentBase(Reported):
                 self._on_process_end(msg, end)
             service = end - start
             self.served += 1
-            self.busy_ns += service
+            self.busy_ns += service  # inlined from note_busy, as above
+            for observer in self._observers:
+                observer.was_busy(self, service, end)
             msg.service += service
             if self._computes:
                 self.rates.note(self, msg, service)
@@ -385,6 +387,8 @@ class ComponentBase(Reported):
                     self.waited_ns += waited
                     if waited > self.longest_wait_ns:
                         self.longest_wait_ns = waited
+                    for observer in self._observers:
+                        observer.waited(self, waited, start)
                 self.emit(msg, end, end)
 
     def __repr__(self) -> str:

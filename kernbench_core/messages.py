@@ -29,8 +29,8 @@ class Emitter(Protocol):
     def emit(self, msg: Any, head: float, tail: float) -> None:
         """Send it on, leaving at (`head`, `tail`) ns."""
 
-    def note_wait(self, waited: float) -> None:
-        """Count a message that queued here for `waited` ns."""
+    def note_wait(self, waited: float, until: float | None = None) -> None:
+        """Count a message that queued here for `waited` ns, `until` a time (None: until now)."""
 
 
 class MsgBase:

@@ -7,12 +7,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import field, frozen
 
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.wire import Waits
+
+if TYPE_CHECKING:
+    from kernbench_core.environment import Environment
 
 #: How the numbers of several components become one.
 COMBINE: Final[Mapping[str, Callable[[Sequence[float]], float]]] = MappingProxyType(
@@ -76,6 +79,12 @@ class Observer(Protocol):
 
     def served(self, component: Any, msg: MsgBase) -> None:
         """Take note of a logged message at the end of its service."""
+
+    def was_busy(self, component: Any, took: float, until: float) -> None:
+        """Take note of `took` ns, `until` a time, that it was busy; less than 0 takes back what was told of those."""
+
+    def waited(self, component: Any, waited: float, until: float) -> None:
+        """Take note of a message that queued there for `waited` ns, `until` a time."""
 
 
 class Computing(Protocol):
@@ -147,6 +156,7 @@ class Reported(Waits):
     #: What a model that defines `receive` serves now, each with the time in ns at which that began.
     _begun: Mapping[MsgBase, float] = MappingProxyType({})
     _observers: tuple[Observer, ...] = ()
+    env: Environment
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,8 +168,20 @@ class Reported(Waits):
         self._serving: list[tuple[MsgBase, float] | None] = []
 
     def observe(self, observer: Observer) -> None:
-        """Tell an observer of each answer that ends here, and of each logged message served, before anything else."""
+        """Tell an observer of each answer that ends here, of logged messages served, and when it was busy or waited."""
         self._observers = (*self._observers, observer)
+
+    def note_busy(self, took: float, until: float) -> None:
+        """Count `took` ns of being busy, `until` a time; less than 0 takes back what was counted of those."""
+        self.busy_ns += took
+        for observer in self._observers:
+            observer.was_busy(self, took, until)
+
+    def note_wait(self, waited: float, until: float | None = None) -> None:
+        """Count a message that queued here for `waited` ns, `until` a time (None: until now)."""
+        super().note_wait(waited)
+        for observer in self._observers:
+            observer.waited(self, waited, self.env.now if until is None else until)
 
     @property
     def keeps_busy(self) -> bool:

@@ -32,8 +32,8 @@ class Waits:
         self.waited_ns = 0.0
         self.longest_wait_ns = 0.0
 
-    def note_wait(self, waited: float) -> None:
-        """Count a message that queued here for `waited` ns."""
+    def note_wait(self, waited: float, until: float | None = None) -> None:
+        """Count a message that queued here for `waited` ns, `until` a time (None: until now)."""
         self.waits += 1
         self.waited_ns += waited
         if waited > self.longest_wait_ns:
@@ -200,7 +200,7 @@ class Wire(Waits):
             waited -= own
         if waited:
             msg.queueing += waited
-            self.note_wait(waited)
+            self.note_wait(waited, self.available_at - max(own, 0.0))
 
     def send(self, msg: MsgBase, head: float, tail: float) -> None:
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
@@ -229,7 +229,7 @@ class Wire(Waits):
                 waited -= own
             if waited:
                 msg.queueing += waited
-                self.note_wait(waited)
+                self.note_wait(waited, start)
         msg.propagation += latency
         msg.head = head = start + latency
         msg.tail = tail = end + latency

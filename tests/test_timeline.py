@@ -14,7 +14,9 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.explain.explanation import Recorder
+from kernbench_core.explain.ledger import queueing_places
 from kernbench_core.host.session import GraphEngine
+from kernbench_core.host.timing import resource_uses
 from kernbench_core.messages import KernelLaunchMsg
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
@@ -266,3 +268,65 @@ def test_what_is_too_much_is_not_noted_and_said(plugins: Plugins, monkeypatch: p
     starts = [np.sort(line.spans.start_ns[[*rows(line, "wire"), *rows(line, "channel")]]) for line in (every, found)]
     assert np.array_equal(*(each[each < until] for each in starts))
     assert len(rows(found, "unit")) == len(rows(every, "unit"))
+
+
+def test_places_were_as_busy_as_the_simulator_counted(seen: Seen) -> None:
+    """Each wire, channel and unit, and as long as messages queued there."""
+    activity, hardware = seen.timeline.activity, seen.engine.hardware
+    assert activity is not None
+    rows = {place: row for row, place in enumerate(activity.places)}
+    uses = {use.name: use.busy_ns for use in resource_uses(hardware, hardware.env.now)}
+    waits = {place.place: place.total_ns for place in queueing_places(hardware)}
+    assert rows.keys() == uses.keys() | waits.keys()
+    for table, counted in ((activity.busy_ns, uses), (activity.waiting_ns, waits)):
+        for place, row in rows.items():
+            assert table[row].sum(dtype=float) == pytest.approx(counted.get(place, 0.0), rel=1e-6), place
+
+
+def test_a_unit_is_busy_when_the_op_log_says_so(seen: Seen) -> None:
+    """The matrix and vector units in each window, where none of their ops overlap; the spans of wires that are held."""
+    timeline, activity = seen.timeline, seen.timeline.activity
+    assert activity is not None
+    spans, edges = timeline.spans, activity.edges_ns
+    compared = 0
+    for track in timeline.tracks:
+        mine = (spans.track == track.id) & (spans.parent < 0)
+        start, end = spans.start_ns[mine], spans.end_ns[mine]
+        if track.node not in activity.places or not len(start) or np.any(start[1:] < end[:-1]):
+            continue
+        busy = activity.busy_ns[activity.places.index(track.node)]
+        if busy.sum() != pytest.approx((end - start).sum(), rel=1e-6):
+            continue  # it came slowly
+        for low, high in ((0, len(edges) - 1), (1, 2), (len(edges) // 3, len(edges) // 2)):
+            covered = np.maximum(np.minimum(end, edges[high]) - np.maximum(start, edges[low]), 0.0).sum()
+            assert busy[low:high].sum(dtype=float) == pytest.approx(covered, rel=1e-6, abs=1e-3), track.node
+        compared += 1
+    assert compared > 10
+
+
+def test_launches_begin_and_end_at_edges(seen: Seen) -> None:
+    """Between them places were as busy as the figures of the launch say, which are taken from the ledger."""
+    activity = seen.timeline.activity
+    assert activity is not None
+    for launch in seen.engine.figures():
+        low, high = np.searchsorted(activity.edges_ns, [launch.started_ns, launch.ended_ns])
+        assert activity.edges_ns[[low, high]].tolist() == [launch.started_ns, launch.ended_ns]
+        assert launch.busiest
+        for use in launch.busiest:
+            row = activity.places.index(use.name)
+            assert activity.servers[row] == use.servers
+            assert activity.busy_ns[row, low:high].sum(dtype=float) == pytest.approx(use.busy_ns, rel=0.02), use.name
+
+
+def test_channels_alone_leave_wires_out(plugins: Plugins) -> None:
+    """At a coarser level only what was looked at is told; of a window only what lies in it."""
+    recorder = TimelineRecorder("channel")
+    engine = engine_of(plugins, "gemm", [recorder])
+    timeline = recorder.timeline(engine.shared.requests, engine.op_log)
+    assert timeline.activity is not None and not any("->" in place for place in timeline.activity.places)
+    assert any("#" in place for place in timeline.activity.places)
+    units = timeline.level("unit").activity
+    assert units is not None and not any("#" in place for place in units.places)
+    assert timeline.level("kernel").activity is None
+    cut = timeline.window(1000.0, 2000.0).activity
+    assert cut is not None and (cut.edges_ns[0], cut.edges_ns[-1]) == (1000.0, 2000.0)

@@ -222,9 +222,7 @@ class MatrixUnit(ComputeUnit):
         array.counted = self.env._now
         if self._ends:
             self._ends.pop(getattr(msg, "op_id", None), None)
-        before = self.busy_ns
-        self.end(msg)
-        self.busy_ns = before + busy
+        self.end(msg, busy)
         self.filling_ns += busy - streamed
         self.unfilled_ns += unfilled
 

@@ -115,7 +115,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
     def _begin(self, chunk_msg: _ChunkMsg, taken: float) -> None:
         chunk_msg.taken = taken
         if taken > chunk_msg.born:
-            self.note_wait(taken - chunk_msg.born)
+            self.note_wait(taken - chunk_msg.born, taken)
         self._active[chunk_msg] = None
         job = chunk_msg.job
         if not job.started:
@@ -250,7 +250,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Give the chunk's place to the next one at `end` ns, and end its descriptor if it was the last one."""
         del self._active[chunk_msg]
         self.served += 1
-        self.busy_ns += end - chunk_msg.taken
+        self.note_busy(end - chunk_msg.taken, end)
         job, channel = chunk_msg.job, chunk_msg.channel
         heappush(channel.free, end)
         self._serve(channel)

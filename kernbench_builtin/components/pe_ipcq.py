@@ -91,12 +91,12 @@ receipt ends when its last piece is out of its slot, or at once with the slot it
         now = self.env._now
         start = self._free
         if start > now:
-            self.note_wait(start - now)
+            self.note_wait(start - now, start)
         else:
             start = now
         out = self._free = start + self._overhead
         self.served += 1
-        self.busy_ns += self._overhead
+        self.note_busy(self._overhead, out)
         return out
 
     def booked_ahead(self, time: float) -> float:

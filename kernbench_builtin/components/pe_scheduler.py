@@ -74,7 +74,7 @@ where it has room for two and f + hop <= g.
             msg.tiles_done = stream.completed
         del self._streams[stream]
         # the units are busy with the tiles, the scheduler is not: it must not look like the bottleneck
-        self.busy_ns -= env.now - fed_from
+        self.note_busy(fed_from - env.now, env.now)
 
     def busy_by(self, time: float) -> float:
         """Return for how long, in ns, the scheduler itself was busy until `time`."""

@@ -160,6 +160,12 @@ class Recorder:
     def served(self, component: ComponentBase, msg: MsgBase) -> None:
         """Do nothing: what was served is in the op log."""
 
+    def was_busy(self, component: ComponentBase, took: float, until: float) -> None:
+        """Do nothing: use over time is sampled."""
+
+    def waited(self, component: ComponentBase, waited: float, until: float) -> None:
+        """Do nothing: components count what waited."""
+
     def submitted(self, request: HostRequest) -> None:
         """Note when a host request completes, and why."""
         if request.done.callbacks is not None:

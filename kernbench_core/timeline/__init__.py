@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
+    from kernbench_core.timeline.activity import Activity as Activity
     from kernbench_core.timeline.lanes import lanes_of as lanes_of
     from kernbench_core.timeline.lanes import whole_ns as whole_ns
     from kernbench_core.timeline.levels import LEVELS as LEVELS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __getattr__ = door(
     __name__,
     {
+        "Activity": "activity",
         "Counter": "timeline",
         "FLOWS": "timeline",
         "LEVELS": "levels",

@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from kernbench_core.timeline.columns import Indices, Times, column_names
 from kernbench_core.timeline.notes import Readings
-from kernbench_core.timeline.timeline import FLOWS, Flows, Indices, Times, column_names
+from kernbench_core.timeline.timeline import FLOWS, Flows
 
 
 @attrs.frozen(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,11 +13,13 @@ from kernbench_core.environment import SEQUENCE_BITS
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MemoryMsg, MmuMapMsg
 from kernbench_core.oplog.outline import Outline, outline
 from kernbench_core.timeline import arrows, counters
+from kernbench_core.timeline.accounting import activity_of
+from kernbench_core.timeline.columns import Indices, Times
 from kernbench_core.timeline.levels import LEVELS
 from kernbench_core.timeline.lines import AT_THE_END, LineTable
-from kernbench_core.timeline.notes import MESSAGE, PASSAGE, PROGRAM, RECEIPT, STEP, TRIP, Notes, rows_of
+from kernbench_core.timeline.notes import MESSAGE, PASSAGE, PROGRAM, RECEIPT, STEP, TRIP, Notes, Readings, rows_of
 from kernbench_core.timeline.span_rows import SpanRows
-from kernbench_core.timeline.timeline import Counter, Flows, Indices, Timeline, Times, op_number
+from kernbench_core.timeline.timeline import Counter, Flows, Timeline, op_number
 from kernbench_core.timeline.tracks import TrackTree
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_bytes, format_time
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.memory.scratchpad_map import TcmRecorder
     from kernbench_core.oplog.log import OpLog
+    from kernbench_core.timeline.activity import Activity
 
 _OF_ONE_PE: Final = op_number(1, 0)
 
@@ -46,6 +50,7 @@ class Assembly:
         #: The row of each op, and the line that it was issued at.
         self._ops = self._line_of_op = arrows.Found(nothing, nothing)
         self._passed: arrows.Passed | None = None
+        self._noted: dict[str, Readings] | None = None
         self._bandwidths: dict[int, list[counters.Passages]] = {}
 
     def reaches(self, level: str) -> bool:
@@ -125,10 +130,10 @@ class Assembly:
 
     def add_passages(self) -> None:
         """Add what passed over channels and wires, each with the message that it was."""
-        noted = rows_of(self._notes.passages, PASSAGE)
+        noted = self._noted = rows_of(self._notes.passages, PASSAGE)
         names = np.array([self._rows.name(text) for text in (*self._notes.sorts, "transfer")], np.int64)
         messages = rows_of(self._notes.messages, MESSAGE)
-        edges = noted["edge"].astype(np.int64)
+        edges = np.abs(noted["edge"].astype(np.int64))
         tracks = np.zeros(int(edges.max(initial=0)) + 1, np.int64)
         inner = np.zeros(len(tracks), bool)
         used = np.unique(edges)
@@ -186,7 +191,7 @@ class Assembly:
         found += [counters.held(self._tree.place(f"{use.pe}.pe_tcm"), use.steps, most) for use in held if use.steps]
         return found
 
-    def finish(self, scratchpads: TcmRecorder | None) -> Timeline:
+    def finish(self, scratchpads: TcmRecorder | None, launches: Sequence[Launch]) -> Timeline:
         """Return the timeline."""
         counted = self._counters(scratchpads)
         tracks, numbers = self._tree.finish()
@@ -202,7 +207,18 @@ class Assembly:
             arrows.joined(self._flows, rows),
             LEVELS[self._depth],
             () if self._notes.full_ns is None else (_full(self._notes.full_ns, len(self._notes.passages)),),
+            self._activity(launches) if self.reaches("unit") else None,
         )
+
+    def _activity(self, launches: Sequence[Launch]) -> Activity | None:
+        """Return how busy everything was, with the begins and ends of launches among its edges."""
+        notes = self._notes
+        marks = [mark for each in launches if each.started_ns
+                 for mark in (min(each.started_ns.values()), max(each.ended_ns.values(), default=0.0))]  # fmt: skip
+        marks += [notes.since, notes.until]
+        whole = notes.since <= 0.0 and notes.until == math.inf
+        only = not self.reaches("wire")
+        return activity_of(self._hardware, notes, self._noted, marks, channels_only=only, whole=whole)
 
 
 def assemble(
@@ -226,7 +242,7 @@ def assemble(
     if made.reaches("channel"):
         made.add_passages()
     made.add_arrows()
-    return made.finish(scratchpads)
+    return made.finish(scratchpads, launches)
 
 
 def _enclosing(found: Outline, rows: Indices, of: Indices) -> Indices:

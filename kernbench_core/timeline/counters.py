@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from kernbench_core.timeline.timeline import Counter, Times
+from kernbench_core.timeline.columns import Times
+from kernbench_core.timeline.timeline import Counter
 
 _ALL_VALUES: Final = 200_000
 _MOST_VALUES: Final = 500

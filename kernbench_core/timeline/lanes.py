@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernbench_core.timeline.timeline import Indices, Spans, Times
+from kernbench_core.timeline.columns import Indices, Times
+from kernbench_core.timeline.timeline import Spans
 
 
 def lanes_of(spans: Spans) -> Indices:

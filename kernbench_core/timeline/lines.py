@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from kernbench_core.callsite import CallSite, line_number
-from kernbench_core.timeline.timeline import Indices
+from kernbench_core.timeline.columns import Indices
 
 _MOST: Final = 100
 AT_THE_END: Final = "end of the program"

@@ -16,7 +16,8 @@ from kernbench_core.timeline.timeline import op_number
 Readings: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 PASSAGE: Final = ("edge", "start_ns", "end_ns", "nbytes", "message")
-"""A passage over a wire: its edge id, from and until when, payload, and twice the message's number, plus 1 if reply."""
+"""A passage over a wire: its edge id (less than 0 where it was held all that time), from and until when, payload, and
+twice the message's number, plus 1 if reply."""
 
 MESSAGE: Final = ("sort", "reply_sort", "op")
 """A message, in order of its number: what its way there and back is called, and the op that it works for (-1: none)."""
@@ -29,6 +30,10 @@ PROGRAM: Final = ("launch", "pe", "x", "y", "z", "start_ns", "end_ns")
 
 STEP: Final = ("program", "start_ns", "end_ns", "line", "op")
 """A time that a kernel was suspended: its program, from and until when, and the line and op that it waited at."""
+
+USE: Final = ("place", "ns", "until_ns")
+"""A time that a place was busy, or that a message waited there: the place, how many ns, until when; a place is an edge
+id, or one less than 0 for a unit, -1 for the first."""
 
 RECEIPT: Final = ("to_op", "from_op")
 """A message of queues: the op that received it, and the one that sent it."""
@@ -50,6 +55,7 @@ class Notes:
         self._room = most * len(PASSAGE)
         self.passages, self.messages, self.trips = array("d"), array("d"), array("d")
         self.programs, self.steps, self.receipts = array("d"), array("d"), array("d")
+        self.busy, self.waits = array("d"), array("d")
         #: What numbers stand for: ways of messages, senders, kernel lines, launches.
         self.sorts: dict[str, int] = {}
         self.senders: dict[str, int] = {}

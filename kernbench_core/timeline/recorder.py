@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.timeline.window import TimeWindow
 
 _KERNEL: Final = LEVELS.index("kernel")
+_UNIT: Final = LEVELS.index("unit")
 _CHANNEL: Final = LEVELS.index("channel")
 
 
@@ -41,6 +43,8 @@ class TimelineRecorder:
         depth = LEVELS.index(level)
         self._programs = depth >= _KERNEL
         self._passages = depth >= _CHANNEL
+        self._units = depth >= _UNIT
+        self._numbers: dict[ComponentBase, int] = {}
         self._notes = Notes() if window is None else Notes(window.from_ns, window.to_ns)
 
     def begin(self, hardware: Hardware) -> None:
@@ -51,8 +55,10 @@ class TimelineRecorder:
 
     def attach(self, hardware: Hardware) -> None:
         """Look on from now at what comes back to components, and at what they serve."""
-        for component in hardware.components.values():
+        self._numbers = {}
+        for index, component in enumerate(hardware.components.values()):
             component.observe(self)
+            self._numbers[component] = -1 - index
 
     def submitted(self, request: HostRequest) -> None:
         """Look on at the programs of a launch."""
@@ -68,6 +74,19 @@ class TimelineRecorder:
         """Note which message a receipt got."""
         if isinstance(msg, RecvCmd) and msg.sent is not None:
             self._notes.receipts.extend((op_number(*msg.op_id), op_number(*msg.sent.op_id)))
+
+    def was_busy(self, component: ComponentBase, took: float, until: float) -> None:
+        """Note when a unit was busy."""
+        self._used(self._notes.busy, component, took, until)
+
+    def waited(self, component: ComponentBase, waited: float, until: float) -> None:
+        """Note when a message waited at a unit."""
+        self._used(self._notes.waits, component, waited, until)
+
+    def _used(self, kept: array[float], component: ComponentBase, ns: float, until: float) -> None:
+        notes = self._notes
+        if self._units and until > notes.since and until - abs(ns) < notes.until:
+            kept.extend((self._numbers[component], ns, until))
 
     def timeline(
         self, requests: Iterable[HostRequest], log: OpLog, scratchpads: TcmRecorder | None = None

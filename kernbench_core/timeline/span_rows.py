@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kernbench_core.timeline.timeline import Indices, Spans, column_names, column_type
+from kernbench_core.timeline.columns import Indices, column_names, column_type
+from kernbench_core.timeline.timeline import Spans
 
 Cells: TypeAlias = "np.ndarray[Any, Any] | float"
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import whole_file
-from kernbench_core.timeline.timeline import Counter, Flows, Spans, Timeline, Track, column_names, column_type
+from kernbench_core.timeline.activity import Activity
+from kernbench_core.timeline.columns import column_names, column_type
+from kernbench_core.timeline.timeline import Counter, Flows, Spans, Timeline, Track
 
 SCHEMA: Final = 1
 """The form of the file; a newer one is refused."""
@@ -37,10 +39,13 @@ def save(timeline: Timeline, path: str | Path | IO[bytes]) -> None:
         "sources": timeline.sources,
         "notes": timeline.notes,
         "tracks": [[track.parent, track.name, track.kind, track.node] for track in timeline.tracks],
+        "places": None if timeline.activity is None else timeline.activity.places,
         "counters": [[each.name, each.unit, each.track, len(each.values)] for each in counters],
     }
     arrays: dict[str, Any] = {_HEAD: np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), np.uint8)}
-    for table in (timeline.spans, timeline.flows):
+    tables: list[Any] = [timeline.spans, timeline.flows]
+    tables += [timeline.activity] if timeline.activity is not None else []
+    for table in tables:
         for name in column_names(type(table)):
             arrays[f"{type(table).__name__.lower()}.{name}"] = getattr(table, name)
     for name in ("times_ns", "values"):
@@ -88,15 +93,30 @@ def _made(head: dict[str, Any], arrays: Any) -> Timeline:
     )
     texts = {name: tuple(head[name]) for name in ("names", "lines", "sources", "notes")}
     timeline = Timeline(
-        head["total_ns"], tracks, spans=spans, counters=counters, flows=flows, depth=head["depth"], **texts
-    )
+        head["total_ns"], tracks, spans=spans, counters=counters, flows=flows, depth=head["depth"],
+        activity=_activity(head.get("places"), arrays), **texts,
+    )  # fmt: skip
     _check(timeline)
     return timeline
 
 
-def _column(arrays: Any, made: type[Any], name: str) -> np.ndarray[Any, Any]:
+def _activity(places: list[str] | None, arrays: Any) -> Activity | None:
+    """Return the activity of a file; those of an earlier kernbench have none."""
+    if places is None:
+        return None
+    wide = {"busy_ns": 2, "waiting_ns": 2}
+    columns = {name: _column(arrays, Activity, name, wide.get(name, 1)) for name in column_names(Activity)}
+    shape = len(places), len(columns["edges_ns"]) - 1
+    if not (columns["busy_ns"].shape == columns["waiting_ns"].shape == shape) or len(columns["servers"]) != shape[0]:
+        raise ValueError("activity")
+    if shape[1] < 1 or np.any(np.diff(columns["edges_ns"]) <= 0) or np.any(columns["servers"] < 1):
+        raise ValueError("activity")
+    return Activity(places=tuple(map(str, places)), **columns)
+
+
+def _column(arrays: Any, made: type[Any], name: str, dimensions: int = 1) -> np.ndarray[Any, Any]:
     found: np.ndarray[Any, Any] = arrays[f"{made.__name__.lower()}.{name}"]
-    if found.ndim != 1 or found.dtype != np.dtype(column_type(made, name)):
+    if found.ndim != dimensions or found.dtype != np.dtype(column_type(made, name)):
         raise ValueError(name)
     return found
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
 from kernbench_core.errors import UsageError
+from kernbench_core.timeline.activity import Activity
+from kernbench_core.timeline.columns import F8, I1, I4, I8, Indices, Times, column_names
 from kernbench_core.timeline.levels import LEVELS, PLACE, check_level
 from kernbench_core.units import format_time
-
-Indices: TypeAlias = np.ndarray[Any, np.dtype[np.integer[Any]]]
-Times: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 FLOWS: Final = ("issue", "request", "answer", "send")
 """What an arrow may mean: from a kernel line to its op, from an op to the memory, back to it, from a send to a receipt.
@@ -37,18 +35,6 @@ def op_number(pe: int, issue: int) -> int:
 def op_of(number: int) -> tuple[int, int] | None:
     """Return (PE index, issue number) of an op's number, None for -1."""
     return None if number < 0 else divmod(int(number), _ISSUES)
-
-
-def _kept_as(kind: str) -> dict[str, Any]:
-    """Return how a column of numbers of a type is kept: in one piece, and compared as a whole."""
-    return {
-        "converter": partial(np.ascontiguousarray, dtype=kind),
-        "eq": attrs.cmp_using(eq=np.array_equal),
-        "metadata": {"column": kind},
-    }
-
-
-_I1, _I4, _I8, _F8 = map(_kept_as, ("i1", "i4", "i8", "f8"))
 
 
 @attrs.frozen
@@ -79,15 +65,15 @@ class Spans:
     messages on wires and channels: one number is one message on its whole way there and back (-1: not known).
     """
 
-    track: Indices = attrs.field(**_I4)
-    name: Indices = attrs.field(**_I4)
-    start_ns: Times = attrs.field(**_F8)
-    end_ns: Times = attrs.field(**_F8)
-    line: Indices = attrs.field(**_I4)
-    op: Indices = attrs.field(**_I8)
-    nbytes: Indices = attrs.field(**_I8)
-    parent: Indices = attrs.field(**_I4)
-    message: Indices = attrs.field(**_I4)
+    track: Indices = attrs.field(**I4)
+    name: Indices = attrs.field(**I4)
+    start_ns: Times = attrs.field(**F8)
+    end_ns: Times = attrs.field(**F8)
+    line: Indices = attrs.field(**I4)
+    op: Indices = attrs.field(**I8)
+    nbytes: Indices = attrs.field(**I8)
+    parent: Indices = attrs.field(**I4)
+    message: Indices = attrs.field(**I4)
 
     def __len__(self) -> int:
         return len(self.track)
@@ -103,11 +89,11 @@ class Flows:
     `kind` is a number of `FLOWS`. Each time lies within its span.
     """
 
-    kind: Indices = attrs.field(**_I1)
-    from_span: Indices = attrs.field(**_I4)
-    from_ns: Times = attrs.field(**_F8)
-    to_span: Indices = attrs.field(**_I4)
-    to_ns: Times = attrs.field(**_F8)
+    kind: Indices = attrs.field(**I1)
+    from_span: Indices = attrs.field(**I4)
+    from_ns: Times = attrs.field(**F8)
+    to_span: Indices = attrs.field(**I4)
+    to_ns: Times = attrs.field(**F8)
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -128,8 +114,8 @@ class Counter:
     name: str
     unit: str
     track: int
-    times_ns: Times = attrs.field(**_F8)
-    values: Times = attrs.field(**_F8)
+    times_ns: Times = attrs.field(**F8)
+    values: Times = attrs.field(**F8)
 
     def __repr__(self) -> str:
         return f"<Counter {self.name} of track {self.track}: {len(self.values)} values>"
@@ -140,7 +126,8 @@ class Timeline:
     """What happened when in a run of `total_ns`.
 
     `names` are what spans are called, `lines` are kernel lines ("/path/file.py:12") with their text in `sources`.
-    `depth` is the finest level in it. `notes` say, a sentence each, what is not in it.
+    `depth` is the finest level in it. `notes` say, a sentence each, what is not in it. `activity` says how busy every
+    place was over time, None where nobody looked or no time has passed.
 
     >>> timeline = kb.run("vector-add", "tiny", {"n": 64}, timeline=True).timeline
     >>> units = [track.node for track in timeline.tracks if track.kind == "unit"]
@@ -159,6 +146,7 @@ class Timeline:
     flows: Flows
     depth: str = LEVELS[-1]
     notes: tuple[str, ...] = ()
+    activity: Activity | None = None
 
     def window(self, from_ns: float, to_ns: float) -> Timeline:
         """Return what lies in a window of simulated time, even in part: spans keep their true times.
@@ -174,7 +162,8 @@ class Timeline:
         inside = (spans.start_ns < to_ns) & (spans.end_ns > from_ns)
         inside |= (spans.start_ns == spans.end_ns) & (spans.start_ns >= from_ns) & (spans.start_ns < to_ns)
         counters = tuple(_cut(counter, from_ns, min(to_ns, self.total_ns)) for counter in self.counters)
-        return self._of(inside, self.tracks, counters)
+        activity = None if self.activity is None else self.activity.window(from_ns, to_ns)
+        return attrs.evolve(self._of(inside, self.tracks, counters), activity=activity)
 
     def level(self, name: str) -> Timeline:
         """Return what is of a level of `LEVELS` or a coarser one, and the places that it lies in.
@@ -191,7 +180,11 @@ class Timeline:
         )
         inside = kept[self.spans.track] if len(self.spans) else np.zeros(0, bool)
         depth = LEVELS[min(LEVELS.index(name), LEVELS.index(self.depth))]
-        return attrs.evolve(self._of(inside, self.tracks, counters), depth=depth).without_empty_tracks()
+        found = None
+        if self.activity is not None and "unit" in wanted:
+            found = self.activity.of([_level_of(place) in wanted for place in self.activity.places])
+        made = attrs.evolve(self._of(inside, self.tracks, counters), depth=depth, activity=found)
+        return made.without_empty_tracks()
 
     def without_empty_tracks(self) -> Timeline:
         """Return the same without the tracks that nothing lies on or below; the others are numbered anew."""
@@ -231,14 +224,9 @@ class Timeline:
         )
 
 
-def column_names(columns: type[Spans] | type[Flows]) -> tuple[str, ...]:
-    """Return the names of the columns of spans or flows."""
-    return tuple(field.name for field in attrs.fields(columns))
-
-
-def column_type(columns: type[Any], name: str) -> str:
-    """Return the type of a column, as numpy calls it."""
-    return str(getattr(attrs.fields(columns), name).metadata["column"])
+def _level_of(place: str) -> str:
+    """Return the level that a place of an activity is of."""
+    return "wire" if "->" in place else "channel" if "#" in place else "unit"
 
 
 def _cut(counter: Counter, from_ns: float, to_ns: float) -> Counter:

@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from kernbench_core.timeline.columns import Indices
 from kernbench_core.timeline.levels import PLACE
-from kernbench_core.timeline.timeline import Indices, Track
+from kernbench_core.timeline.timeline import Track
 
 _SORT: Final = (
     "host", "launches", "io", "m_cpu", "pe", "kernel", "pe_cpu", "pe_scheduler", "pe_dma", "pe_ipcq", "pe_mmu",

@@ -19,7 +19,9 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
 
     With `channels_only` those inside a component do.
     """
-    extend, number, since = notes.passages.extend, notes.number, notes.since
+    extend, number, since, waits = notes.passages.extend, notes.number, notes.since, notes.waits.extend
+    # the methods themselves, as `super()` would take time with each message
+    carry, book, count = Wire.send, Wire.book, Wire.note_wait
 
     class NotingChannel(Wire):
         """Note each passage that a component books, inside it."""
@@ -27,18 +29,26 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
         __slots__ = ()
 
         def book(self, nbytes: int, head: float, tail: float, msg: MsgBase | None = None) -> tuple[float, float]:
-            start = max(self.available_at, head)
-            out = super().book(nbytes, head, tail, msg)
+            start = self.available_at
+            if start < head:
+                start = head
+            out = book(self, nbytes, head, tail, msg)
             self._note(start, self.available_at, nbytes, msg)
             return out
 
         def hold(self, nbytes: int, start: float, took: float, msg: MsgBase | None = None) -> None:
             super().hold(nbytes, start, took, msg)
-            self._note(start, start + took, nbytes, msg)
+            self._note(start, start + took, nbytes, msg, -1)
 
-        def _note(self, start: float, end: float, nbytes: int, msg: MsgBase | None) -> None:
+        def note_wait(self, waited: float, until: float | None = None) -> None:
+            count(self, waited)
+            end = self.available_at if until is None else until
+            if end > since and end - waited < notes.until:
+                waits((self._key >> SEQUENCE_BITS, waited, end))
+
+        def _note(self, start: float, end: float, nbytes: int, msg: MsgBase | None, sign: int = 1) -> None:
             if end > since and start < notes.until and (not channels_only or "#" in self.name):
-                extend((self._key >> SEQUENCE_BITS, start, end, nbytes, -1 if msg is None else number(msg)))
+                extend((sign * (self._key >> SEQUENCE_BITS), start, end, nbytes, -1 if msg is None else number(msg)))
 
     class NotingWire(NotingChannel):
         """Note each passage, what is sent along too."""
@@ -46,8 +56,10 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
         __slots__ = ()
 
         def send(self, msg: MsgBase, head: float, tail: float) -> None:
-            start, nbytes = max(self.available_at, head), msg.nbytes
-            super().send(msg, head, tail)
+            start, nbytes = self.available_at, msg.nbytes
+            if start < head:
+                start = head
+            carry(self, msg, head, tail)
             end = self.available_at
             if end > since and start < notes.until:
                 extend((self._key >> SEQUENCE_BITS, start, end, nbytes, number(msg)))

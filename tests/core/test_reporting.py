@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import pytest
+
 from kernbench_core.component import ComponentBase
+from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.description import OpDescription
 from kernbench_core.reporting import Rates
@@ -25,12 +28,19 @@ class Noting:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str, MsgBase]] = []
+        self.uses: list[tuple[str, float, float]] = []
 
     def answered(self, component: Any, msg: MsgBase) -> None:
         self.told.append(("answered", component.id, msg))
 
     def served(self, component: Any, msg: MsgBase) -> None:
         self.told.append(("served", component.id, msg))
+
+    def was_busy(self, component: Any, took: float, until: float) -> None:
+        self.uses.append(("busy", took, until))
+
+    def waited(self, component: Any, waited: float, until: float) -> None:
+        self.uses.append(("waited", waited, until))
 
 
 class Memory(ComponentBase):
@@ -68,7 +78,7 @@ class Events(ComponentBase):
 def test_observers_hear_of_logged_messages_only_whatever_the_style() -> None:
     """What is not logged is nobody's work, of a model that serves by events as of any other."""
     for model in (Memory, Events):
-        rig, observer = Rig(model), Noting()
+        rig, observer = Rig(model, inputs=2, bandwidth=1.0, latency=1.0), Noting()
         rig.under_test.observe(observer)
         logged = Logged(64)
         rig.send(("in0", "under_test"), 0, msg=MsgBase(64))
@@ -103,3 +113,59 @@ def test_the_first_op_above_the_peak_is_kept() -> None:
     silent = Rates()
     silent.note(Unit(1e9, 0.0), msg, 1.0)
     assert (silent.peaks, silent.too_fast) == ({}, None)
+
+
+class Served(ComponentBase):
+    """Serve for 4 ns."""
+
+    def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
+        yield env.timeout(4.0)
+
+
+class Paced(ComponentBase):
+    """Take 2 ns, and let one go every 3 ns."""
+
+    def overhead(self, msg: MsgBase) -> float:
+        return 2.0
+
+    def interval(self, msg: MsgBase) -> float:
+        return 3.0
+
+
+class ByEvents(ComponentBase):
+    """Serve one after another, each for 4 ns."""
+
+    def receive(self, msg: MsgBase) -> None:
+        self.queue.append(msg)
+        if len(self.queue) == 1:
+            self._next()
+
+    def _next(self) -> None:
+        self.begin(self.queue[0])
+        self.env.call_at(self.env.now + 4.0, self.queue[0], self._done)
+
+    def _done(self, msg: MsgBase) -> None:
+        self.queue.popleft()
+        self.end(msg)
+        if self.queue:
+            self._next()
+
+
+@pytest.mark.parametrize(
+    ("model", "uses"),
+    [
+        (Served, [("busy", 4.0, 5.0), ("busy", 4.0, 9.0), ("waited", 4.0, 5.0)]),
+        (ByEvents, [("busy", 4.0, 5.0), ("waited", 4.0, 5.0), ("busy", 4.0, 9.0)]),
+        (Paced, [("busy", 3.0, 3.0), ("busy", 3.0, 6.0), ("waited", 3.0, 4.0)]),
+    ],
+)
+def test_observers_hear_when_it_was_busy_and_what_waited(
+    model: type[ComponentBase], uses: list[tuple[str, float, float]]
+) -> None:
+    """Two messages come at 1 ns, and one of them waits for the other; what is told sums to what is counted."""
+    rig, observer = Rig(model, inputs=2, bandwidth=1.0, latency=1.0), Noting()
+    rig.under_test.observe(observer)
+    rig.feed(0, 0).feed(0, 0, port=1).run()
+    assert observer.uses == uses
+    assert rig.under_test.busy_ns == sum(ns for what, ns, _ in uses if what == "busy")
+    assert rig.under_test.waited_ns == sum(ns for what, ns, _ in uses if what == "waited")

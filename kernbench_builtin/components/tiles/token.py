@@ -74,7 +74,7 @@ class TileStream:
             tail = max(own_tail, head)
             if tail > own_tail:
                 ready.queueing += tail - own_tail
-                component.note_wait(tail - own_tail)
+                component.note_wait(tail - own_tail, tail)
             ready.go_on(component, head, tail)
 
     def complete(self, token: TileToken) -> None:

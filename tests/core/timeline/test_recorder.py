@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import kernbench_core as kb
 from kernbench_core.environment import Environment
 from kernbench_core.errors import UsageError
 from kernbench_core.explain.explanation import Recorder
-from kernbench_core.messages import MemoryReadMsg
+from kernbench_core.messages import MemoryReadMsg, MsgBase
 from kernbench_core.timeline import TimelineRecorder
+from kernbench_core.timeline.notes import Notes
+from kernbench_core.timeline.watching import noting_wire
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 from tests.core.toy_machine import toy_engine
@@ -26,6 +29,16 @@ def test_wires_are_plain_unless_somebody_looks_on() -> None:
     coarse = toy_engine(pes=1, observers=[TimelineRecorder("unit")])
     assert {type(wire) for wire in (*plain.hardware.wires, *coarse.hardware.wires)} == {Wire}
     assert Wire not in {type(wire) for wire in watched.hardware.wires}
+
+
+def test_what_waits_for_a_wire_is_noted_until_it_goes_on() -> None:
+    """The first one does not wait; the second while the first is on the wire; outside of a window nothing is noted."""
+    for since, until, waits in ((0.0, math.inf, [7, 8.0, 10.0]), (10.0, 20.0, []), (0.0, 2.0, [])):
+        notes, env = Notes(since, until), Environment()
+        wire = noting_wire(notes)(env, 7, "a->b", 1.0, 3.0, arrive=lambda msg: None, on_head=False)
+        for head in (0.0, 2.0):
+            wire.send(MsgBase(nbytes=10), head, head)
+        assert [*notes.waits] == waits and wire.waited_ns == 8.0
 
 
 def test_two_clocks_are_refused() -> None:

@@ -8,11 +8,12 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 from kernbench_core.errors import UsageError
-from kernbench_core.timeline import Timeline, load, save
+from kernbench_core.timeline import Activity, Timeline, load, save
 from kernbench_core.timeline.span_rows import SpanRows
 from kernbench_core.timeline.timeline import Counter, Flows, Track
 
@@ -35,6 +36,7 @@ def sample() -> Timeline:
         Flows(ones, ones, ones * 1.5, ones * 2, ones * 4.0),
         "wire",
         ("nothing is missing.",),
+        Activity(np.array([0.0, 4.0, 9.5]), ("a->b",), np.array([1]), np.array([[1.0, 0.0]]), np.array([[0.0, 2.5]])),
     )
 
 
@@ -100,6 +102,11 @@ def test_a_file_that_was_cut_off_is_damaged(tmp_path: Path, keep: int) -> None:
         {"spans.op": np.array([object()] * 3)},
         {"flows.to_span": np.array([3], np.int32)},
         {"counters.values": np.array([1.0])},
+        {"activity.busy_ns": np.array([[1.0]], np.float32)},
+        {"activity.waiting_ns": np.array([1.0, 2.0], np.float32)},
+        {"activity.servers": np.array([0], np.int32)},
+        {"activity.edges_ns": np.array([0.0, 4.0, 4.0])},
+        {"head": head(places=["a->b", "b->a"])},
     ],
 )
 def test_a_file_of_other_things_is_damaged(tmp_path: Path, arrays: Any) -> None:
@@ -107,6 +114,14 @@ def test_a_file_of_other_things_is_damaged(tmp_path: Path, arrays: Any) -> None:
     assert damaged(tmp_path, **arrays).startswith(
         f"timeline {str(tmp_path / 't.npz')!r} must be a whole file as a run wrote it, and is damaged ("
     )
+
+
+def test_a_file_of_before_has_no_activity(tmp_path: Path) -> None:
+    """It is read, and the rest is as it was."""
+    out = tmp_path / "t.npz"
+    save(attrs.evolve(sample(), activity=None), out)
+    found = load(out)
+    assert found.activity is None and attrs.evolve(found, activity=sample().activity) == sample()
 
 
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+"""Columns of numbers: of which type each is, kept in one piece, and compared as a whole."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import attrs
+import numpy as np
+
+Indices: TypeAlias = np.ndarray[Any, np.dtype[np.integer[Any]]]
+Times: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Amounts: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
+
+
+def _kept_as(kind: str) -> dict[str, Any]:
+    """Return how a column of numbers of a type is kept: in one piece, and compared as a whole."""
+    return {
+        "converter": partial(np.ascontiguousarray, dtype=kind),
+        "eq": attrs.cmp_using(eq=np.array_equal),
+        "metadata": {"column": kind},
+    }
+
+
+I1: Final = _kept_as("i1")
+I4: Final = _kept_as("i4")
+I8: Final = _kept_as("i8")
+F4: Final = _kept_as("f4")
+F8: Final = _kept_as("f8")
+
+
+def column_names(columns: type[Any]) -> tuple[str, ...]:
+    """Return the names of the columns of spans, of flows, or of an activity."""
+    return tuple(field.name for field in attrs.fields(columns) if "column" in field.metadata)
+
+
+def column_type(columns: type[Any], name: str) -> str:
+    """Return the type of a column, as numpy calls it."""
+    return str(getattr(attrs.fields(columns), name).metadata["column"])
