@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kernbench_core.plugins import Plugins
@@ -16,6 +18,20 @@ def test_lone_bursts_take_the_times_of_the_standard(plugins: Plugins) -> None:
     for case, value, reference, unit, error in rows:
         assert unit == "ns" and error == pytest.approx(value / reference - 1)
         assert 0 <= value - reference < 0.001, case
+
+
+def test_what_the_model_costs_is_taken_from_its_own_page() -> None:
+    page = "| simulation on `default` | 1 | `gemm` 3 |\n\n"
+    page += "| pattern | times as long |\n|---|---|\n| a, b | 0.5 |\n| c | 2 |\n\n"
+    told = (
+        "Processor time against the model before, without buses and clocks: a, b 0.5; c 2. Against "
+        "`builtin.hbm_ctrl`, the default, which is as it was: `gemm` 3."
+    )
+    docs = Path(__file__).parents[1] / "docs"
+    with loaded_tool("accuracy/hbm") as tool:
+        assert tool.costs(page) == told
+        said = tool.costs((docs / "hbm.md").read_text(encoding="utf-8"))
+    assert len(said.split(";")) == 5 and said in (docs / "accuracy.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("number", slow_but({5}, range(10)))
