@@ -6,8 +6,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
+from kernbench_ccl.calibrate.heading import Heading, Ran
 from kernbench_ccl.calibrate.nccl_log import NcclTable, is_nccl, read_nccl
 from kernbench_ccl.catalogue import Catalogue, meant
 from kernbench_ccl.collectives import CollectiveKind
@@ -49,7 +50,10 @@ _STEP = 1e-3
 
 @frozen
 class CollectiveCase:
-    """A measured collective; `nbytes` is its size as nccl-tests counts it."""
+    """A measured collective; `nbytes` is its size as nccl-tests counts it.
+
+    `ran` is the algorithm that a log of `kernbench ccl` names, and `heading` what it says besides.
+    """
 
     collective: str
     ranks: int
@@ -58,11 +62,13 @@ class CollectiveCase:
     redop: str | None
     root: int = 0
     in_place: bool = False
+    ran: Ran | None = None
+    heading: Heading | None = field(default=None, eq=False, repr=False)
 
     @property
     def table(self) -> tuple[Hashable, ...]:
         """What it has in common with those that are simulated together."""
-        return self.collective, self.ranks, self.dtype, self.redop, self.root
+        return self.collective, self.ranks, self.dtype, self.redop, self.root, self.ran
 
 
 class NcclLog:
@@ -87,19 +93,38 @@ class NcclLog:
             problems += faults
             if kind is None or ranks is None:
                 continue
+            problems += self._ran_faults(table)
             for line in table.lines:
                 problems += _redop_faults(f"{name}:{line.line}", kind, line.redop)
                 redop = (line.redop or "sum") if kind.reduces else None
                 both = ((False, line.out_of_place), (True, line.in_place if kind.in_place else None))
                 for in_place, ns in both:
                     if ns is not None:
-                        case = CollectiveCase(kind.name, ranks, line.size, line.dtype, redop, line.root, in_place)
+                        said = table.heading
+                        case = CollectiveCase(kind.name, ranks, line.size, line.dtype, redop, line.root, in_place,
+                                              None if said is None else said.of(line.size), said)  # fmt: skip
                         found.append(LogRow(f"{name}:{line.line}", _label(case), ns, case))
         if not found and not problems:
             problems.append(f"{name}:1: a log must have a time for at least one size; give one that was measured.")
         if problems:
             raise ConfigError(*sorted(problems, key=lambda one: int(one.removeprefix(f"{name}:").partition(":")[0])))
         return found
+
+    def _ran_faults(self, table: NcclTable) -> list[str]:
+        """Say why what a log names cannot run here."""
+        found = []
+        for ran in [] if table.heading is None else table.heading.ran:
+            if ran.entry is not None and self._options.config is None:
+                found.append(
+                    f"the entry of the log, {ran.entry!r}, must be in a --config, and none is given; give the one that "
+                    "it was measured with."
+                )
+            elif ran.algorithm not in Catalogue.of(self._plugins).algorithms and self._options.algo in (None, AUTO):
+                found.append(
+                    f"the algorithm of the log, {ran.algorithm!r}, must be one that is registered; load its plug-in, "
+                    "or give its file by --algo."
+                )
+        return [f"{table.heading.place}: {one}" for one in found] if table.heading is not None else []
 
     def settings(self, rows: Sequence[LogRow]) -> tuple[str, ...]:
         """Return that there are as many packages as the largest log has ranks."""
@@ -138,7 +163,7 @@ class NcclLog:
         """Return the simulated times of sizes in bytes, out of place (False) and in place (True)."""
         kind = Catalogue.of(self._plugins).collectives[case.collective]
         rows = time_collective(
-            case.collective, sizes, machine.topology, algo=self._options.algo, dtype=case.dtype,
+            case.collective, sizes, machine.topology, algo=_asked(self._options, case), dtype=case.dtype,
             redop=case.redop or "sum", root=case.root, set=(*machine.sets, f"system.sips={case.ranks}"),
             config=self._options.config, check=False, jobs=self._options.jobs, plugins=self._plugins,
         )  # fmt: skip
@@ -209,11 +234,40 @@ class _Forms:
         self._config = load_ccl(options.config, catalogue=catalogue)
         question = Question(catalogue.collectives[case.collective], case.dtype, case.redop, case.root)
         self._chooser = Chooser(question, self._machine, self._config, plugins)
-        self._name = chosen_name(self._config, case.collective, options.algo)
+        self._name = chosen_name(self._config, case.collective, _asked(options, case))
+        self._free = options.algo in (None, AUTO)
+        if case.heading is not None:
+            self._require_as_said(case.heading, case.ran)
 
     @cached_property
     def _named(self) -> Choice | None:
         return None if self._name == AUTO else self._chooser.named(self._name)
+
+    def _require_as_said(self, said: Heading, ran: Ran | None) -> None:
+        """Raise UsageError where a log says that another network, algorithm or way of running was measured."""
+        network = self._machine.network
+        here = Heading("", "", 0, False, False, network.name, (network.width, network.height))
+        grid = here.grid if network.height > 1 else None
+        if said.network is not None and (said.network, said.grid) != (network.name, grid):
+            there = evolve(here, grid=grid).shape
+            raise UsageError(
+                f"{said.place}: the network must be that of the log, a {said.shape}, not a {there}, as this machine's "
+                f"is; give {said.sets}, or the --topology that was measured."
+            )
+        choice = self._named
+        if ran is None or choice is None:
+            return
+        if choice.algorithm.name != ran.algorithm:
+            raise UsageError(
+                f"{said.place}: the algorithm must be that of the log, {ran.algorithm}, not {choice.algorithm.name}; "
+                f"give --algo {ran.algorithm}, or leave it out."
+            )
+        way = "pipelined" if choice.settings.pipeline else "step by step"
+        if way != ran.way:
+            raise UsageError(
+                f"{said.place}: {ran.algorithm} must run {ran.way}, as in the log, not {way}; give a --config with "
+                f"'defaults: {{pipeline: {'on' if ran.way == 'pipelined' else 'off'}}}'."
+            )
 
     def slopes(self, nbytes: int, values: Mapping[str, float]) -> dict[str, float]:
         """Return d ns / d latency and d ns / d (1 / bandwidth) at these values of a link."""
@@ -241,7 +295,7 @@ class _Forms:
         return choice.algorithm.closed_form(cost)
 
     def _pointing(self, nbytes: int, bandwidth: float, latency: float) -> Choice:
-        """Return the algorithm whose form points the way: the one that runs, or the fastest form for an auto without.
+        """Return the algorithm whose form points the way: the one that runs, or the fastest where nobody named one.
 
         What is simulated is not changed by it. UsageError where there is no form.
         """
@@ -250,13 +304,20 @@ class _Forms:
         if not isinstance(found, str):
             return choice
         name = choice.algorithm.name
-        if self._named is None:
+        if self._free:
             forms = [(self._form(one, nbytes, bandwidth, latency), one) for one in self._chooser.able().values()]
             known = [(ns, one) for ns, one in forms if not isinstance(ns, str)]
             if known:
                 return min(known, key=lambda pair: pair[0])[1]
-            name = f"{name}, which auto chose,"
+            name = f"{name}, which {'auto chose' if self._named is None else 'is asked for'},"
         raise _no_form(name, found)
+
+
+def _asked(options: LogOptions, case: CollectiveCase) -> str | None:
+    """Return the algorithm that the command line asks for; where it leaves that to auto, the one that a log names."""
+    if case.ran is None or options.algo not in (None, AUTO):
+        return options.algo
+    return case.ran.entry or case.ran.algorithm
 
 
 def _no_form(name: str, why: str) -> UsageError:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attrs import Factory, define, frozen
 
+from kernbench_ccl.calibrate.heading import Heading
 from kernbench_core.units import LARGEST
 from kernbench_core.values.dtypes import itemsize
 
@@ -33,8 +34,6 @@ _UNITS = {
 }  # fmt: skip
 _EXACT = 1e-9
 """What floating point may lose of a bandwidth."""
-#: What `kernbench ccl` prints above its own table, which is one of nccl-tests.
-_OWN = re.compile(r"([a-z_]+): (\d+) ranks, the SIPs of ")
 #: nccl-tests' names of dtypes, and ours; what has no counterpart is simulated by one of its size.
 DTYPES = {
     "float": "f32", "half": "f16", "bfloat16": "bf16", "double": "f64", "int8": "int8", "uint8": "uint8",
@@ -64,12 +63,16 @@ class NcclLine:
 
 @frozen
 class NcclTable:
-    """The lines of one table with what stands above it: the collective and the ranks, None where nothing says."""
+    """The lines of one table with what stands above it: the collective and the ranks, None where nothing says.
+
+    `heading` has more of one that `kernbench ccl` printed.
+    """
 
     collective: str | None
     ranks: int | None
     lines: tuple[NcclLine, ...]
     at: int
+    heading: Heading | None = None
 
 
 def is_nccl(text: str) -> bool:
@@ -107,6 +110,7 @@ class _Reader:
     units: tuple[str, ...] = ()
     at: int = 0
     empty: bool = True
+    heading: Heading | None = None
     lines: list[NcclLine] = Factory(list)
     tables: list[NcclTable] = Factory(list)
     problems: list[str] = Factory(list)
@@ -119,15 +123,17 @@ class _Reader:
             if self.columns:
                 self.end()
             self.columns, self.at = columns, number
-        elif own := _OWN.match(whole):
-            self.end(own[1])
-            self.ranks = {int(own[2]) - 1}
+        elif own := Heading.begun(f"{self.name}:{number}", whole):
+            self.end(own.collective)
+            self.ranks, self.heading = {own.ranks - 1}, own
         elif rank := _RANK.search(whole):
             if self.columns:  # a new test has begun
                 self.end()
             self.ranks.add(int(rank[1]))
         elif found := _BINARY.search(whole):
             self.end(None if "concluded" in whole else found[1])
+        elif self.heading is not None and not self.columns:
+            self.heading.see(whole)
         elif self.columns and words[0].startswith("("):
             self._see_units(number, words)
         elif self.columns and words[0].isdigit():
@@ -141,9 +147,10 @@ class _Reader:
         """Keep the table, if there is one, and know nothing any more but the next one's collective."""
         if not self.empty:
             ranks = max(self.ranks) + 1 if self.ranks else None
-            self.tables.append(NcclTable(self.collective, ranks, tuple(self.lines), self.at))
+            self.tables.append(NcclTable(self.collective, ranks, tuple(self.lines), self.at, self.heading))
+            self.problems += [] if self.heading is None else self.heading.faults
         self.collective, self.ranks, self.columns, self.units, self.lines = collective, set(), (), (), []
-        self.empty = True
+        self.empty, self.heading = True, None
 
     def _blame(self, number: int, faults: Sequence[str]) -> None:
         self.problems += [f"{self.name}:{number}: {fault}" for fault in faults]

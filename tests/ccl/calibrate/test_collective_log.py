@@ -261,3 +261,79 @@ def test_where_no_algorithm_has_a_form_auto_is_named(
         "ccl.direct_all_reduce, which auto chose, must have a closed form, for a fit to know which way to go, and has "
         "none: nobody knows; choose another with --algo."
     )
+
+
+def own_table(*how: str, network: str = "ring", about: str = "4 ranks, the SIPs of tiny") -> str:
+    """Return a table of two sizes as `kernbench ccl` prints it, with lines of how it was run."""
+    links = f"# {network}, 100 GB/s and 500 ns a link and direction"
+    rows = "4096 1024 f32 sum -1 4.43 0.92 1.39 N/A\n1048576 262144 f32 sum -1 20.5 51.15 76.7 N/A\n"
+    return "\n".join([f"# all_reduce: {about}", links, "# f32, sum", *(f"# {one}" for one in how), "#", TABLE]) + rows
+
+
+RING = "ccl.ring_all_reduce, pipelined, messages of 16 KiB"
+
+
+def asked(plugins: Plugins, log: Path, text: str, *sets: str, **options: object) -> list[dict[str, float]]:
+    """Return how steep the forms are that a log and the options ask for."""
+    log.write_text(text)
+    ((calibrator, rows),) = open_logs([log], plugins, LogOptions(**options)).groups  # type: ignore[arg-type]
+    values = {"link-bandwidth": 100.0, "link-latency": 5000.0}
+    return [dict(one) for one in calibrator.slopes(rows, MachineChoice("tiny", (*SMALL, *sets)), values)]
+
+
+def test_the_algorithm_that_a_log_names_is_the_one_that_is_fitted(plugins: Plugins, tmp_path: Path) -> None:
+    """Size by size, where nobody asks for another; a ring of four has six steps."""
+    log = tmp_path / "a.log"
+    (one, two) = asked(plugins, log, own_table(RING))
+    assert one["link-latency"] == pytest.approx(6) and two["link-latency"] == pytest.approx(6)
+    both = own_table(
+        "auto (by measurement):", "  up to 4 KiB: " + RING.replace("ring", "halving_doubling"), f"  above: {RING}"
+    )
+    (small, large) = open_logs([_written(log, both)], plugins, LogOptions()).rows
+    assert [row.case.ran.algorithm for row in (small, large)] == [  # type: ignore[attr-defined]
+        "ccl.halving_doubling_all_reduce", "ccl.ring_all_reduce",
+    ]  # fmt: skip
+    assert asked(plugins, log, own_table(RING), algo="ring") == [one, two]
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(("text", "sets", "options", "sentence"), [
+    (own_table(RING, network="mesh_2d of 4 x 2"), (), {},
+     "the network must be that of the log, a mesh_2d of 4 x 2, not a ring, as this machine's is; give --set "
+     "system.network.topology=mesh_2d --set system.network.width=4 --set system.network.height=2, or the --topology "
+     "that was measured."),
+    (own_table(RING), ("system.network.topology=switch",), {},
+     "the network must be that of the log, a ring, not a switch, as this machine's is; give --set "
+     "system.network.topology=ring, or the --topology that was measured."),
+    (own_table(RING), (), {"algo": "direct"},
+     "the algorithm must be that of the log, ccl.ring_all_reduce, not ccl.direct_all_reduce; give --algo "
+     "ccl.ring_all_reduce, or leave it out."),
+    (own_table(RING.replace("pipelined", "step by step")), (), {},
+     "ccl.ring_all_reduce must run step by step, as in the log, not pipelined; give a --config with 'defaults: "
+     "{pipeline: off}'."),
+])  # fmt: skip
+def test_a_log_of_another_network_or_algorithm_is_refused(
+    plugins: Plugins, tmp_path: Path, text: str, sets: tuple[str, ...], options: dict[str, str], sentence: str
+) -> None:
+    """At the line that begins its heading, with what to give."""
+    log = tmp_path / "a.log"
+    with pytest.raises(UsageError) as caught:
+        asked(plugins, log, text, *sets, **options)
+    assert str(caught.value) == f"{log}:1: {sentence}"
+
+
+def test_tables_that_no_machine_takes_are_refused_with_all_faults(plugins: Plugins, tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    text = own_table("fast: " + RING, about="16 ranks, the PEs of tiny, 4 SIPs, idealised")
+    assert problems(plugins, log, text + own_table("me.own, pipelined, messages of 16 KiB")) == (
+        f"{log}:1: the vectors of a table to fit must be those of SIPs, not of PEs; measure by SIPs.",
+        f"{log}:1: a table to fit must be of a machine as it is, not idealised; measure without --idealised.",
+        f"{log}:1: the entry of the log, 'fast', must be in a --config, and none is given; give the one that it was "
+        "measured with.",
+        f"{log}:9: the algorithm of the log, 'me.own', must be one that is registered; load its plug-in, or give its "
+        "file by --algo.",
+    )
