@@ -102,6 +102,9 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
 
 _QUANTITY = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*([^\s\d].*)?")
 
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])")
+"""A number with commas between its thousands, which no quantity has: elsewhere they stand for a decimal point."""
+
 
 def parse_quantity(
     value: object,
@@ -146,6 +149,10 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
         if kind.units:
             return None, f" Did you mean '{value:g} {kind.example_unit}'?" if value else ""
         return (Fraction(value), "") if abs(value) < LARGEST else (None, " That is too large to be meant.")
+    if _GROUPED.match(value.strip()):
+        plain = value.strip().replace(",", "")
+        number, hint = _number(plain, kind)
+        return None, hint if number is None else f" Did you mean {plain!r}?"
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
         return None, ""

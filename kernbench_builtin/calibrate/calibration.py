@@ -21,6 +21,12 @@ from kernbench_core.plugins import Plugins
 LARGEST_LOG = 4 << 20
 """Bytes of a log, at most."""
 
+_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+"""How files begin that a Windows shell wrote."""
+_USUAL = "\t\n\r\f\v\b\x1b"
+_STRANGE = 0.05
+"""A part of its characters above which what a file has is no text, but for a name or two."""
+
 
 @frozen
 class CalibratedRow:
@@ -143,9 +149,15 @@ def _text(path: Path) -> str:
         if size > LARGEST_LOG:
             most = f"{LARGEST_LOG >> 20} MiB"
             raise ConfigError(f"{path}: a log must be at most {most}, not {size:,} B; give a part of it.")
-        return path.read_text(encoding="utf-8", errors="replace")
+        data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: a log must be a file that can be read: {error.strerror}.") from None
+    encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
+    text = data.decode(encoding, errors="replace")
+    strange = sum(1 for one in text if one == "\ufffd" or (one < " " and one not in _USUAL))
+    if "\0" in text or strange > _STRANGE * len(text):
+        raise ConfigError(f"{path}: a log must be text, not binary data; give what was printed, or a CSV of it.")
+    return text
 
 
 def _format_of(name: str, text: str, calibrators: dict[str, Calibrator]) -> str:

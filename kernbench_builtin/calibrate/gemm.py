@@ -18,7 +18,7 @@ from kernbench_core.graph import Graph, Node
 from kernbench_core.host import Runtime
 
 DTYPES = ("f16", "bf16", "f32", "int8")
-_CSV = CsvForm({"m": CsvForm.whole, "n": CsvForm.whole, "k": CsvForm.whole, "dtype": CsvForm.one_of(*DTYPES)})
+_CSV = CsvForm({"M": CsvForm.whole, "N": CsvForm.whole, "K": CsvForm.whole, "dtype": CsvForm.one_of(*DTYPES)})
 _TILE = 128
 _BYTES_OF_DOT = 1 << 12
 """A product of one tile counts as so many bytes of `simulate_to`: 1,024 of them are 4 MiB."""
@@ -43,11 +43,11 @@ class GemmLog(CsvRows):
     """Read products; fit what a launch takes, and the efficiency of the arrays for each dtype."""
 
     COLUMNS = _CSV
-    FORM: ClassVar[str] = "a CSV of matrix products with the columns M, N, K, dtype and time"
+    FORM: ClassVar[str] = "a CSV of matrix products (M x K by K x N) with the columns M, N, K, dtype and time"
 
     def case_of(self, values: Mapping[str, Any]) -> tuple[str, Product]:
         """Return a product and its sizes."""
-        product = Product(**values)
+        product = Product(values["M"], values["N"], values["K"], values["dtype"])
         return f"{product.dtype} {product.m} x {product.n} x {product.k}", product
 
     def unknowns(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[Unknown]:

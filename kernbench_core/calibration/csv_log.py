@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -18,8 +17,15 @@ from kernbench_core.units import LARGEST, parse_quantity
 
 TIME_COLUMNS: Mapping[str, float] = MappingProxyType({"time_ns": 1.0, "time_us": 1e3, "time_ms": 1e6, "time_s": 1e9})
 """Columns of plain numbers that are times, with the ns of one; a column `time` has the unit in each cell."""
+_DIGITS = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
 _POWER_OF_1024 = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])")
 _TIMES = ("time", *TIME_COLUMNS)
+
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,.]).*")
+_TOO_LARGE = "too large"
+_OWN_UNITS = {"time": "ns", "size": "B"}
+_LONGEST = 100
+"""Characters of a cell or of a column's name."""
 
 ReadCell = Callable[[str], Any]
 """Turn the text of a cell into its value; ValueError with what it must be, beginning with "must be"."""
@@ -36,7 +42,7 @@ class CsvLine:
 
 @frozen
 class CsvForm:
-    """The columns of a CSV of measurements, beside one of time: names in lower case, and how their cells are read.
+    """The columns of a CSV of measurements, beside one of time, and how their cells are read.
 
     The first line that is neither empty nor begins with # names the columns, in any order and case. Other columns are
     ignored.
@@ -48,7 +54,7 @@ class CsvForm:
         """Tell whether the first line names all of these columns, and a time."""
         for _, cells in _lines(text):
             named = {cell.lower() for cell in cells}
-            return named >= set(self.columns) and not named.isdisjoint(_TIMES)
+            return named >= {column.lower() for column in self.columns} and not named.isdisjoint(_TIMES)
         return False
 
     def read(self, name: str, text: str) -> list[CsvLine]:
@@ -61,16 +67,18 @@ class CsvForm:
         first, header = lines[0] if lines else (1, [])
         named = [cell.lower() for cell in header]
         problems = [f"{name}:{first}: {fault}" for fault in self._faults_of(named)]
-        if problems:
-            raise ConfigError(*problems)
-        time = next(column for column in named if column in _TIMES)
+        readers = {
+            column: read
+            for column, read in {**self.columns, **{time: _time_reader(time) for time in _TIMES}}.items()
+            if named.count(column.lower()) == 1
+        }
         found: list[CsvLine] = []
         for line, cells in lines[1:]:
-            values, faults = self._values(named, cells, time)
+            values, faults = _values(named, cells, readers)
             problems += [f"{name}:{line}: {fault}" for fault in faults]
-            if not faults:
-                found.append(CsvLine(line, values, values.pop(time)))
-        if not found and not problems:
+            times = [values.pop(time) for time in _TIMES if time in values]
+            found += [CsvLine(line, values, ns) for ns in times[:1]]
+        if not lines[1:]:
             problems.append(f"{name}:{first}: a row of measurements must follow the names of the columns; add one.")
         if problems:
             raise ConfigError(*problems)
@@ -80,8 +88,10 @@ class CsvForm:
     def whole(text: str) -> int:
         """Read a positive integer, also as '1e6'; ValueError with what it must be."""
         number = _number(text)
-        if number is None or number != int(number) or not 1 <= number < 2**62:
-            raise ValueError(f"must be a positive integer, not {text!r}.")
+        if number is None or number.denominator != 1 or number < 1:
+            raise ValueError(f"must be a positive integer, not {text!r}.{_ungrouped(text)}")
+        if number >= LARGEST:
+            raise ValueError(f"must be a positive integer below 10^18, not {text!r}.")
         return int(number)
 
     @staticmethod
@@ -94,10 +104,12 @@ class CsvForm:
             return CsvForm.whole(text)
         match = _POWER_OF_1024.fullmatch(text)
         if match is None:
-            return int(parse_quantity(text, "size", positive=True))
+            return int(_quantity(text, "size"))
         number = Fraction(match[1]) * 1024 ** " KMGT".index(match[2])
-        if number.denominator != 1 or not 1 <= number < 2**62:
+        if number.denominator != 1 or number < 1:
             raise ValueError(f"must be a positive integer of bytes, not {text!r}.")
+        if number >= LARGEST:
+            raise ValueError(f"must be a size below 10^18 B, not {text!r}.")
         return int(number)
 
     @staticmethod
@@ -112,29 +124,58 @@ class CsvForm:
         return read
 
     def _faults_of(self, named: list[str]) -> Iterator[str]:
-        there = ", ".join(named) or "nothing"
+        there = _shown(named)
         for column in sorted({one for one in named if named.count(one) > 1}):
-            yield f"column {column} must stand once; drop one."
+            yield f"column {_shown([column])} must stand once; drop one."
         for column in self.columns:
-            if column not in named:
+            if column.lower() not in named:
                 yield f"a column {column} must be there, not only {there}; add it."
         times = [one for one in named if one in _TIMES]
         if len(set(times)) != 1:
             yield f"one column of {', '.join(_TIMES)} must be there, not {' and '.join(times) or 'none'}."
 
-    def _values(self, named: list[str], cells: list[str], time: str) -> tuple[dict[str, Any], list[str]]:
-        """Return the values of a row, its time in ns among them, and a sentence for each cell that is wrong."""
-        if len(cells) != len(named):
-            return {}, [f"a row must have {len(named)} cells, as the first line, not {len(cells)}; restore it."]
-        row = dict(zip(named, cells, strict=True))
-        values: dict[str, Any] = {}
-        faults: list[str] = []
-        for column, read in {**self.columns, time: _time_reader(time)}.items():
-            try:
-                values[column] = read(row[column])
-            except ValueError as fault:
-                faults.append(f"{column} {fault}")
-        return values, faults
+
+def _values(
+    named: Sequence[str], cells: Sequence[str], readers: Mapping[str, ReadCell]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the values of a row, its time in ns among them, and a sentence for each cell that is wrong."""
+    if len(cells) != len(named):
+        hint = "write numbers without commas, or in quotes" if len(cells) > len(named) else "restore it"
+        return {}, [f"a row must have {len(named)} cells ({_shown(named)}), not {len(cells)}; {hint}."]
+    row = dict(zip(named, cells, strict=True))
+    values: dict[str, Any] = {}
+    faults: list[str] = []
+    for column, read in readers.items():
+        cell = row[column.lower()]
+        try:
+            if len(cell) > _LONGEST:
+                raise ValueError(f"must have at most {_LONGEST} characters, not {len(cell):,}.")
+            values[column] = read(cell)
+        except ValueError as fault:
+            faults.append(f"{column} {fault}")
+    return values, faults
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Name columns so that a terminal can show them."""
+    whole = ", ".join(one if one.isprintable() else repr(one)[1:-1] for one in names) or "nothing"
+    return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}..."
+
+
+def _ungrouped(text: str) -> str:
+    """Say how a number is written that has commas between its thousands; "" for another text."""
+    return f" Did you mean {text.replace(',', '')!r}?" if _GROUPED.fullmatch(text) else ""
+
+
+def _quantity(text: str, dimension: str) -> float:
+    """Read a positive quantity with its unit; ValueError with what it must be."""
+    try:
+        return float(parse_quantity(text, dimension, positive=True))
+    except ValueError as fault:
+        if (hint := _ungrouped(text)) or _TOO_LARGE in str(fault):
+            must = f"a positive {dimension}" if hint else f"a {dimension} below 10^18 {_OWN_UNITS[dimension]}"
+            raise ValueError(f"must be {must}, not {text!r}.{hint}") from None
+        raise
 
 
 def _time_reader(column: str) -> ReadCell:
@@ -146,21 +187,19 @@ def _time_reader(column: str) -> ReadCell:
             told = f"must be a time with its unit, not {text!r}; add it, or call the column one of {columns}."
             raise ValueError(told)
         if factor is None:
-            return float(parse_quantity(text, "time", positive=True))
+            return _quantity(text, "time")
         number = _number(text)
-        if number is None or not 0 < number * factor < LARGEST:
-            raise ValueError(f"must be a positive number, not {text!r}.")
-        return number * factor
+        if number is None or number <= 0:
+            raise ValueError(f"must be a positive number, not {text!r}.{_ungrouped(text)}")
+        if number * Fraction(factor) >= LARGEST:
+            raise ValueError(f"must be a positive number below {LARGEST / factor:g}, not {text!r}.")
+        return float(number) * factor
 
     return read
 
 
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def _number(text: str) -> Fraction | None:
+    return Fraction(text) if _DIGITS.fullmatch(text) else None
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:

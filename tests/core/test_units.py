@@ -65,6 +65,8 @@ def test_a_quantity_is_read_in_its_own_unit(text: object, dimension: str, value:
         ("12 gbps", "bandwidth", True, "must be a positive bandwidth, not '12 gbps'. Did you mean '12 Gb/s'?"),
         (12, "time", False, "must be a time, not 12. Did you mean '12 ns'?"),
         ("12", "size", True, "must be a positive size, not '12'. Did you mean '12 B'?"),
+        ("1,048,576", "size", True, "must be a positive size, not '1,048,576'. Did you mean '1048576 B'?"),
+        ("1,024.5 us", "time", True, "must be a positive time, not '1,024.5 us'. Did you mean '1024.5 us'?"),
         ("64k", "size", True, "must be a positive size, not '64k'. Did you mean '64 KiB'?"),
         ("0 ns", "time", True, "must be a positive time, not '0 ns'."),
         ("-1 ns", "time", False, "must be a time, not '-1 ns'."),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.calibrate import open_logs
+from kernbench_core.calibration import LogOptions
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 
@@ -76,9 +78,7 @@ def test_a_base_that_is_a_file_is_named_from_where_the_overlay_stands(
     assert main(["topology", "validate", str(fitted)], plugins) == 0
 
 
-def test_a_value_on_its_limit_is_told(
-    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_value_on_its_limit_is_told(plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """In the table, in a sentence and in the file."""
     (log := tmp_path / "slow.csv").write_text("kind,bytes,time_us\nh2d,64,16\nh2d,65536,18\nh2d,1048576,45\n")
     fitted = tmp_path / "fitted.yaml"
@@ -162,8 +162,8 @@ def test_all_faults_of_all_logs_are_told_at_once(
         f"{first}:3: kind must be one of h2d, d2h, d2d, not 'up'.",
         f"{second}:3: a log must be in a known format (collectives, a CSV of collectives with the columns collective, "
         "ranks, bytes and time; copies, a CSV of copies with the columns bytes, time and kind (h2d, d2h, d2d); gemm, a "
-        "CSV of matrix products with the columns M, N, K, dtype and time; memory, a CSV of memory accesses with the "
-        "columns pattern (row_hit, row_closed, row_conflict, stream), bytes and time; nccl, nccl-tests' text output, "
+        "CSV of matrix products (M x K by K x N) with the columns M, N, K, dtype and time; memory, a CSV of memory "
+        "accesses with the columns pattern (row_hit, row_closed, row_conflict, stream), bytes and time; nccl, nccl-tests' text output, "
         "with the header of its table), and this one begins with 'ping 10.0.0.1: 64 bytes, 0.3 ms'; name the format "
         "with --format to see what is wrong with it.",
         f"{third}: a log must be a file that can be read: No such file or directory.",
@@ -216,3 +216,29 @@ def test_a_large_file_is_no_log(plugins: Plugins, capsys: pytest.CaptureFixture[
     (big := tmp_path / "big.log").write_bytes(b"\n" * ((4 << 20) + 1))
     _, err = told(plugins, capsys, 3, big)
     assert err == f"{big}: a log must be at most 4 MiB, not 4,194,305 B; give a part of it.\n"
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x7fELF\x02\x01\x01\0\0" + b"\x1b[2J" * 9, bytes(range(128, 256)) * 4, b"\x01\x02\x03"]
+)
+@pytest.mark.parametrize("more", [[], ["--format", "copies"]])
+def test_a_binary_file_is_told_as_such_and_not_shown(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path, data: bytes, more: list[str]
+) -> None:
+    (log := tmp_path / "a.out").write_bytes(data)
+    _, err = told(plugins, capsys, 3, log, *more)
+    assert err == f"{log}: a log must be text, not binary data; give what was printed, or a CSV of it.\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_text_is_read_as_a_shell_wrote_it(plugins: Plugins, tmp_path: Path, encoding: str) -> None:
+    """With or without a mark; what cannot be read of a remark does not matter."""
+    (log := tmp_path / "a.csv").write_text("# gemessen für mich\n" + COPIES, encoding=encoding)
+    assert [row.ns for row in open_logs([log], plugins, LogOptions()).rows] == [2e3, 40e3, 600e3, 620e3]
+
+
+def test_thousands_with_commas_are_hinted_at_without(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    _, err = told(plugins, capsys, 2, log, "--simulate-to", "1,048,576 B")
+    assert err == "error: option --simulate-to must be a positive size, not '1,048,576 B'. Did you mean '1048576 B'?\n"

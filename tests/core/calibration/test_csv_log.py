@@ -27,16 +27,17 @@ def test_a_column_of_plain_times_has_its_unit_in_its_name(number: float, unit: t
     assert row.ns == pytest.approx(number * unit[1], rel=1e-15)
 
 
-@given(st.integers(1, 2**20), st.sampled_from([(" KiB", 10), ("K", 10), (" M", 20), ("G", 30), ("T", 40)]))
+@given(st.integers(1, 2**19), st.sampled_from([(" KiB", 10), ("K", 10), (" M", 20), ("G", 30), ("T", 40)]))
 def test_sizes_are_written_as_nccl_tests_takes_them_too(number: int, unit: tuple[str, int]) -> None:
     """A letter alone is a power of 1024; half of one is a size as well, half a byte is none."""
     (row,) = FORM.read("a.csv", f"kind,bytes,n,time_ns\nup,{number}{unit[0]},1,1\n")
     assert row.values["bytes"] == number << unit[1]
     (row,) = FORM.read("a.csv", f"kind,bytes,n,time_ns\nup,{number}.5{unit[0]},1,1\n")
     assert row.values["bytes"] == (2 * number + 1) << (unit[1] - 1)
-    assert faults("kind,bytes,n,time_ns\nup,0.0001K,1,1\nup,0M,1,1\nup,9999999T,1,1\n") == tuple(
-        f"a.csv:{line}: bytes must be a positive integer of bytes, not '{size}'."
-        for line, size in ((2, "0.0001K"), (3, "0M"), (4, "9999999T"))
+    assert faults("kind,bytes,n,time_ns\nup,0.0001K,1,1\nup,0M,1,1\nup,9999999T,1,1\n") == (
+        "a.csv:2: bytes must be a positive integer of bytes, not '0.0001K'.",
+        "a.csv:3: bytes must be a positive integer of bytes, not '0M'.",
+        "a.csv:4: bytes must be a size below 10^18 B, not '9999999T'.",
     )
 
 
@@ -55,9 +56,52 @@ def test_all_cells_that_are_wrong_are_told_at_once() -> None:
         "a.csv:2: n must be a positive integer, not '0'.",
         "a.csv:2: time must be a time with its unit, not '3'; add it, or call the column one of time_ns, time_us, "
         "time_ms, time_s.",
-        "a.csv:4: a row must have 4 cells, as the first line, not 2; restore it.",
+        "a.csv:4: a row must have 4 cells (kind, bytes, n, time), not 2; restore it.",
         "a.csv:5: n must be a positive integer, not '1.5'.",
         "a.csv:5: time must be a positive time, not '0 ns'.",
+    )
+
+
+def test_faults_of_the_header_and_of_its_rows_are_told_together() -> None:
+    """A column that is missing, or there twice, hides nothing that is wrong in others."""
+    assert faults("kind,kind,bytes,time\nup,up,-1,3\nup,up,1\n") == (
+        "a.csv:1: column kind must stand once; drop one.",
+        "a.csv:1: a column n must be there, not only kind, kind, bytes, time; add it.",
+        "a.csv:2: bytes must be a positive integer, not '-1'.",
+        "a.csv:2: time must be a time with its unit, not '3'; add it, or call the column one of time_ns, time_us, "
+        "time_ms, time_s.",
+        "a.csv:3: a row must have 4 cells (kind, kind, bytes, time), not 3; restore it.",
+    )
+
+
+@pytest.mark.parametrize(("cells", "told"), [
+    ('up,"1,048,576",1,1 ns', "bytes must be a positive size, not '1,048,576'. Did you mean '1048576'?"),
+    ('up,"1,024 KiB",1,1 ns', "bytes must be a positive size, not '1,024 KiB'. Did you mean '1024 KiB'?"),
+    ('up,1,"1,000",1 ns', "n must be a positive integer, not '1,000'. Did you mean '1000'?"),
+    ('up,1,1,"1,234.5 us"', "time must be a positive time, not '1,234.5 us'. Did you mean '1234.5 us'?"),
+    ("up,1e18,1,1 ns", "bytes must be a positive integer below 10^18, not '1e18'."),
+    ("up,1000000 TB,1,1 ns", "bytes must be a size below 10^18 B, not '1000000 TB'."),
+    ("up,1,1,1e9 s", "time must be a time below 10^18 ns, not '1e9 s'."),
+    ("up,1,048,576,1,1 ns",
+     "a row must have 4 cells (kind, bytes, n, time), not 6; write numbers without commas, or in quotes."),
+    (f"up,{'1' * 101},1,1 ns", "bytes must have at most 100 characters, not 101."),
+])  # fmt: skip
+def test_figures_that_are_too_large_or_have_commas_are_told_as_such(cells: str, told: str) -> None:
+    """With the limit, or what is meant."""
+    assert faults(f"kind,bytes,n,time\n{cells}\n") == (f"a.csv:2: {told}",)
+
+
+def test_sizes_are_exact_and_a_column_keeps_its_own_spelling() -> None:
+    """To the last of more digits than a float has; 1e17 is a number too."""
+    form = CsvForm({"M": CsvForm.whole, "bytes": CsvForm.size})
+    first, second = form.read("a.csv", "m,BYTES,time_us\n9007199254740993,900719925474099301,1\n1e17,1,2\n")
+    assert dict(first.values) == {"M": 9007199254740993, "bytes": 900719925474099301}
+    assert second.values["M"] == 10**17
+    with pytest.raises(ConfigError) as caught:
+        form.read("a.csv", "bytes\x1b[2J,m,time_us\n1,0,1\n")
+    assert caught.value.problems == (
+        "a.csv:1: a column bytes must be there, not only bytes\\x1b[2j, m, time_us; add it.",
+        "a.csv:2: M must be a positive integer, not '0'.",
     )
 
 
@@ -76,9 +120,9 @@ def test_all_cells_that_are_wrong_are_told_at_once() -> None:
         ),
         ("kind,bytes,n,time_ns\n", "a.csv:1: a row of measurements must follow the names of the columns; add one."),
         ("kind,bytes,n,time_ns\nup,1,1,inf\n", "a.csv:2: time_ns must be a positive number, not 'inf'."),
-        ("kind,bytes,n,time_s\nup,1,1,1e300\n", "a.csv:2: time_s must be a positive number, not '1e300'."),
+        ("kind,bytes,n,time_s\nup,1,1,1e300\n", "a.csv:2: time_s must be a positive number below 1e+09, not '1e300'."),
         ("kind,bytes,n,time_ns\nup,1,99999999999999999999,1\n",
-         "a.csv:2: n must be a positive integer, not '99999999999999999999'."),
+         "a.csv:2: n must be a positive integer below 10^18, not '99999999999999999999'."),
     ],
 )  # fmt: skip
 def test_a_header_that_does_not_fit_is_told(text: str, told: str) -> None:
