@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kernbench_core.drawing.grid_layout import lay_out_grid
 from kernbench_core.drawing.loose_layout import lay_out_layers, lay_out_ring
 from kernbench_core.drawing.machine_drawing import MachineDrawing
+from kernbench_core.drawing.parameters import with_unit
 from kernbench_core.drawing.scene import (
     PartScene,
     Thing,
@@ -23,6 +24,7 @@ from kernbench_core.drawing.scene import (
 )
 from kernbench_core.drawing.views import View, relative
 from kernbench_core.graph import Edge, Graph, Node
+from kernbench_core.params import Param
 from kernbench_core.topology.design import Machine
 
 #: So many boxes fit around an ellipse and are read.
@@ -30,10 +32,15 @@ _ROUND = 18
 #: Packages of a network without rows that stand beside each other.
 _ABREAST = 8
 ParameterSources = Callable[[Node], Mapping[str, str]]
+Declarations = Callable[[Node], Iterable[Param]]
 
 
-def draw_machine(graph: Graph, sources: ParameterSources | None = None, title: str = "") -> MachineDrawing:
-    """Draw a compiled graph: in a notebook its picture, `svg(part)` of each part; `sources` says who gave parameters.
+def draw_machine(
+    graph: Graph, sources: ParameterSources | None = None, title: str = "", declared: Declarations | None = None
+) -> MachineDrawing:
+    """Draw a compiled graph: in a notebook its picture, `svg(part)` of each part.
+
+    `sources` says who gave the parameters of a node, `declared` how its model declares them, and so their units.
 
     >>> from kernbench_core.runs import configure
     >>> plugins = kb.load_plugins()
@@ -42,7 +49,7 @@ def draw_machine(graph: Graph, sources: ParameterSources | None = None, title: s
     ['cube0', 'io0', 'host']
     """
     models, wires = _Numbered(), _Numbered()
-    numbers = {node.id: models.number(_model(node, sources)) for node in graph.nodes.values()}
+    numbers = {node.id: models.number(_model(node, sources, declared)) for node in graph.nodes.values()}
     scenes = _Scenes(graph, numbers)
     scenes.fill(wires)
     extent = _extent(graph)
@@ -80,9 +87,12 @@ def _outermost_first(each: tuple[str, PartScene]) -> tuple[int, bool, list[tuple
     )  # fmt: skip
 
 
-def _model(node: Node, sources: ParameterSources | None) -> Mapping[str, Any]:
+def _model(node: Node, sources: ParameterSources | None, declared: Declarations | None) -> Mapping[str, Any]:
     told = {} if sources is None else sources(node)
-    params = [[name, _plain(value), told.get(name, "")] for name, value in node.params.items()]
+    kinds = {} if declared is None else {param.name: param.dimension for param in declared(node)}
+    params = [
+        [name, with_unit(_plain(value), kinds.get(name)), told.get(name, "")] for name, value in node.params.items()
+    ]
     return {"kind": node.kind, "impl": node.impl, "params": params}
 
 

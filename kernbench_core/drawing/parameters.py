@@ -1,12 +1,17 @@
-"""Where each parameter of a node was given: a place in a file, a setting, or the default of its model."""
+"""What is told of the parameters of a node: their units, and where each was given: in a file, by a setting, or not."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from kernbench_core.graph import Node
 from kernbench_core.topology.configuration import Config, KeyPath
+from kernbench_core.units import DIMENSIONS
+
+#: Sizes are written in the largest of these that they are whole numbers of.
+_BINARY: Final = ("GiB", "MiB", "KiB")
 
 
 def parameter_sources(config: Config) -> Callable[[Node], Mapping[str, str]]:
@@ -28,3 +33,16 @@ def parameter_sources(config: Config) -> Callable[[Node], Mapping[str, str]]:
         return found
 
     return sources
+
+
+def with_unit(value: Any, dimension: str | None) -> Any:
+    """Return a number of kernbench's own unit as text with the unit of its dimension; anything else as it is."""
+    kind = DIMENSIONS.get(dimension or "")
+    if kind is None or not kind.units or not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    if kind.name == "size" and value:
+        for unit in _BINARY:
+            count, rest = divmod(value, kind.units[unit])
+            if not rest:
+                return f"{int(count):,} {unit}"
+    return kind.text(value)

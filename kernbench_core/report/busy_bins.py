@@ -1,9 +1,9 @@
-"""How busy each place was in each of many equal stretches of a run, in so few bytes that a page can hold it."""
+"""What spans of each track cover of each of many equal stretches of a run, in so few bytes that a page can hold it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,15 +17,11 @@ _LEAST_BINS: Final = 64
 _MOST_CELLS: Final = 8_000_000
 
 
-def busy_bins(
-    timeline: Timeline, kinds: Collection[str], whole: Mapping[str, float] = MappingProxyType({})
-) -> Mapping[str, Any]:
-    """Return the tracks of some kinds that did anything and, row by row, the root of how busy each was, 0 to 255.
+def busy_bins(timeline: Timeline, kinds: Collection[str]) -> Mapping[str, Any]:
+    """Return the tracks of some kinds that did anything and, row by row, the root of what spans cover, 0 to 255.
 
-    What lies within another span of the same track is not counted twice. `whole` says how busy places were over the
-    run: a span may be longer than what is in it, as on a wire that its source feeds slowly, and a place may have
-    several servers, so that what spans cover is scaled to that. The root keeps a hundredth of a percent apart from
-    nothing.
+    What lies within another span of the same track is not counted twice. The root keeps a hundredth of a percent apart
+    from nothing.
     """
     spans = timeline.spans
     wanted = np.array([track.kind in kinds for track in timeline.tracks], bool)
@@ -36,14 +32,10 @@ def busy_bins(
     edges = np.linspace(0.0, timeline.total_ns or 1.0, bins + 1)
     rows = np.zeros((len(used), bins), np.uint8)
     bounds = np.searchsorted(track, [*used, len(timeline.tracks)])
-    for row, (number, begin, stop) in enumerate(zip(used, bounds, bounds[1:], strict=False)):
-        found = shares(start[begin:stop], end[begin:stop], edges)
-        known = whole.get(timeline.tracks[number].node)
-        covered = found.mean()
-        found = np.minimum(found if known is None or not covered else found * (known / covered), 1.0)
+    for row, (begin, stop) in enumerate(pairwise(bounds)):
+        found = np.minimum(shares(start[begin:stop], end[begin:stop], edges), 1.0)
         rows[row] = np.rint(255 * np.sqrt(found))
-    places = [timeline.tracks[number].node for number in used]
-    return {"places": places, "tracks": used.astype(np.int32), "bins": bins, "rows": rows}
+    return {"tracks": used.astype(np.int32), "bins": bins, "rows": rows}
 
 
 def shares(start: np.ndarray[Any, Any], end: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]) -> Any:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from kernbench_core.drawing.svg import view_svg
-from kernbench_core.report.busy_bins import busy_bins
 from kernbench_core.report.page import asset, environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
+from kernbench_core.units import format_time
+
+#: What stands for the most of a place.
+_FULL: Final = 65535
 
 
 def _html(page: RunPage) -> str:
     return environment().get_template("machine.html").render(
         there=page.drawing is not None,
-        timed=page.timeline is not None,
+        timed=page.timeline is not None and page.timeline.activity is not None,
         explained=page.explain is not None,
         launches=_launches(page),
     )  # fmt: skip
@@ -45,17 +50,26 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
         "queueing": [[place["place"], place["total_ns"], place["waits"], place["longest_ns"]]
                      for place in (page.explain or {}).get("queueing", ())],
         "launches": _launches(page),
-        "busy": _busy(page),
+        "activity": _activity(page),
     }  # fmt: skip
 
 
-def _busy(page: RunPage) -> Mapping[str, Any] | None:
-    """Return how busy places were over time, where there is a timeline."""
-    if page.timeline is None:
+def _activity(page: RunPage) -> Mapping[str, Any] | None:
+    """Return how busy places were over time and how many messages waited there, where there is a timeline.
+
+    Rows are shares of the `most` of their place, 0 to 65535.
+    """
+    found = None if page.timeline is None else page.timeline.activity
+    if found is None:
         return None
-    use = (page.machine or {}).get("use", {})
-    whole = dict(zip(use.get("places", ()), use.get("utilisation", ()), strict=True))
-    return busy_bins(page.timeline, ("unit", "channel", "wire"), whole)
+    width = np.diff(found.edges_ns)
+    tables = {"busy": found.busy_ns / (width * found.servers[:, None]), "waiting": found.waiting_ns / width}
+    data: dict[str, Any] = {"places": list(found.places), "edges": found.edges_ns}
+    for name, table in tables.items():
+        most = table.max(axis=1, initial=0.0)
+        rows = np.rint(table / np.where(most > 0, most, 1.0)[:, None] * _FULL).astype(np.uint16)
+        data[name] = {"most": most, "rows": rows}
+    return data
 
 
 def _launches(page: RunPage) -> list[Mapping[str, Any]]:
@@ -66,6 +80,7 @@ def _launches(page: RunPage) -> list[Mapping[str, Any]]:
     return [
         {
             "name": f"{number}: {each['kernel']}",
+            "at": format_time(each["started_ns"]),
             "from": each["started_ns"],
             "to": each["ended_ns"],
             "exact": [[use["name"], use["utilisation"]] for use in each["busiest"]],

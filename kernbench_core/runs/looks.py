@@ -24,7 +24,8 @@ def machine_json(engine: GraphEngine, config: Config, title: str) -> Mapping[str
 
     total = engine.hardware.env.now
     uses = list(resource_uses(engine.hardware, total))
-    drawing = draw_machine(engine.graph, parameter_sources(config), title)
+    models = engine.hardware.components
+    drawing = draw_machine(engine.graph, parameter_sources(config), title, lambda node: models[node.id].PARAMS)
     columns = {
         "total_ns": total,
         "places": [use.name for use in uses],

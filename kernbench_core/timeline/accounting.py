@@ -53,10 +53,10 @@ def activity_of(
     least = -len(hardware.components)
     rows = np.full(len(hardware.wires) + 1 - least, -1)
     rows[[place.number - least for place in places]] = range(len(places))
-    edges = stretches(total, len(places), marks)
     passed = [] if noted is None else [_passed(noted, hardware, rows, least)]
-    busy = joined([_used(notes.busy, rows, least), *passed]).spread(len(places), edges)
-    waiting = _used(notes.waits, rows, least).spread(len(places), edges)
+    used, waited = joined([_used(notes.busy, rows, least), *passed]), _used(notes.waits, rows, least)
+    edges = stretches(total, len(places), marks, len(used.place))
+    busy, waiting = used.spread(len(places), edges), waited.spread(len(places), edges)
     if whole:
         _settle(busy, np.array([place.busy_ns for place in places]), edges)
         _settle(waiting, np.array([place.waiting_ns for place in places]), edges)

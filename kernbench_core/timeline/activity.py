@@ -13,7 +13,10 @@ from kernbench_core.timeline.columns import F4, F8, I4, Amounts, Indices, Times
 #: Stretches of a run; fewer where there are so many places that all of them together would be large.
 _MOST_STRETCHES: Final = 4096
 _LEAST_STRETCHES: Final = 64
-_MOST_CELLS: Final = 500_000
+_LEAST_CELLS: Final = 500_000
+_MOST_CELLS: Final = 3_000_000
+#: So many for each time that was noted, so that making them takes a small part of what noting took.
+_CELLS_A_NOTE: Final = 6
 
 
 @attrs.frozen(repr=False)
@@ -59,9 +62,13 @@ def _between(edges: Times, table: Amounts, others: Times) -> Amounts:
     return found
 
 
-def stretches(total: float, places: int, marks: Sequence[float]) -> Times:
-    """Return edges of equal stretches of a run of `total` ns, and at `marks` too, as far as these are not too many."""
-    count = int(min(_MOST_STRETCHES, max(_LEAST_STRETCHES, _MOST_CELLS // max(1, places))))
+def stretches(total: float, places: int, marks: Sequence[float], noted: int = 0) -> Times:
+    """Return edges of equal stretches of a run of `total` ns, and at `marks` too, as far as these are not too many.
+
+    They are more where more times of the `places` were `noted`.
+    """
+    cells = min(_MOST_CELLS, max(_LEAST_CELLS, _CELLS_A_NOTE * noted))
+    count = int(min(_MOST_STRETCHES, max(_LEAST_STRETCHES, cells // max(1, places))))
     inside = [mark for mark in dict.fromkeys(marks) if 0.0 < mark < total][: count // 2]
     found: Times = np.unique(np.concatenate([np.linspace(0.0, total, count + 1), inside]))
     return found

@@ -14,12 +14,12 @@ class Figures {
     this.whole = new Map();
     const use = data.use;
     (use.places || []).forEach((place, i) => this.whole.set(place, { share: use.utilisation[i], busy: use.busy_ns[i], bytes: use.nbytes[i] }));
-    this.queues = new Map(data.queueing.map(([place, ns, waits, longest]) => [place, { ns, waits, longest }]));
+    this.counted = new Map(data.queueing.map(([place, ns, waits, longest]) => [place, { ns, waits, longest }]));
     this.launches = data.launches.map((launch) => new Map(launch.exact));
-    this.bins = data.busy;
-    this.rows = new Map((data.busy ? data.busy.places : []).map((place, i) => [place, i]));
+    this.activity = data.activity;
+    this.rows = new Map((this.activity ? this.activity.places : []).map((place, i) => [place, i]));
     this.below = new Map(); // all places of a node and of a part: it, its channels, its units
-    for (const place of new Set([...this.whole.keys(), ...this.queues.keys(), ...this.rows.keys()])) {
+    for (const place of new Set([...this.whole.keys(), ...this.counted.keys(), ...this.rows.keys()])) {
       if (place.includes("->")) continue;
       const words = place.split(/[.#]/);
       const marks = place.match(/[.#]/g) || [];
@@ -33,62 +33,76 @@ class Figures {
   }
   // The share of a window that a place was busy; null where nothing is known.
   busy(place, span) {
-    if (span === null || this.bins === null) return this.whole.has(place) ? this.whole.get(place).share : null;
-    const exact = this.exact(place, span);
-    if (exact !== undefined) return exact;
+    if (span === null || this.activity === null) return this.whole.has(place) ? this.whole.get(place).share : null;
+    const exact = span.launch === undefined ? undefined : this.launches[span.launch].get(place);
+    return exact === undefined ? this.mean("busy", place, span) : exact;
+  }
+  // How many messages waited at a place, on average; null where nothing is known.
+  queue(place, span) {
+    const found = this.counted.get(place);
+    if (span === null && found) return found.ns / this.total;
+    return this.activity === null ? null : this.mean("waiting", place, span || [0, this.total]);
+  }
+  // What was busy or waiting at a place, on average over a window; within a stretch it is taken to be even.
+  mean(what, place, [from, to]) {
     const row = this.rows.get(place);
-    if (row === undefined) return null;
-    const { bins } = this.bins;
-    const at = (time) => {
-      const place = Math.min(bins, Math.max(0, (time / this.total) * bins));
-      const bin = Math.min(bins - 1, Math.floor(place));
-      const before = this.sums()[row * (bins + 1) + bin];
-      return before + (this.sums()[row * (bins + 1) + bin + 1] - before) * (place - bin);
-    };
-    return span[1] > span[0] ? ((at(span[1]) - at(span[0])) * this.total) / (bins * (span[1] - span[0])) : 0;
-  }
-  // What the simulator itself counted of a place in a launch, if it did.
-  exact(place, span) {
-    return span.launch === undefined ? undefined : this.launches[span.launch].get(place);
-  }
-  // How a share of a window is written: those that it was worked out for from spans are about so.
-  about(place, span) {
-    return span !== null && this.bins !== null && this.exact(place, span) === undefined;
-  }
-  // Use up to each bin, so that a window takes two looks however long it is.
-  sums() {
-    if (this.summed) return this.summed;
-    const { bins, rows, places } = this.bins;
-    const square = Float64Array.from({ length: 256 }, (_, root) => (root / 255) ** 2);
-    const summed = new Float32Array(places.length * (bins + 1));
-    for (let row = 0; row < places.length; row++) {
-      let sum = 0;
-      for (let bin = 0; bin < bins; bin++) {
-        sum += square[rows[row * bins + bin]];
-        summed[row * (bins + 1) + bin + 1] = sum;
-      }
+    if (row === undefined || !(to > from)) return null;
+    const { edges } = this.activity;
+    const { most, rows } = this.activity[what];
+    if (!most[row]) return 0;
+    const count = edges.length - 1;
+    let sum = 0;
+    for (let i = Math.max(0, this.stretch(from)); i < count && edges[i] < to; i++) {
+      const share = rows[row * count + i];
+      if (share) sum += share * (Math.min(to, edges[i + 1]) - Math.max(from, edges[i]));
     }
-    return (this.summed = summed);
+    return (sum / 65535) * most[row] / (to - from);
   }
-  // How many messages waited at a place, on average over the run.
-  queue(place) {
-    const found = this.queues.get(place);
-    return found ? found.ns / this.total : null;
+  // The number of the stretch that a time lies in.
+  stretch(time) {
+    const { edges } = this.activity;
+    let [low, high] = [0, edges.length - 1];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (edges[middle] <= time) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+  // How long the stretches are that figures of a window are made of; 0 where the window begins and ends with some.
+  step(span) {
+    if (span === null || this.activity === null) return 0;
+    const { edges } = this.activity;
+    return Math.max(...span.map((time) => {
+      const at = this.stretch(time);
+      const near = Math.min(Math.abs(time - edges[at]), Math.abs(time - edges[at + 1]));
+      return near <= 1e-6 * (edges[at + 1] - edges[at]) ? 0 : edges[at + 1] - edges[at];
+    }));
+  }
+  // The longest queue of any place.
+  longest(span) {
+    const places = span === null && this.counted.size ? this.counted.keys() : this.rows.keys();
+    let longest = 1e-9;
+    for (const place of places) longest = Math.max(longest, this.queue(place, span) || 0);
+    return longest;
   }
   // The most of several places, with the one that has it.
   most(places, metric, span) {
     let best = null;
     for (const place of places) {
-      const value = metric === "queue" ? this.queue(place) : this.busy(place, span);
+      const value = metric === "queue" ? this.queue(place, span) : this.busy(place, span);
       if (value !== null && (best === null || value > best.value)) best = { value, place };
     }
     return best;
   }
-  overTime(place) {
+  // What was busy or waiting at a place over time: [from, to, how much].
+  overTime(what, place) {
     const row = this.rows.get(place);
-    if (row === undefined) return null;
-    const { bins, rows } = this.bins;
-    return Array.from(rows.subarray(row * bins, (row + 1) * bins), (root) => (root / 255) ** 2);
+    if (row === undefined || !this.activity[what].most[row]) return null;
+    const { edges } = this.activity;
+    const { most, rows } = this.activity[what];
+    const count = edges.length - 1;
+    return Array.from({ length: count }, (_, i) => [edges[i], edges[i + 1], (rows[row * count + i] / 65535) * most[row]]);
   }
 }
 
@@ -124,11 +138,16 @@ class Machine {
     }
   }
   strip(element) {
-    if (element === null || this.data.busy === null) return;
-    const { bins, rows, places } = this.data.busy;
-    const profile = new Array(bins).fill(0);
-    for (let at = 0; at < rows.length; at++) profile[at % bins] = Math.max(profile[at % bins], rows[at]);
-    kernbench.brush(element, this.run, this.total, profile.map((root) => (places.length ? (root / 255) ** 2 : 0)));
+    if (element === null || this.data.activity === null) return;
+    const { edges, busy, places } = this.data.activity;
+    const count = edges.length - 1;
+    const together = new Float64Array(count);
+    places.forEach((_, row) => {
+      const full = busy.most[row] / 65535;
+      for (let i = 0; i < count; i++) together[i] += full * busy.rows[row * count + i];
+    });
+    const most = Math.max(...together) || 1;
+    kernbench.brush(element, this.run, this.total, Array.from(together, (sum, i) => [edges[i], edges[i + 1], sum / most]));
   }
   // Take what was chosen in the list as the window of the whole page; a launch's says which it is.
   over() {
@@ -207,19 +226,17 @@ class Machine {
   // Colour everything by the metric and the window chosen; a number and a width say it too.
   paint() {
     const metric = this.metric.value;
-    const span = metric === "queue" ? null : this.run.window;
+    const span = this.figures.activity === null ? null : this.run.window;
     for (const thing of this.things) thing.most = this.figures.most(thing.places, metric, span);
-    const top = metric === "queue" ? Math.max(...[...this.figures.queues.values()].map((each) => each.ns / this.total), 1e-9) : 1;
-    for (const thing of this.things) this.colour(thing, metric, top, span);
-    this.legend(metric, top);
+    const top = metric === "queue" ? this.figures.longest(span) : 1;
+    for (const thing of this.things) this.colour(thing, metric, top);
+    this.legend(metric, top, span);
     if (this.current) this.tell(this.current);
   }
-  colour(thing, metric, top, span) {
+  colour(thing, metric, top) {
     const value = thing.most === null ? 0 : thing.most.value;
     const share = Math.sqrt(value / top);
     const number = value <= 0 ? "" : metric === "queue" ? value.toPrecision(2) : kernbench.share(value);
-    const about = number !== "" && metric !== "queue" && this.figures.about(thing.most.place, span);
-    const told = about ? `about ${number}` : number;
     const { element } = thing;
     const shown = value > 0 && !thing.outside;
     if (thing.wires) {
@@ -229,10 +246,10 @@ class Machine {
     } else {
       element.querySelector("rect").style.fill = shown ? kernbench.colour(share) : "";
       for (const text of element.querySelectorAll("text")) text.style.fill = shown ? kernbench.ink(share) : "";
-      this.badge(element, shown ? `${about ? "≈ " : ""}${number}` : "", share);
+      this.badge(element, shown ? number : "", share);
     }
-    element.querySelector("title").textContent = told ? `${thing.name.replace("->", " to ")}: ${told}` : thing.name.replace("->", " to ");
-    element.setAttribute("aria-label", told ? `${thing.name}, ${told} ${metric === "queue" ? "waiting" : "busy"}` : `${thing.name}, idle`);
+    element.querySelector("title").textContent = number ? `${thing.name.replace("->", " to ")}: ${number}` : thing.name.replace("->", " to ");
+    element.setAttribute("aria-label", number ? `${thing.name}, ${number} ${metric === "queue" ? "waiting" : "busy"}` : `${thing.name}, idle`);
   }
   // The number of a box stands in its second line.
   badge(element, told, share) {
@@ -254,9 +271,11 @@ class Machine {
     label.setAttribute("y", String(line.textContent ? middle - 6 : middle));
     line.setAttribute("y", String(middle + 7));
   }
-  legend(metric, top) {
-    if (this.drawn === `${metric} ${top}`) return;
-    this.drawn = `${metric} ${top}`;
+  legend(metric, top, span) {
+    const step = this.figures.step(span);
+    const over = span === null ? "the run" : span.launch === undefined ? "the window" : "the launch";
+    if (this.drawn === `${metric} ${top} ${step} ${over}`) return;
+    this.drawn = `${metric} ${top} ${step} ${over}`;
     const marks = [0, 0.05, 0.25, 0.5, 1];
     const svg = make("svg", { viewBox: "0 0 260 30", class: "kb-plot legend-scale" });
     for (let i = 0; i < 65; i++) svg.append(make("rect", { x: i * 4, y: 0, width: 4.5, height: 12, fill: kernbench.colour(i / 64) }));
@@ -266,8 +285,9 @@ class Machine {
       svg.append(make("text", { x: Math.sqrt(mark) * 260, y: 25, "text-anchor": anchor }, String(text)));
     }
     this.element.querySelector(".scale").replaceChildren(svg, make("span", {}, metric === "queue"
-      ? "messages that waited, on average over the run; of a part, at the worst place in it"
-      : "of the time busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are. ≈ is about: what spans of the timeline cover."));
+      ? `messages that waited, on average over ${over}; of a part, at the worst place in it.`
+      : `of the time of ${over} busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are.`,
+    step ? ` What is busy when is known in steps of ${kernbench.time(step)}.` : ""));
   }
   choose(thing) {
     this.chosen = thing.name;
@@ -300,37 +320,48 @@ class Machine {
     this.detail.replaceChildren(...rows);
   }
   figuresOf(place, named) {
-    const whole = this.figures.whole.get(place);
-    const queue = this.figures.queues.get(place);
-    const span = this.run.window;
+    const { figures } = this;
+    const whole = figures.whole.get(place);
+    const span = figures.activity === null ? null : this.run.window;
+    const over = span !== null && span.launch !== undefined ? "launch" : "window";
     const rows = [];
     if (named) rows.push(make("h5", {}, place.split("#").pop().replace("->", " → ")));
     const facts = [];
     if (whole) facts.push(["busy over the run", `${kernbench.share(whole.share)}, ${kernbench.time(whole.busy)}`]);
     if (whole && whole.bytes) facts.push(["moved", kernbench.bytes(whole.bytes)]);
-    if (span !== null && this.figures.bins) {
-      facts.push([`busy in the ${span.launch === undefined ? "window" : "launch"}`,
-        `${this.figures.about(place, span) ? "about " : ""}${kernbench.share(this.figures.busy(place, span) || 0)}`]);
-    }
+    if (span !== null) facts.push([`busy in the ${over}`, kernbench.share(figures.busy(place, span) || 0)]);
+    const queue = figures.counted.get(place);
+    const waiting = figures.queue(place, null);
     if (queue) facts.push(["waits", `${queue.waits.toLocaleString("en")}, ${kernbench.time(queue.ns)} together, ${kernbench.time(queue.longest)} at most`]);
+    if (waiting) facts.push(["waiting over the run", `${kernbench.number(waiting)} on average`]);
+    if (waiting && span !== null) facts.push([`waiting in the ${over}`, `${kernbench.number(figures.queue(place, span) || 0)} on average`]);
     if (!facts.length) facts.push(["busy", "never"]);
     rows.push(this.list(facts));
-    const over = this.figures.overTime(place);
-    if (over !== null) rows.push(this.curve(over));
+    const busy = figures.overTime("busy", place);
+    if (busy !== null) rows.push(this.curve(busy, 1, "busy over time, up to 100 %"));
+    const waited = figures.overTime("waiting", place);
+    if (waited !== null) {
+      const most = Math.max(...waited.map((each) => each[2]));
+      rows.push(this.curve(waited, most, `waiting over time, up to ${kernbench.number(most)}`));
+    }
     return rows;
   }
-  curve(shares) {
-    const canvas = make("canvas", { class: "curve", width: 512, height: 60, role: "img", "aria-label": "busy over time, from the begin to the end of the run" });
+  curve(stretches, top, told) {
+    const canvas = make("canvas", { class: "curve", width: 512, height: 60, role: "img", "aria-label": `${told}, from the begin to the end of the run` });
     const context = canvas.getContext("2d");
+    const at = (time) => (512 * time) / this.total;
     context.fillStyle = kernbench.css("--kb-c0");
-    shares.forEach((share, i) => context.fillRect((i * 512) / shares.length, 60 - 58 * share, Math.max(1, 512 / shares.length), 58 * share));
+    for (const [from, to, much] of stretches) {
+      const high = (58 * Math.min(much, top)) / top;
+      if (high) context.fillRect(at(from), 60 - high, Math.max(1, at(to) - at(from)), high);
+    }
     if (this.run.window) {
       context.fillStyle = kernbench.css("--kb-shade");
-      const [from, to] = this.run.window.map((time) => (512 * time) / this.total);
+      const [from, to] = this.run.window.map(at);
       context.fillRect(0, 0, from, 60);
       context.fillRect(to, 0, 512 - to, 60);
     }
-    return canvas;
+    return make("figure", { class: "over-time" }, canvas, make("figcaption", {}, told));
   }
   wiresOf(thing) {
     return thing.wires.slice(0, 8).flatMap(([wire, number]) => {
@@ -345,7 +376,7 @@ class Machine {
     const rows = [this.list([["kind", model.kind], ["model", model.impl || "none"]])];
     if (!model.params.length) return rows;
     const body = make("tbody", {}, ...model.params.map(([name, value, source]) => make("tr", {}, make("td", {}, name),
-      make("td", { class: "n" }, String(value)), make("td", { class: "small" }, source))));
+      make("td", { class: "value" }, String(value)), make("td", { class: "small", title: source }, source.split(/[\\/]/).pop()))));
     const head = make("thead", {}, make("tr", {}, ...["parameter", "value", "from"].map((each) => make("th", { scope: "col" }, each))));
     rows.push(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Parameters" }, make("table", {}, head, body)));
     return rows;

@@ -30,7 +30,8 @@ class Timeline {
     const places = this.tops.filter((track) => data.tracks[track][2] === "place");
     const profile = (places.length ? places : this.tops).map((track) => this.painter.busy(track));
     const all = Array.from(profile[0] || [0], (_, b) => Math.max(...profile.map((each) => each[b])));
-    kernbench.brush(element.querySelector(".window"), run, this.total, all);
+    const at = (b) => (b * this.total) / all.length;
+    kernbench.brush(element.querySelector(".window"), run, this.total, all.map((share, b) => [at(b), at(b + 1), share]));
     this.listen();
     this.tellLines();
   }

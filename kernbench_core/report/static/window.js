@@ -3,7 +3,7 @@
 
 const { make } = kernbench;
 
-// Draw a strip of the whole run into an element; `profile` are shares of use over time.
+// Draw a strip of the whole run into an element; `profile` has shares of use over time: [from, to, share].
 kernbench.brush = (element, run, total, profile) => {
   const canvas = make("canvas", { class: "strip", "aria-hidden": "true" });
   const shade = [make("div", { class: "shade" }), make("div", { class: "shade" })];
@@ -36,10 +36,10 @@ kernbench.brush = (element, run, total, profile) => {
     const height = canvas.height = Math.max(1, track.clientHeight) * devicePixelRatio;
     const context = canvas.getContext("2d");
     context.fillStyle = kernbench.css("--kb-c0");
-    profile.forEach((share, i) => {
+    for (const [begin, end, share] of profile) {
       const high = share * height;
-      context.fillRect((i * width) / profile.length, height - high, Math.ceil(width / profile.length), high);
-    });
+      context.fillRect((begin * width) / total, height - high, Math.max(1, Math.ceil(((end - begin) * width) / total)), high);
+    }
   }
   // Keep a window inside of the run, and at least a 10,000th of it long.
   function choose(from, to) {

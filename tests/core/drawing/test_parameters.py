@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kernbench_core.drawing import parameter_sources
+from kernbench_core.drawing.parameters import with_unit
 from kernbench_core.graph import Node
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
@@ -71,3 +72,26 @@ def test_a_file_may_have_neither_overrides_nor_units() -> None:
     node = Node("n", "router", "test.router", {"overhead": 1.0, "servers": 1})
     config = parse_config("components:\n  router: {params: {overhead: 1 ns}}", "n.yaml")
     assert parameter_sources(config)(node) == {"overhead": "n.yaml:2:21", "servers": "default of test.router"}
+
+
+@pytest.mark.parametrize(
+    ("value", "dimension", "told"),
+    [
+        (2.0, "time", "2 ns"),
+        (0.833251953125, "time", "0.8332519531 ns"),
+        (128.0, "bandwidth", "128 GB/s"),
+        (1 << 24, "size", "16 MiB"),
+        (1536, "size", "1536 B"),
+        (3072, "size", "3 KiB"),
+        (0, "size", "0 B"),
+        (1.5, "frequency", "1.5 GHz"),
+        (4, "int", 4),
+        (True, "time", True),
+        ("fifo", "str", "fifo"),
+        (None, "time", None),
+        (7.0, None, 7.0),
+    ],
+)
+def test_quantities_have_units(value: object, dimension: str | None, told: object) -> None:
+    """Sizes that of which they are whole numbers; what is no quantity stays what it is."""
+    assert with_unit(value, dimension) == told

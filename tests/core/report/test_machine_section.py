@@ -18,6 +18,6 @@ def test_a_launch_is_the_time_of_its_programs() -> None:
     data = MACHINE.data(RunPage("r", made, draw_machine(machine()).to_json()))
     assert data is not None
     assert data["launches"] == [
-        {"name": "1: k", "from": 20.0, "to": 60.0, "exact": [["pe0.pe_gemm", 0.25], ["a->b", 0.5]]},
-        {"name": "2: l", "from": 20.0, "to": 60.0, "exact": []},
+        {"name": "1: k", "at": "20 ns", "from": 20.0, "to": 60.0, "exact": [["pe0.pe_gemm", 0.25], ["a->b", 0.5]]},
+        {"name": "2: l", "at": "20 ns", "from": 20.0, "to": 60.0, "exact": []},
     ]
