@@ -94,3 +94,17 @@ def test_columns_of_texts_are_arrays_of_texts() -> None:
     kinds = copied().links()["kind"]
     assert isinstance(kinds, np.ndarray) and kinds.dtype == object
     assert set(kinds.tolist()) == {"pcie wire", "io_noc wire", "hbm wire", "command wire", "hbm_ctrl channel"}
+
+
+def test_what_is_booked_for_later_is_no_use_yet() -> None:
+    """Asked in the middle of a run: half of the first wire's 34 ns are over when half of them are."""
+    engine = toy_engine(pes=1)
+    engine.submit(MemoryWriteMsg(at(0, 512)))
+    engine.env.advance(1)  # the host's: it has taken the wire from 2 ns on
+    assert of(engine, THERE, "bytes") == [512, 0, 0]
+    assert of(engine, THERE, "busy_ns") == [0.0, 0.0, 0.0]
+    engine.env.timeout(2.0 + 17.0)
+    while engine.env.now < 19.0:
+        engine.env.advance(1)
+    assert of(engine, THERE, "busy_ns")[0] == 17.0
+    assert of(engine, THERE, "utilisation")[0] == 17.0 / 19.0
