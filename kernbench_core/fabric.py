@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernbench_core.graph import Node
     from kernbench_core.messages import MsgBase, Transaction
     from kernbench_core.oplog.log import OpLogger
+    from kernbench_core.reporting import PeCounter
     from kernbench_core.values.chunking import Chunk
     from kernbench_core.values.region import Region
 
@@ -135,8 +136,8 @@ class Fabric:
         self.op_logger = op_logger
         self.parts = parts
         self.wires: list[Wire] = []
-        #: The wires that are not `fresh`: each with how long it had been busy and until when it was taken before (ns).
-        self.used_wires: list[tuple[Wire, float, float]] = []
+        #: The wires that are not `fresh`.
+        self.used_wires: list[Wire] = []
         #: (source, destination, op, bytes, largest channel share) -> the quickest round trip, for the bound check.
         self.round_trips: dict[tuple[object, ...], RoundTrip] = {}
         #: (source, destination, bytes) -> the quickest one-way message, for the bound check.
@@ -149,8 +150,8 @@ class Fabric:
         self.under_way: dict[MsgBase, None] = {}
         #: memory -> payload bytes of its answered transactions, for the check that none was lost.
         self.moved_bytes: dict[str, int] = {}
-        #: who asks a memory -> where the payload bytes of its answered transactions are counted, by memory.
-        self.counted_for: dict[str, dict[str, int]] = {}
+        #: who asks a memory -> for what the payload bytes of its answered transactions are counted, by memory.
+        self.counters: dict[str, PeCounter] = {}
         self._routes = routes
         self._addresses = addresses
         self._layout = layout
@@ -263,8 +264,9 @@ class Fabric:
         path = transaction.path
         memory = path[0]
         self.moved_bytes[memory] = self.moved_bytes.get(memory, 0) + transaction.moved_bytes
-        moved = self.counted_for.get(path[-1])
-        if moved is not None:
+        counter = self.counters.get(path[-1])
+        if counter is not None and counter.work is not None:
+            moved = counter.work.memories
             moved[memory] = moved.get(memory, 0) + transaction.total
         # of the shares only the largest: gathers spread over channels in ever new ways, and entries must not pile up
         most = 0

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from attrs import field, frozen
+from attrs import Factory, define, field, frozen
 
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.wire import Waits
@@ -90,6 +90,10 @@ class Observer(Protocol):
 class Computing(Protocol):
     """A component that computes."""
 
+    @property
+    def id(self) -> str:
+        """Its name in the graph."""
+
     def flops(self, msg: MsgBase) -> float:
         """Return the operations that serving a message takes."""
 
@@ -107,26 +111,47 @@ class UnitWork:
         self.peak = 0.0
 
 
+@define
+class LaunchWork:
+    """Count what a launch has its units compute, and the payload bytes that it moves to and from each memory."""
+
+    units: dict[str, UnitWork] = Factory(dict)
+    memories: dict[str, int] = Factory(dict)
+
+
+class PeCounter:
+    """Say what the work of a PE is counted for now: for the launch that it runs, or nothing."""
+
+    __slots__ = ("work",)
+
+    def __init__(self, work: LaunchWork | None = None) -> None:
+        self.work = work
+
+
 class Rates:
     """Compare how fast the ops of a component were with the peaks that it declares, and count them.
 
     `peaks` are those of the dtypes that were computed in, in operations per ns; `too_fast` is the first op that was
-    faster: the message, its operations, how many ns it took, and the peak. `work` is where ops are counted now.
+    faster: the message, its operations, how many ns it took, and the peak. `counter` says where ops are counted.
     """
 
-    __slots__ = ("peaks", "too_fast", "work")
+    __slots__ = ("counter", "peaks", "too_fast")
 
     def __init__(self) -> None:
         self.peaks: dict[str, float] = {}
         self.too_fast: tuple[MsgBase, float, float, float] | None = None
-        self.work = UnitWork()
+        self.counter = PeCounter()
 
     def note(self, component: Computing, msg: MsgBase, took: float) -> None:
         """Count an op that took `took` ns, and compare it with the peak; what takes no time is found in the op log."""
-        peak, flops, work = component.peak_flops(msg), component.flops(msg), self.work
-        work.flops += flops
-        if peak > work.peak:
-            work.peak = peak
+        peak, flops, counted = component.peak_flops(msg), component.flops(msg), self.counter.work
+        if counted is not None:
+            work = counted.units.get(component.id)
+            if work is None:
+                work = counted.units[component.id] = UnitWork()
+            work.flops += flops
+            if peak > work.peak:
+                work.peak = peak
         if not peak:
             return
         self.peaks[_dtype_of(msg)] = peak
@@ -144,6 +169,9 @@ def _dtype_of(msg: object) -> str:
 
 class Reported(Waits):
     """What reports ask of every component: how much it served, for how long it was busy, what it holds now."""
+
+    # A slot: every launch asks all units for it, and their dicts are three times as much memory to go through.
+    __slots__ = ("__dict__", "busy_ns")
 
     run_style: bool
     _paced: bool

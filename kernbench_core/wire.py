@@ -45,7 +45,8 @@ class Wire(Waits):
 
     `bandwidth` is bytes/ns, `latency` ns. `on_head(msg)` says whether the receiver acts on the first
     byte of a message (cut-through) or on its last. `fresh` says that it was not used since somebody last asked which
-    wires were; its first use then adds it to `used`, with how long it had been busy and until when it was taken (ns).
+    wires were; its first use then adds it to `used`. `number` is its edge id: 1 for the first wire of a fabric, one
+    more for each other.
     """
 
     __slots__ = (
@@ -63,6 +64,7 @@ class Wire(Waits):
         "header_bytes",
         "latency",
         "name",
+        "number",
         "payload_bytes",
     )
 
@@ -78,7 +80,7 @@ class Wire(Waits):
         on_head: bool | Callable[[Any], bool],
         payload_bytes: int = 0,
         header_bytes: int = 0,
-        used: list[tuple[Wire, float, float]] | None = None,
+        used: list[Wire] | None = None,
     ) -> None:
         super().__init__()
         self._queue: list[Any] = env._queue
@@ -87,6 +89,7 @@ class Wire(Waits):
         self._on_head = on_head
         self._duration: dict[int, float] = {}
         self.name = name
+        self.number = edge_id
         self.bandwidth = bandwidth
         self.latency = grid_ceil(latency)
         self.payload_bytes = payload_bytes
@@ -98,11 +101,6 @@ class Wire(Waits):
         self._used = [] if used is None else used
 
     @property
-    def number(self) -> int:
-        """Its edge id: 1 for the first wire of a fabric, one more for each other."""
-        return self._key >> SEQUENCE_BITS
-
-    @property
     def deliveries(self) -> int:
         """How many messages, or pieces of them, it has delivered."""
         return self._key & (1 << SEQUENCE_BITS) - 1
@@ -110,7 +108,7 @@ class Wire(Waits):
     def note_use(self) -> None:
         """Be used from now on: for who writes the totals of a wire, before that, and only while it is `fresh`."""
         self.fresh = False
-        self._used.append((self, self.busy_ns, self.available_at))
+        self._used.append(self)
 
     def bytes_on_wire(self, nbytes: int) -> int:
         """Return `nbytes` of payload plus its headers: one per started payload unit, at least one."""
@@ -204,13 +202,14 @@ class Wire(Waits):
 
     def send(self, msg: MsgBase, head: float, tail: float) -> None:
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
-        # inlined from passage, book, charge and deliver for speed (tools/bench_engine.py: a forwarding hop -13 %)
+        # inlined from passage, note_use, book, charge and deliver for speed (tools/bench_engine.py: a hop -13 %)
         nbytes = msg.nbytes
         took = self._duration.get(nbytes)
         if took is None:
             took = self.duration(nbytes)
         if self.fresh:
-            self.note_use()
+            self.fresh = False
+            self._used.append(self)
         start = self.available_at
         if start < head:
             start = head

@@ -202,7 +202,8 @@ def _columns(
     from kernbench_core.host.figures.kernels import KernelUse
 
     uses = [use for use, _, _ in found]
-    moved = [use.run_nbytes if isinstance(use, KernelUse) else use.nbytes for use in uses]
+    moved = [use.nbytes if isinstance(use, KernelUse) else 0 for use in uses]
+    run_moved = [use.run_nbytes if isinstance(use, KernelUse) else use.nbytes for use in uses]
     columns = {
         "busiest of its kind": [use.name for use in uses],
         "kind": [use.kind for use in uses],
@@ -212,11 +213,12 @@ def _columns(
             f"{use.mean_utilisation:.1%} of {use.alike}" if use.alike > 1 and share is not None else "-"
             for use, share, _ in found
         ],
+        "moved": [format_bytes(nbytes) if nbytes else "-" for nbytes in moved],
         "run": ["" if share is None else f"{share:.1%}" for _, _, share in found],
-        _MOVED: [format_bytes(nbytes) if nbytes else "-" for nbytes in moved],
+        _MOVED: [format_bytes(nbytes) if nbytes else "-" for nbytes in run_moved],
     }
     if not any(columns["run"]):
-        del columns["run"]
+        del columns["run"], columns["moved"]
     return columns
 
 
@@ -232,8 +234,8 @@ def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     def room() -> int:
         return console.width - sum(widths.values()) + widths[first] - 2 * (len(widths) - 1)
 
-    for head in ("", _MOVED, "mean", "kind", "run"):
-        least = names if head in ("", _MOVED) else min(names, _NAME)
+    for head in ("", _MOVED, "moved", "mean", "kind", "run"):
+        least = names if head in ("", _MOVED, "moved") else min(names, _NAME)
         if head in columns and (room() < least or (not head and not console.is_terminal)):
             del columns[head], widths[head]
     widths[first] = max(1, min(names, room()))
@@ -241,7 +243,7 @@ def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     for head in columns:
         table.add_column(
             _short(head, widths[head]),
-            justify="right" if head in ("busy", "kernel", "mean", "run", _MOVED) else "left",
+            justify="left" if head in (first, "kind", "") else "right",
             style=None if head else "magenta",
             no_wrap=True,
             width=widths[head],

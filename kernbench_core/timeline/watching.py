@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernbench_core.callsite import CallSite, site_of_frame
-from kernbench_core.environment import SEQUENCE_BITS, Environment
+from kernbench_core.environment import Environment
 from kernbench_core.kernel.bridge import Bridge, Finished
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.messages import MsgBase
@@ -44,11 +44,11 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
             count(self, waited)
             end = self.available_at if until is None else until
             if end > since and end - waited < notes.until:
-                waits((self._key >> SEQUENCE_BITS, waited, end))
+                waits((self.number, waited, end))
 
         def _note(self, start: float, end: float, nbytes: int, msg: MsgBase | None, sign: int = 1) -> None:
             if end > since and start < notes.until and (not channels_only or "#" in self.name):
-                extend((sign * (self._key >> SEQUENCE_BITS), start, end, nbytes, -1 if msg is None else number(msg)))
+                extend((sign * self.number, start, end, nbytes, -1 if msg is None else number(msg)))
 
     class NotingWire(NotingChannel):
         """Note each passage, what is sent along too."""
@@ -62,7 +62,7 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
             carry(self, msg, head, tail)
             end = self.available_at
             if end > since and start < notes.until:
-                extend((self._key >> SEQUENCE_BITS, start, end, nbytes, number(msg)))
+                extend((self.number, start, end, nbytes, number(msg)))
 
     return NotingChannel if channels_only else NotingWire
 

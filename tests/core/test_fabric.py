@@ -9,6 +9,7 @@ from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
 from kernbench_core.graph import Graph
 from kernbench_core.messages import Transaction
+from kernbench_core.reporting import LaunchWork, PeCounter
 from kernbench_core.values.region import Region
 
 
@@ -63,15 +64,16 @@ def test_round_trips_are_as_many_as_bounds_and_not_as_shares() -> None:
 def test_payload_is_counted_for_who_asked_while_somebody_wants_it() -> None:
     """Without the addresses of further ranges, by memory; others ask for nobody."""
     fabric = make_fabric()
-    counted: dict[str, int] = {}
-    fabric.counted_for["a"] = counted
-    for asker, memory, nbytes in (("a", "m", 64), ("c", "m", 1000), ("a", "n", 32), ("a", "m", 128)):
+    work = LaunchWork()
+    counter = fabric.counters["a"] = PeCounter(work)
+    for asker, memory, nbytes in (("a", "m", 64), ("c", "m", 1000), ("a", "n", 32), ("a", "m", 128), ("a", "m", 512)):
+        counter.work = work if nbytes < 512 else None
         regions = Region(0, nbytes // 2), Region(4096, nbytes // 2)
         sent = Transaction("write", regions, nbytes, (asker, memory), nothing)
         sent.turn_around()
         fabric.note_round_trip(sent)
-    assert counted == {"m": 192, "n": 32}
-    assert fabric.moved_bytes == {"m": 1192 + 3 * 8, "n": 32 + 8}
+    assert work.memories == {"m": 192, "n": 32}
+    assert fabric.moved_bytes == {"m": 1704 + 4 * 8, "n": 32 + 8}
 
 
 def test_graph_made_by_hand_has_no_design() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.host.figures.roofline import LaunchWork, RooflinePoint, roofline_point
-from kernbench_core.reporting import UnitWork
+from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
+from kernbench_core.reporting import LaunchWork, UnitWork
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class KernelUse:
     """Say how busy the busiest resource of a kind was while kernels ran, and over the run: shares of its capacity.
 
     `alike` is how many of its kind were used while kernels ran, `mean_utilisation` the mean over them; `busy_ns` is of
-    that time, of its `servers` together, and `run_nbytes` the payload that it moved in the whole run.
+    that time, of its `servers` together. `nbytes` is the payload that it took in that time, `run_nbytes` in the run.
     """
 
     name: str
@@ -36,6 +36,7 @@ class KernelUse:
     alike: int
     mean_utilisation: float
     servers: int = 1
+    nbytes: int = 0
 
     def __repr__(self) -> str:
         return f"<KernelUse {self.name} ({self.kind}) {self.utilisation:.1%}, of the run {self.run_utilisation:.1%}>"
@@ -138,7 +139,7 @@ def _over_the_run(hardware: Hardware, busiest: Sequence[LaunchUse]) -> Sequence[
     return [
         KernelUse(
             use.name, use.kind, use.utilisation, of_run[use.name][0], use.busy_ns, of_run[use.name][1], use.alike,
-            use.mean_utilisation, use.servers,
+            use.mean_utilisation, use.servers, use.nbytes,
         )
         for use in busiest
     ]  # fmt: skip

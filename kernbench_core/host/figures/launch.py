@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kernbench_core.callsite import describe_site
-from kernbench_core.host.figures.meter import busiest_of
+from kernbench_core.host.figures.meter import busiest_of, links_of
 from kernbench_core.units import format_bandwidth, format_flops, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
-    from kernbench_core.host.figures.meter import BusyInterval, LaunchMeter, LaunchUse, Resources
+    from kernbench_core.host.figures.columns import ColumnTable
+    from kernbench_core.host.figures.meter import LaunchMeter, LaunchUse, Resources
+    from kernbench_core.host.figures.readings import BusyInterval
     from kernbench_core.host.figures.roofline import RooflinePoint
     from kernbench_core.messages import KernelLaunchMsg
 
@@ -39,13 +41,18 @@ class LaunchFigures:
     ended_ns: float
     completed_ns: float
     roofline: RooflinePoint | None
-    _resources: Resources | None
+    _resources: Resources
     _intervals: Sequence[BusyInterval]
 
     @cached_property
     def busiest(self) -> tuple[LaunchUse, ...]:
         """The busiest resource of each kind between start and end, the highest utilisation first."""
-        return () if self._resources is None else busiest_of(self._resources, self._intervals)
+        return busiest_of(self._resources, self._intervals)
+
+    @cached_property
+    def links(self) -> ColumnTable:
+        """The links that were busy between start and end, by column: name, kind, payload bytes, time (ns), share."""
+        return links_of(self._resources, self._intervals)
 
     @property
     def time_ns(self) -> float:
@@ -105,8 +112,8 @@ class LaunchFigures:
         return hash((self.kernel, self.line, self.started_ns, self.ended_ns))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the machine behind: what was busiest is what goes along."""
-        return {**vars(self), "busiest": self.busiest, "_resources": None, "_intervals": ()}
+        """Leave the machine behind: what was busy goes along."""
+        return {**vars(self), "busiest": self.busiest, "links": self.links, "_resources": None, "_intervals": ()}
 
     def __repr__(self) -> str:
         told = [f"{self.pes} PE{'' if self.pes == 1 else 's'}", format_time(self.time_ns)]

@@ -1,17 +1,13 @@
 """What launches kept busy and moved, measured from totals that wires and units keep anyway.
 
-Totals are read when the first PE of a launch begins and when the last one ends, of the wires that were used since the
-last time (they note that themselves) and of all units: between the two a run pays nothing.
+Totals are read when the first PE of a launch begins and when the last one ends: between the two a run pays nothing.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import compress
-from operator import ne, sub
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -19,14 +15,14 @@ import numpy.typing as npt
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.graph import EdgeKind
-from kernbench_core.host.figures.roofline import LaunchWork, RooflinePoint, roofline_point
-from kernbench_core.reporting import UnitWork
+from kernbench_core.host.figures.columns import ColumnTable, TextColumn
+from kernbench_core.host.figures.readings import BusyInterval, BusyReadings, FloatArray, IntArray
+from kernbench_core.host.figures.roofline import RooflinePoint, roofline_point
+from kernbench_core.reporting import LaunchWork, PeCounter
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.messages import Launch
-
-_Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @attrs.frozen(repr=False)
@@ -35,6 +31,7 @@ class LaunchUse:
 
     It serves `servers` messages at once (a wire 1), and `busy_ns` is their busy time together, which may be longer than
     the launch. `alike` is how many resources of the kind were used then, and `mean_utilisation` the mean over them.
+    `nbytes` is the payload that entered a wire or channel in that time; units have none.
     """
 
     name: str
@@ -44,6 +41,7 @@ class LaunchUse:
     alike: int
     mean_utilisation: float
     servers: int = 1
+    nbytes: int = 0
 
     def __repr__(self) -> str:
         return f"<LaunchUse {self.name} ({self.kind}) {self.utilisation:.1%}>"
@@ -51,7 +49,7 @@ class LaunchUse:
 
 @attrs.frozen(eq=False)
 class Resources:
-    """Name what can be busy, by number: wires first, and units behind them; number 0 is nothing.
+    """Name what can be busy, by number: `wires` numbers of wires first, and units behind them; number 0 is nothing.
 
     `codes` are the places of their kinds among `kinds`, `servers` make 100 % of each.
     """
@@ -59,7 +57,8 @@ class Resources:
     kinds: tuple[str, ...]
     names: Sequence[str]
     codes: npt.NDArray[np.intp]
-    servers: _Floats
+    servers: FloatArray
+    wires: int
 
     @classmethod
     def of(cls, hardware: Hardware, units: Sequence[ComponentBase]) -> Resources:
@@ -79,9 +78,9 @@ class Resources:
         codes += (kinds.setdefault(unit.node.kind, len(kinds)) for unit in units)
         servers = np.ones(len(names))
         servers[wires:] = [unit.servers for unit in units]
-        return cls(tuple(kinds), names, np.array(codes), servers)
+        return cls(tuple(kinds), names, np.array(codes), servers, wires)
 
-    def busiest(self, busy: _Floats, span: float) -> tuple[LaunchUse, ...]:
+    def busiest(self, busy: FloatArray, nbytes: IntArray, span: float) -> tuple[LaunchUse, ...]:
         """Return the busiest of each kind, the highest first; each was busy for so many of `span` ns."""
         used = np.flatnonzero(busy > 0.0)
         if not len(used):
@@ -97,29 +96,42 @@ class Resources:
             first = min(alike[share[start : start + number] == top].tolist(), key=self.names.__getitem__)
             name, kind = self.names[first], self.kinds[self.codes[first]]
             mean, servers = float(total / number), int(self.servers[first])
-            found.append(LaunchUse(name, kind, float(top), float(busy[first]), int(number), mean, servers))
+            use = LaunchUse(name, kind, float(top), float(busy[first]), int(number), mean, servers, int(nbytes[first]))
+            found.append(use)
         return tuple(sorted(found, key=lambda use: (-use.utilisation, use.name)))
-
-
-@attrs.frozen(eq=False)
-class BusyInterval:
-    """Keep for how long, in ns, resources of some `numbers` were busy in a time of `span` ns."""
-
-    span: float
-    numbers: array[int]
-    busy: array[float]
 
 
 def busiest_of(resources: Resources, intervals: Sequence[BusyInterval]) -> tuple[LaunchUse, ...]:
     """Return the busiest resource of each kind over all intervals together, the highest first."""
     span = sum(each.span for each in intervals)
-    if not span:
-        return ()
-    busy = np.zeros(len(resources.names))
+    return resources.busiest(*_added(resources, intervals), span) if span else ()
+
+
+def links_of(resources: Resources, intervals: Sequence[BusyInterval]) -> ColumnTable:
+    """Return the wires and channels that were busy, or took a message, in the intervals, by their numbers."""
+    span = sum(each.span for each in intervals)
+    busy, nbytes = (column[: resources.wires] for column in _added(resources, intervals))
+    at = np.flatnonzero((busy > 0.0) | (nbytes > 0))
+    return ColumnTable(
+        len(at),
+        {
+            "name": TextColumn(np.arange(len(at)), [resources.names[each] for each in at.tolist()]),
+            "kind": TextColumn(resources.codes[at], resources.kinds),
+            "bytes": nbytes[at],
+            "busy_ns": busy[at],
+            "utilisation": busy[at] / span if span else busy[at],
+        },
+    )
+
+
+def _added(resources: Resources, intervals: Sequence[BusyInterval]) -> tuple[FloatArray, IntArray]:
+    """Return for how long each resource was busy in all intervals together, and the bytes that it took."""
+    busy, nbytes = np.zeros(len(resources.names)), np.zeros(len(resources.names), np.int64)
     for each in intervals:
-        if each.numbers:
-            busy[np.frombuffer(each.numbers, np.int64)] += np.frombuffer(each.busy)
-    return resources.busiest(busy, span)
+        busy[each.numbers] += each.busy
+        busy[each.units + resources.wires] += each.units_busy
+        nbytes[each.numbers] += each.nbytes
+    return busy, nbytes
 
 
 class LaunchMeter:
@@ -130,21 +142,18 @@ class LaunchMeter:
     """
 
     def __init__(self) -> None:
-        #: What was busy from each beginning or end of a launch to the next one, as long as any launch ran.
-        self._intervals: list[BusyInterval] = []
         #: The launches that run, and those that are over, with the numbers of their intervals: the first, and the end.
         self._running: dict[Launch, int] = {}
         self._over: dict[Launch, tuple[int, int]] = {}
         self._work: dict[Launch, LaunchWork] = {}
-        self._nobody = UnitWork()
-        self._read_at = 0.0
-        self._pes: list[tuple[list[str], list[ComponentBase]]] = []
+        #: Of each PE, by its index.
+        self._counters: list[PeCounter] = []
 
     def attach(self, hardware: Hardware) -> None:
         """Measure on this machine; called once, when every component exists and nothing has happened yet."""
         self._hardware = hardware
         self._units = [each for each in hardware.components.values() if each.keeps_busy and each.node.kind != "pe_cpu"]
-        self._unit_busy = [0.0] * len(self._units)
+        self._readings = BusyReadings(hardware, self._units)
 
     @cached_property
     def resources(self) -> Resources:
@@ -152,19 +161,18 @@ class LaunchMeter:
         return Resources.of(self._hardware, self._units)
 
     def _index(self) -> None:
-        """Find what of each PE asks memories outside of it, and what of it computes."""
-        prefixes = {pe.prefix for pe in self._hardware.layout.pes}
-        asking: dict[str, list[str]] = {}
-        computing: dict[str, list[ComponentBase]] = {}
+        """Have whatever of a PE asks memories outside of it, or computes, count for what its counter says."""
+        counters = {pe.prefix: PeCounter() for pe in self._hardware.layout.pes}
         for each in self._hardware.components.values():
             prefix = each.id.rpartition(".")[0]
-            if prefix not in prefixes:
+            counter = counters.get(prefix)
+            if counter is None:
                 continue
             if any(not to.startswith(f"{prefix}.") for to in each.out_ports):
-                asking.setdefault(prefix, []).append(each.id)
+                self._hardware.counters[each.id] = counter
             if type(each).flops is not ComponentBase.flops:
-                computing.setdefault(prefix, []).append(each)
-        self._pes = [(asking.get(pe.prefix, []), computing.get(pe.prefix, [])) for pe in self._hardware.layout.pes]
+                each.rates.counter = counter
+        self._counters = [counters[pe.prefix] for pe in self._hardware.layout.pes]
 
     # While the run goes on ----------------------------------------------------------------------------
 
@@ -172,70 +180,30 @@ class LaunchMeter:
         """Count what the PE of this index does for this launch from now on."""
         work = self._work.get(launch)
         if work is None:
-            if not self._pes:
+            if not self._counters:
                 self._index()
             work = self._work[launch] = LaunchWork()
-            self._read()
-            self._running[launch] = len(self._intervals)
-        asking, computing = self._pes[pe]
-        for node in asking:
-            self._hardware.counted_for[node] = work.memories
-        for unit in computing:
-            unit.rates.work = work.units.setdefault(unit.id, UnitWork())
+            self._readings.read(kept=bool(self._running), idle=not self._running)
+            self._running[launch] = self._readings.count
+        self._counters[pe].work = work
 
     def ended(self, launch: Launch, pe: int) -> None:
         """Count nothing of this PE any more; with the last one, see how busy everything was."""
-        asking, computing = self._pes[pe]
-        for node in asking:
-            self._hardware.counted_for.pop(node, None)
-        for unit in computing:
-            unit.rates.work = self._nobody
+        self._counters[pe].work = None
         if len(launch.ended_ns) == len(launch.programs):
-            self._read(last=len(self._running) == 1)
-            self._over[launch] = self._running.pop(launch), len(self._intervals)
-
-    def _read(self, last: bool = False) -> None:
-        """Add what was busy since this was called last, if a launch ran; `last` says that none will run now."""
-        now, since, used = self._hardware.env.now, self._read_at, self._hardware.used_wires
-        numbers, busy, ahead = array("q"), array("d"), []
-        for wire, before, taken_until in used:
-            wire.fresh = True
-            after = wire.busy_ns
-            if wire.available_at > now:
-                after = wire.busy_by(now)
-                ahead.append(wire)
-            if taken_until > since:
-                before = max(0.0, before - (taken_until - since))
-            numbers.append(wire.number)
-            busy.append(after - before)
-        used.clear()
-        for wire in ahead:
-            wire.note_use()
-        self._read_units(numbers, busy, idle=last or not self._running)
-        if self._running:
-            self._intervals.append(BusyInterval(now - since, numbers, busy))
-        self._read_at = now
-
-    def _read_units(self, numbers: array[int], busy: array[float], idle: bool) -> None:
-        """Add the units that were busy; what is under way counts, but there is nothing while no launch runs."""
-        before, now, first = self._unit_busy, self._hardware.env.now, len(self._hardware.wires) + 1
-        self._unit_busy = [unit.busy_ns if idle else unit.busy_by(now) for unit in self._units]
-        grown = [*map(ne, self._unit_busy, before)]
-        numbers.extend(compress(range(first, first + len(grown)), grown))
-        busy.extend(map(sub, compress(self._unit_busy, grown), compress(before, grown)))
+            self._readings.read(kept=True, idle=len(self._running) == 1)
+            self._over[launch] = self._running.pop(launch), self._readings.count
 
     # Results ------------------------------------------------------------------------------------------
 
     def intervals(self, launch: Launch | None = None) -> Sequence[BusyInterval]:
         """Return what was busy while a launch ran, or else while any did; nothing of a launch that is not over."""
-        if launch is None:
-            return self._intervals
-        first, end = self._over.get(launch, (0, 0))
-        return self._intervals[first:end]
+        first, end = (0, None) if launch is None else self._over.get(launch, (0, 0))
+        return self._readings.intervals[first:end]
 
     def busiest(self) -> tuple[LaunchUse, ...]:
         """Return the busiest resource of each kind while any launch ran, the highest first."""
-        return busiest_of(self.resources, self._intervals)
+        return busiest_of(self.resources, self.intervals())
 
     def work(self) -> Sequence[LaunchWork]:
         """Return what each launch computed and moved."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_core.reporting import UnitWork
+from kernbench_core.reporting import LaunchWork, UnitWork
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
@@ -62,14 +62,6 @@ class RooflinePoint:
         resources = [{**attrs.asdict(each), "share": each.share} for each in self.resources]
         intensity = self.intensity if self.intensity != float("inf") else None
         return {**attrs.asdict(self), "intensity": intensity, "share": self.share, "resources": resources}
-
-
-@attrs.define
-class LaunchWork:
-    """Count what a launch has its units compute, and the payload bytes that it moves to and from each memory."""
-
-    units: dict[str, UnitWork] = attrs.field(factory=dict)
-    memories: dict[str, int] = attrs.field(factory=dict)
 
 
 def roofline_point(work: LaunchWork, duration_ns: float, hardware: Hardware) -> RooflinePoint | None:

@@ -170,6 +170,39 @@ def test_links_are_all_wires_and_channels(plugins: Plugins) -> None:
     assert unused and all(row["busy_ns"] == 0.0 for row in unused)
 
 
+def test_bytes_of_a_launch_are_those_of_its_ops(plugins: Plugins) -> None:
+    """Launch by launch, as the op log has them; all together with what the host moved they are those of the run."""
+
+    def bench(rt: Any) -> None:
+        x = rt.tensor(np.ones(256, np.float32), name="x")
+        for n in (16, 64, 32):
+            rt.launch(double, x, x, n)
+
+    result = kb.run(bench, "tiny", plugins=plugins)
+    run = {row["name"]: row["bytes"] for row in result.links}
+    together: dict[str, int] = {}
+    for launch in result.launches:
+        ops = [op for op in result.op_log if launch.started_ns <= op.t_start < launch.ended_ns]
+        reads, writes = (
+            sum(op.params["nbytes"] for op in ops if op.op_name == name) for name in ("dma_read", "dma_write")
+        )
+        links = launch.links[launch.links["kind"] == "attach wire"]
+        assert reads == sum(row["bytes"] for row in links if row["name"].endswith("pe_dma")) > 0
+        assert writes == sum(row["bytes"] for row in links if ".pe_dma->" in row["name"]) == reads
+        for row in launch.links:
+            together[row["name"]] = together.get(row["name"], 0) + row["bytes"]
+        channel = next(use for use in launch.busiest if use.kind == "hbm_ctrl channel")
+        assert channel.nbytes == next(row["bytes"] for row in launch.links if row["name"] == channel.name) > 0
+        assert channel.utilisation == next(r["utilisation"] for r in launch.links if r["name"] == channel.name)
+    assert all(together[name] <= run[name] for name in together)
+    assert all(together.get(name, 0) == run[name] for name in run if ".pe_dma" in name)
+    assert result.kernels is not None
+    for use in result.kernels.busiest:
+        assert use.nbytes == together.get(use.name, 0)
+    again = pickle.loads(pickle.dumps(result))
+    assert [each.links for each in again.launches] == [each.links for each in result.launches]
+
+
 def test_units_that_serve_several_at_once_count_once(plugins: Plugins) -> None:
     """A DMA has 16 slots: their busy times add up, shares are of all of them, and explanations count the same units."""
     result = kb.run("gemm", "tiny", {"M": 256, "N": 256, "K": 256}, data=False, explain=True, plugins=plugins)

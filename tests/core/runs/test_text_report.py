@@ -171,7 +171,7 @@ KERNELS = KernelFigures(
     380_000.0,
     (
         KernelUse("sip0.cube0.pe0.pe_gemm", "pe_gemm", 0.9, 0.81, 342_000.0, 0, 4, 0.6),
-        KernelUse("sip0.cube0.hbm_ctrl0#pc0", "hbm_ctrl channel", 0.3, 0.28, 114_000.0, 4096, 16, 0.25),
+        KernelUse("sip0.cube0.hbm_ctrl0#pc0", "hbm_ctrl channel", 0.3, 0.28, 114_000.0, 4096, 16, 0.25, 1, 3072),
     ),
     RooflinePoint(
         7.6e8, 38_000_000, 380_000.0, 20.0, 2000.0, 2000.0, "memory",
@@ -188,10 +188,10 @@ def test_the_page_speaks_of_kernels(samples: ModuleType, monkeypatch: pytest.Mon
     text = plain(samples, kernels=KERNELS, timing=timing)
     begin = text.index("busiest of its kind")
     assert text[begin : text.index("\n\n", begin)] == """\
-busiest of its kind       kind              kernel         mean    run  run moved
-sip0.cube0.pe0.pe_gemm    pe_gemm            90.0%   60.0% of 4  81.0%          -
-sip0.cube0.hbm_ctrl0#pc0  hbm_ctrl channel   30.0%  25.0% of 16  28.0%      4 KiB
-sip0.io0.pcie_ep->host    pcie wire              -            -  25.0%      6 MiB
+busiest of its kind       kind              kernel         mean  moved    run  run moved
+sip0.cube0.pe0.pe_gemm    pe_gemm            90.0%   60.0% of 4      -  81.0%          -
+sip0.cube0.hbm_ctrl0#pc0  hbm_ctrl channel   30.0%  25.0% of 16  3 KiB  28.0%      4 KiB
+sip0.io0.pcie_ep->host    pcie wire              -            -      -  25.0%      6 MiB
 achieved in kernels, of peak: pe_gemm 2 TFLOP/s (48.8%), HBM 100 GB/s (25.0%)
 hint: pe_gemm lost 75.0% of its time at work: 50.0% to start, fill and drain, 25.0% to cells without an element. \
 A bigger array gains little; larger tiles, or

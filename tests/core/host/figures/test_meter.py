@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import UsageError
+from kernbench_core.host.figures import readings
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MsgBase
 from tests.core.toy_machine import Classes, ToyPe, toy_engine
@@ -45,9 +47,9 @@ def measured_engine(pes: int = 2) -> GraphEngine:
 
 def read(tl: ComponentBase, slice_: int, nbytes: int) -> None:
     """Count an answer of so many bytes of a memory, where its fabric is told to count for this processor."""
-    moved = tl.fabric.counted_for.get(tl.id)
-    if moved is not None:
-        memory = f"sip0.cube0.hbm_ctrl{slice_}"
+    counter = tl.fabric.counters.get(tl.id)
+    if counter is not None and counter.work is not None:
+        memory, moved = f"sip0.cube0.hbm_ctrl{slice_}", counter.work.memories
         moved[memory] = moved.get(memory, 0) + nbytes
 
 
@@ -120,7 +122,67 @@ def test_only_what_happens_between_start_and_end_is_busy() -> None:
     engine.run(bench)
     (figures,) = engine.figures()
     (use,) = (use for use in figures.busiest if use.kind == "hbm wire")
-    assert (use.name, use.utilisation, use.busy_ns, use.alike) == (down, 1.0, 40.0, 1)
+    assert (use.name, use.utilisation, use.busy_ns, use.alike, use.nbytes) == (down, 1.0, 40.0, 1, 6400)
+    links = {row.pop("name"): row for row in figures.links}
+    assert links[down] == {"kind": "hbm wire", "bytes": 6400, "busy_ns": 40.0, "utilisation": 1.0}
+    assert up not in links
+
+
+def test_what_is_booked_for_later_is_busy_then_and_counts_where_it_was_booked() -> None:
+    """Three launches in a row: a message of the first one is still on the wire in the second, which sends none."""
+    engine = measured_engine(pes=1)
+    wires = {wire.name: wire for wire in engine.hardware.wires}
+    wire = wires["sip0.cube0.hbm_ctrl0->sip0.cube0.r0c0"]
+    sizes = iter((64 * 180, 0, 640))  # 64 B/ns: 180 ns, 10 ns
+
+    def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
+        nbytes = next(sizes)
+        if nbytes:
+            wire.book(nbytes, env.now, env.now)
+        yield env.timeout(40.0)
+
+    def bench(rt: Any) -> None:
+        for _ in range(3):
+            rt.launch(kernel, None)
+
+    engine.run(bench)
+    one, two, three = engine.figures()
+    found = [next(row for row in each.links if row["name"] == wire.name) for each in (one, two, three)]
+    assert two.started_ns < one.started_ns + 180.0 < two.ended_ns
+    assert [row["bytes"] for row in found] == [11_520, 0, 640]
+    assert [row["busy_ns"] for row in found] == [40.0, one.started_ns + 180.0 - two.started_ns, 10.0]
+
+
+@pytest.mark.parametrize("most", [1, 1 << 17])
+def test_it_does_not_matter_when_readings_are_worked_out(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """After each of them, or all at the end: launches that overlap and follow each other have what they had."""
+    monkeypatch.setattr(readings, "_MOST", most)
+    engine = measured_engine(pes=2)
+    wires = [wire for wire in engine.hardware.wires if "hbm_ctrl" in wire.name and "->" in wire.name]
+    booked: list[tuple[float, int, int]] = []
+    draw = Random(7)
+
+    def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
+        for _ in range(3):
+            at, nbytes = draw.randrange(len(wires)), 64 * draw.randrange(1, 9)
+            wires[at].book(nbytes, env.now, env.now)
+            booked.append((env.now, at, nbytes))
+            yield env.timeout(float(draw.randrange(1, 60)))
+
+    def bench(rt: Any) -> None:
+        for _ in range(6):
+            handles = [rt.launch(kernel, None, pes=[pe], wait=False) for pe in (0, 1)]
+            for handle in handles:
+                rt.wait(handle)
+
+    engine.run(bench)
+    for launch in engine.figures():
+        wanted: dict[str, int] = {}
+        for time, at, nbytes in booked:
+            if launch.started_ns <= time < launch.ended_ns:
+                wanted[wires[at].name] = wanted.get(wires[at].name, 0) + nbytes
+        links = {row["name"]: row["bytes"] for row in launch.links if row["bytes"] and row["kind"] == "hbm wire"}
+        assert links == wanted
 
 
 def test_a_handle_has_figures_once_it_is_over() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.host.figures.roofline import LaunchWork, roofline_point
-from kernbench_core.reporting import UnitWork
+from kernbench_core.host.figures.roofline import roofline_point
+from kernbench_core.reporting import LaunchWork, UnitWork
 from tests.core.toy_machine import toy_engine
 
 CPU, MEMORY = "sip0.cube0.pe{}.pe_cpu", "sip0.cube0.hbm_ctrl{}"
