@@ -44,6 +44,7 @@ LINK_LATENCY = Unknown(
     "small vectors, of some KiB, where latency decides",
 )
 UNKNOWNS = (LINK_BANDWIDTH, LINK_LATENCY)
+_ALONE = "one rank has nobody to communicate with"
 _STEP = 1e-3
 """By which part of it a parameter is changed to see how steep a closed form is."""
 
@@ -179,21 +180,42 @@ class NcclLog:
     def _of_table(self, name: str, table: NcclTable) -> tuple[CollectiveKind | None, int | None, list[str]]:
         """Return the collective and the ranks of a table, from the log or the command line, and what is wrong."""
         options, problems = self._options, list[str]()
-        kinds = Catalogue.of(self._plugins).collectives
+        there = None if table.collective is None else self._kind(table.collective)
+        given = None if options.collective is None else self._kind(options.collective)
         called = options.collective or table.collective
-        known = None if called is None else meant(called, [one for pair in _names(kinds) for one in pair])
-        kind = None if known is None else next(kinds[own] for own, other in _names(kinds) if known in (own, other))
+        kind = given if options.collective is not None else there
         at = f"{name}:{table.at}"
         if called is None:
             problems.append(f"{at}: the collective must be told, as nothing above the table does; give --collective.")
-        elif kind is None or kind.barrier:
-            there = ", ".join(one for one in kinds if one != "barrier")
-            problems.append(f"{at}: the collective must be one of {there}, not {called!r}; give --collective.")
-        ranks = options.ranks or table.ranks
-        if ranks is None or ranks < 2:
-            there = "as nothing above the table does" if ranks is None else f"and 1 is none that communicates: {ranks}"
-            problems.append(f"{at}: the number of ranks must be told, {there}; give --ranks.")
-        return kind, ranks, problems
+        elif kind is None:
+            known = ", ".join(self._known())
+            problems.append(f"{at}: the collective must be one of {known}, not {called!r}; give --collective.")
+        elif there not in (None, kind):
+            problems.append(
+                f"{at}: the collective must be that of the log, {table.collective}, not {called}; leave --collective "
+                "out."
+            )
+        if table.ranks is None and options.ranks is None:
+            problems.append(f"{at}: the number of ranks must be told, as nothing above the table does; give --ranks.")
+        elif table.ranks is not None and table.ranks < 2:
+            must = "the number of ranks must be at least 2"
+            problems.append(f"{at}: {must}, not {table.ranks}: {_ALONE}; leave the table out.")
+        elif options.ranks is not None and table.ranks not in (None, options.ranks):
+            problems.append(
+                f"{at}: the number of ranks must be that of the log, {table.ranks}, not {options.ranks}; leave "
+                "--ranks out."
+            )
+        return kind, table.ranks or options.ranks, problems
+
+    def _known(self) -> list[str]:
+        return [name for name, kind in Catalogue.of(self._plugins).collectives.items() if not kind.barrier]
+
+    def _kind(self, called: str) -> CollectiveKind | None:
+        """Return the collective of a name, ours or nccl-tests'; None where nobody knows it, or nothing is sent."""
+        kinds = Catalogue.of(self._plugins).collectives
+        name = meant(called, [one for pair in _names(kinds) for one in pair])
+        found = [kinds[own] for own, other in _names(kinds) if name is not None and name in (own, other)]
+        return found[0] if found and not found[0].barrier else None
 
 
 class CollectiveCsv(NcclLog):
@@ -209,18 +231,31 @@ class CollectiveCsv(NcclLog):
 
     def read(self, name: str, text: str) -> list[LogRow]:
         """Return the rows of a CSV: out of place, of f32, summed up where anything is reduced."""
+        columns = {**self._CSV.columns, "collective": self._read_kind, "ranks": _read_ranks}
         found: list[LogRow] = []
         problems: list[str] = []
-        for row in self._CSV.read(name, text):
-            told = NcclTable(row.values["collective"], row.values["ranks"], (), row.line)
-            kind, ranks, faults = self._of_table(name, told)
+        for row in CsvForm(columns).read(name, text):
+            kind, ranks = row.values["collective"], row.values["ranks"]
+            _, _, faults = self._of_table(name, NcclTable(kind.name, ranks, (), row.line))
             problems += faults
-            if kind is not None and ranks is not None:
-                case = CollectiveCase(kind.name, ranks, row.values["bytes"], "f32", "sum" if kind.reduces else None)
-                found.append(LogRow(f"{name}:{row.line}", _label(case), row.ns, case))
+            case = CollectiveCase(kind.name, ranks, row.values["bytes"], "f32", "sum" if kind.reduces else None)
+            found.append(LogRow(f"{name}:{row.line}", _label(case), row.ns, case))
         if problems:
             raise ConfigError(*problems)
         return found
+
+    def _read_kind(self, text: str) -> CollectiveKind:
+        kind = self._kind(text)
+        if kind is None:
+            raise ValueError(f"must be one of {', '.join(self._known())}, not {text!r}.")
+        return kind
+
+
+def _read_ranks(text: str) -> int:
+    ranks = CsvForm.whole(text)
+    if ranks < 2:
+        raise ValueError(f"must be an integer of at least 2, not {text!r}: {_ALONE}.")
+    return ranks
 
 
 class _Forms:

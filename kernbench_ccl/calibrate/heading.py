@@ -7,9 +7,9 @@ import re
 
 from attrs import define, field, frozen
 
-_BEGIN = re.compile(r"([a-z_]+): (\d+) ranks, the (SIPs|PEs) of (.*)")
-_NETWORK = re.compile(r"([\w-]+)(?: of (\d+) x (\d+))?, .* a link and direction")
-_SPAN = r"(?:(?:up to (?P<size>\d+(?:\.\d+)?) (?P<unit>B|[KMGT]iB)|above|all sizes): )?"
+_BEGIN = re.compile(r"([a-z_]+): ([0-9]{1,7}) ranks, the (SIPs|PEs) of (.*)")
+_NETWORK = re.compile(r"([\w-]+)(?: of ([0-9]{1,7}) x ([0-9]{1,7}))?, .* a link and direction")
+_SPAN = r"(?:(?:up to (?P<size>[0-9]{1,12}(?:\.[0-9]+)?) (?P<unit>B|[KMGT]iB)|above|all sizes): )?"
 _HOW = re.compile(
     _SPAN + r"(?:(?P<entry>[^\s,:]+): )?(?P<name>[^\s,:]+), (?P<way>pipelined|step by step), messages of .*"
 )

@@ -22,9 +22,9 @@ _HEADER = ("size", "count", "type")
 _OPTIONAL = ("redop", "root")
 #: What MPI writes before the lines of a process.
 _PREFIX = re.compile(r"^\ufeff?\s*(?:\[\d+\]|\d+:)?")
-_RANK = re.compile(r"Rank\s+(\d+)\s.*device")
+_RANK = re.compile(r"Rank\s+([0-9]{1,7})\s.*device")
 _BINARY = re.compile(r"\b([a-z][a-z_]*?)_perf(?:_mpi)?\b")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
 NOT_MEASURED = ("N/A", "n/a", "-")
 TIME_UNITS = {"us": 1e3, "ns": 1.0, "ms": 1e6, "s": 1e9}
 #: Columns that have a unit below the header, and which ones are read.
@@ -32,6 +32,9 @@ _UNITS = {
     "size": ("(B)",), "count": ("(elements)",), "time": tuple(f"({unit})" for unit in TIME_UNITS),
     "algbw": ("(GB/s)",), "busbw": ("(GB/s)",),
 }  # fmt: skip
+_WHOLE = re.compile(r"[0-9]{1,40}")
+_LONGEST = 100
+"""Characters of a word of a table."""
 _EXACT = 1e-9
 """What floating point may lose of a bandwidth."""
 #: nccl-tests' names of dtypes, and ours; what has no counterpart is simulated by one of its size.
@@ -136,7 +139,7 @@ class _Reader:
             self.heading.see(whole)
         elif self.columns and words[0].startswith("("):
             self._see_units(number, words)
-        elif self.columns and words[0].isdigit():
+        elif self.columns and words[0][0].isdigit():
             one, self.empty = self._line(number, words), False
             if isinstance(one, NcclLine):
                 self.lines.append(one)
@@ -178,11 +181,16 @@ class _Reader:
             return [
                 f"a line of the table must have a word for each column of its header, not {there}; restore the line."
             ]
+        longest = max(len(word) for word in words)
+        if longest > _LONGEST:
+            return [f"a word of the table must have at most {_LONGEST} characters, not {longest:,}; restore the line."]
         cells = dict(zip(self.columns[:5], words[:5], strict=True))
         problems: list[str] = []
         size = cells["size"]
-        if not size.isdigit() or not int(size):
+        if not _WHOLE.fullmatch(size) or not int(size):
             problems.append(f"size must be a positive number of bytes, not {size!r}.")
+        elif int(size) >= LARGEST:
+            problems.append(f"size must be below 10^18 B, not {size!r}.")
         dtype = _KNOWN_DTYPES.get(cells["type"])
         if dtype is None:
             problems.append(f"type must be one of {', '.join(DTYPES)}, not {cells['type']!r}.")
@@ -197,7 +205,7 @@ class _Reader:
         faults += _result_faults(int(size), dict(self._halves(words)), times)
         if faults:
             return faults
-        root = int(cells["root"]) if cells.get("root", "-1").isdigit() else 0
+        root = int(cells["root"]) if _WHOLE.fullmatch(cells.get("root", "-1")) else 0
         reduction = None if redop is None else _KNOWN_REDOPS[redop]
         return NcclLine(number, int(size), dtype or "", reduction, root, *[*times, None][:2])
 
@@ -213,10 +221,13 @@ class _Reader:
         for half, cells in self._halves(words):
             unit = (self.units[half] if half < len(self.units) else "(us)").strip("()")
             word, factor = cells["time"], TIME_UNITS.get(unit, 1e3)
-            known = _NUMBER.fullmatch(word) and 0 < float(word) * factor < LARGEST
-            if not known and word not in NOT_MEASURED:
+            number = float(word) * factor if _NUMBER.fullmatch(word) else 0.0
+            known = 0 < number < LARGEST
+            if number >= LARGEST:
+                problems.append(f"time must be below {LARGEST / factor:g} {unit}, not {word!r}.")
+            elif not known and word not in NOT_MEASURED:
                 problems.append(f"time must be a positive number of {unit} or N/A, not {word!r}.")
-            found.append(float(word) * factor if known else None)
+            found.append(number if known else None)
         return found
 
 
@@ -224,8 +235,8 @@ def _count_faults(size: int, dtype: str, word: str, ranks: Collection[int]) -> l
     """Say whether a count is neither that of all elements nor, as of a gather, that of one rank's."""
     item = itemsize(dtype)
     parts = {size // (item * n) for n in ranks if size % (item * n) == 0}
-    unknown = ranks == {1} and word.isdigit() and int(word) and size % (item * int(word)) == 0
-    if unknown or (word.isdigit() and int(word) in parts):
+    count = int(word) if _WHOLE.fullmatch(word) else 0
+    if count in parts or (ranks == {1} and count and size % (item * count) == 0):
         return []
     return [f"count must be size / {item} B, or one rank's part of that, not {word!r}; restore the line."]
 

@@ -163,9 +163,9 @@ def test_all_faults_of_all_logs_are_told_at_once(
         f"{second}:3: a log must be in a known format (collectives, a CSV of collectives with the columns collective, "
         "ranks, bytes and time; copies, a CSV of copies with the columns bytes, time and kind (h2d, d2h, d2d); gemm, a "
         "CSV of matrix products (M x K by K x N) with the columns M, N, K, dtype and time; memory, a CSV of memory "
-        "accesses with the columns pattern (row_hit, row_closed, row_conflict, stream), bytes and time; nccl, nccl-tests' text output, "
-        "with the header of its table), and this one begins with 'ping 10.0.0.1: 64 bytes, 0.3 ms'; name the format "
-        "with --format to see what is wrong with it.",
+        "accesses with the columns pattern (row_hit, row_closed, row_conflict, stream), bytes and time; nccl, "
+        "nccl-tests' text output, with the header of its table), and this one begins with 'ping 10.0.0.1: 64 bytes, "
+        "0.3 ms'; name the format with --format to see what is wrong with it.",
         f"{third}: a log must be a file that can be read: No such file or directory.",
     ]
     _, err = told(plugins, capsys, 3, second, "--format", "copies")

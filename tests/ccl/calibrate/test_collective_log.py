@@ -179,8 +179,35 @@ def test_a_csv_of_collectives_is_read_too(plugins: Plugins, tmp_path: Path) -> N
     logs = open_logs([log], plugins, LogOptions())
     assert [row.label for row in logs.rows] == ["all_gather of 4 ranks, 1 MiB", "all_reduce of 2 ranks, 64 B"]
     assert logs.settings() == ("system.sips=4",)
-    assert problems(plugins, log, "collective,ranks,bytes,time\nfly,4,1,1 ns\nall_gather,1,1,1 ns\n")[1] == (
-        f"{log}:3: the number of ranks must be told, and 1 is none that communicates: 1; give --ranks."
+    kinds = "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send_recv"
+    assert problems(plugins, log, "collective,ranks,bytes,time\nfly,4,0,1 ns\nbarrier,1,1,1\n") == (
+        f"{log}:2: collective must be one of {kinds}, not 'fly'.",
+        f"{log}:2: bytes must be a positive integer, not '0'.",
+        f"{log}:3: collective must be one of {kinds}, not 'barrier'.",
+        f"{log}:3: ranks must be an integer of at least 2, not '1': one rank has nobody to communicate with.",
+        f"{log}:3: time must be a time with its unit, not '1'; add it, or call the column one of time_ns, time_us, "
+        "time_ms, time_s.",
+    )
+
+
+def test_what_a_log_says_of_itself_is_not_overruled(plugins: Plugins, tmp_path: Path) -> None:
+    """By another collective or number of ranks; the same may be told again, as nccl-tests spells it too."""
+    log = tmp_path / "a.log"
+    rows = "1024 256 float sum -1 10 0 0 0\n"
+    text = "all_gather_perf\n# Rank 3 Group 0 Pid 9 on x device 3\n" + TABLE + rows.replace("sum", "none")
+    assert problems(plugins, log, text, collective="all_to_all", ranks=8) == (
+        f"{log}:3: the collective must be that of the log, all_gather, not all_to_all; leave --collective out.",
+        f"{log}:3: the number of ranks must be that of the log, 4, not 8; leave --ranks out.",
+    )
+    assert problems(plugins, log, "# Rank 0 Group 0 Pid 9 on x device 0\n" + TABLE + rows, collective="all_reduce") == (
+        f"{log}:2: the number of ranks must be at least 2, not 1: one rank has nobody to communicate with; leave the "
+        "table out.",
+    )
+    log.write_text(text)
+    assert len(open_logs([log], plugins, LogOptions(collective="allgather", ranks=4)).rows) == 1
+    log.write_text("collective,ranks,bytes,time\nall_gather,4,1 MiB,20 us\n")
+    assert problems(plugins, log, log.read_text(), ranks=2) == (
+        f"{log}:2: the number of ranks must be that of the log, 4, not 2; leave --ranks out.",
     )
 
 

@@ -110,10 +110,23 @@ def test_all_lines_that_are_wrong_are_told_at_once() -> None:
         f"a.log:5: type must be one of {dtypes}, not 'quad'.",
         "a.log:6: redop must be one of sum, prod, max, min, avg, none, not 'mulsum'; leave such rows out.",
         "a.log:6: time must be a positive number of us or N/A, not 'fast'.",
-        "a.log:6: time must be a positive number of us or N/A, not '1e400'.",
+        "a.log:6: time must be below 1e+15 us, not '1e400'.",
         "a.log:7: a line of the table must have a word for each column of its header, not 8 columns, and its header "
         "names 13; restore the line.",
     )
+
+
+@pytest.mark.parametrize(("cells", "told"), [
+    ("9" * 19 + " 16 float", f"size must be below 10^18 B, not '{'9' * 19}'."),
+    ("9" * 99 + " 16 float", f"size must be a positive number of bytes, not '{'9' * 99}'."),
+    ("6\u00b2 16 float", "size must be a positive number of bytes, not '6\u00b2'."),
+    ("65536 " + "1" * 101 + " float", "a word of the table must have at most 100 characters, not 101; restore the line."),
+    ("65536 " + "1" * 99 + " float",
+     f"count must be size / 4 B, or one rank's part of that, not '{'1' * 99}'; restore the line."),
+])  # fmt: skip
+def test_figures_that_no_table_has_are_told_at_their_line(cells: str, told: str) -> None:
+    """Not read as numbers that they are not, nor as another line."""
+    assert faults(HEADER + row(f"{cells} sum")) == (f"a.log:4: {told}",)
 
 
 def row(cells: str, time: str = "10.80", algbw: str = "6.07", wrong: str = "0") -> str:
