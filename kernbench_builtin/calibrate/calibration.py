@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from attrs import evolve, field, frozen
 
-from kernbench_builtin.calibrate.fit import FittedValue, fit, terms_of, values_of
-from kernbench_builtin.calibrate.plausibility import refusal_of
+from kernbench_builtin.calibrate.fit import FittedValue, fit, middle_of, terms_of, values_of
+from kernbench_builtin.calibrate.plausibility import refusal_of, require_rising
 from kernbench_builtin.calibrate.search import Vector
 from kernbench_core.calibration import Calibrator, LogOptions, LogRow, MachineChoice, SimulatedRow, Unknown
 from kernbench_core.errors import ConfigError, KernbenchWarning, UsageError
@@ -116,6 +116,12 @@ class Calibrated:
         return max(self.rows, key=lambda row: abs(row.error))
 
 
+def signed_percent(part: float) -> str:
+    """Write an error as %, with its sign; what rounds to none has none."""
+    text = f"{part:+.1%}"
+    return text[1:] if text in ("+0.0%", "-0.0%") else text
+
+
 def open_logs(paths: Sequence[Path], plugins: Plugins, options: LogOptions, form: str | None = None) -> Logs:
     """Read logs, each in the format that it is in, or all in `form`.
 
@@ -203,6 +209,7 @@ def calibrate(
         found = [one for calibrator, own in things.groups for one in calibrator.slopes(own, base, at)]
         return np.array([[row.get(u.name, 0.0) for u in unknowns] for row in found])
 
+    require_rising(things.rows, slopes(middle_of(unknowns)))
     fitted = fit(unknowns, np.array([row.ns for row in things.rows]), slopes, tried.times)
     took = tried.tell(terms_of(unknowns, [one.value for one in fitted.values]))
     paired = tuple(CalibratedRow(row, took[place]) for row, place in zip(logs.rows, places, strict=True))

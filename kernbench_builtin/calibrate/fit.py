@@ -66,9 +66,8 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate:
     Raises:
         UsageError: the rows do not identify a parameter, by the closed forms or as the machine simulates them.
     """
-    ends = np.array([sorted(terms_of((u, u), (u.low, u.high))) for u in unknowns])
-    low, high = ends[:, 0], ends[:, 1]
-    at = _start(measured, slopes, low, high)
+    low, high = _ends(unknowns)
+    at = _start(measured, slopes, middle_of(unknowns), low, high)
     floor = np.where(low == 0, high / 100, 0)  # of what may be none a hundredth of its limit must be noticed
     steep = slopes(at)
     require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
@@ -82,9 +81,19 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate:
     return Fit(_values(unknowns, search, measured, limits), search.took, search.rounds, fitting_factor(near))
 
 
-def _start(measured: Vector, slopes: Slopes, low: Vector, high: Vector) -> Vector:
+def middle_of(unknowns: Sequence[Unknown]) -> Vector:
+    """Return terms between their limits, whatever powers of ten are between them."""
+    low, high = _ends(unknowns)
+    return np.sqrt(np.maximum(low, high * 1e-6) * high)
+
+
+def _ends(unknowns: Sequence[Unknown]) -> tuple[Vector, Vector]:
+    ends = np.array([sorted(terms_of((u, u), (u.low, u.high))) for u in unknowns])
+    return ends[:, 0], ends[:, 1]
+
+
+def _start(measured: Vector, slopes: Slopes, at: Vector, low: Vector, high: Vector) -> Vector:
     """Return where closed forms alone would end, which may be curved."""
-    at = np.sqrt(np.maximum(low, high * 1e-6) * high)  # between the limits, whatever powers of ten are between them
     for _ in range(3):
         matrix = slopes(at) / measured[:, None]
         at = bounded_least_squares(matrix, np.ones(len(measured)), low, high)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kernbench_builtin.calibrate.calibration import Calibrated
+from kernbench_builtin.calibrate.calibration import Calibrated, signed_percent
 from kernbench_builtin.calibrate.fit import FittedValue
 from kernbench_core.errors import UsageError
 
@@ -20,7 +20,7 @@ def overlay_text(found: Calibrated, path: Path, presets: object) -> str:
     lines = [
         f"# Fitted by kernbench calibrate to {len(found.rows)} rows of {sources}.",
         f"# Simulated on this machine the rows are {found.mean_error:.1%} off on average; the farthest is "
-        f"{found.worst.row.label}, {found.worst.error:+.1%}.",
+        f"{found.worst.row.label}, {signed_percent(found.worst.error)}.",
         f"base: {_base(found.base.topology, path, presets)}",
         f"title: {path.stem}",
     ]

@@ -9,8 +9,9 @@ from attrs import evolve, frozen
 
 from kernbench_builtin.calibrate.identification import Matrix, loose_unknowns
 from kernbench_builtin.calibrate.least_squares import bounded_least_squares
-from kernbench_core.calibration import Unknown
+from kernbench_core.calibration import LogRow, Unknown
 from kernbench_core.errors import UsageError
+from kernbench_core.units import format_time
 
 MOST_ERROR = 0.5
 """A fit that is farther off on average explains nothing."""
@@ -20,6 +21,10 @@ _FACTORS = (1e3, 1e-3, 1e6, 1e-6)
 """By how much times are off that have the unit of others."""
 _FITS = 0.2
 """A mean error within which times of another unit would fit."""
+_ALIKE, _MORE = 1e-9, 0.1
+"""Parts by which slopes differ that are alike, and that are steeper."""
+_FALLS = 0.05
+"""Times that are less by this part of them fall."""
 
 
 _ValuesOf = Callable[[Sequence[Unknown], Matrix], list[float]]
@@ -87,6 +92,27 @@ def require_within(unknowns: Sequence[Unknown], times: Linear, floor: Matrix, va
     )
     hint = told_factor(fitting_factor(times))
     raise UsageError(f"parameters must lie within their limits, and these rows would have {told}; {hint}")
+
+
+def require_rising(rows: Sequence[LogRow], steep: Matrix) -> None:
+    """Raise UsageError where most times fall although every parameter has more to do with the row.
+
+    `steep[i, j]` is d time i / d term j, of closed forms. Of two rows the one that is steeper in a term, and in none
+    less, takes longer, whatever the terms are.
+    """
+    ns = np.array([row.ns for row in rows])
+    more = np.all(steep[:, None] >= steep[None] * (1 - _ALIKE), axis=2)
+    more &= np.any(steep[:, None] > steep[None] * (1 + _MORE), axis=2)
+    falls = more & (ns[:, None] < ns[None] * (1 - _FALLS))
+    if 2 * np.count_nonzero(falls) <= np.count_nonzero(more):
+        return
+    large, small = np.unravel_index(np.argmin(np.where(falls, ns[:, None] / ns[None], np.inf)), falls.shape)
+    first, second = rows[int(small)], rows[int(large)]
+    raise UsageError(
+        f"times must rise with size, and most of these fall: {first.label} took {format_time(first.ns)} "
+        f"({first.place}), and {second.label} {format_time(second.ns)} ({second.place}); mend the log: columns "
+        "may be swapped, or times be rates."
+    )
 
 
 def refusal_of(mean_error: float, limits: Sequence[tuple[str, str | None]], factor: float | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernbench_builtin.calibrate.calibration import Calibrated, CalibratedRow
+from kernbench_builtin.calibrate.calibration import Calibrated, CalibratedRow, signed_percent
 from kernbench_builtin.calibrate.fit import FittedValue
 from kernbench_builtin.calibrate.systems import SystemComparison
 from kernbench_core.runs import bare_table
@@ -41,7 +41,7 @@ def residuals(rows: Sequence[CalibratedRow]) -> Table:
     for one in rows:
         mark = EXTENDED if one.simulated.extended else " "
         took = f"{format_time(one.simulated.ns)}{mark}"
-        table.add_row(one.row.place, one.row.label, f"{format_time(one.row.ns)} ", took, f"{one.error:+.1%}")
+        table.add_row(one.row.place, one.row.label, f"{format_time(one.row.ns)} ", took, signed_percent(one.error))
     return table
 
 
@@ -49,7 +49,7 @@ def summary(found: Calibrated) -> list[str]:
     """Return the sentences below the tables."""
     lines = [
         f"{len(found.rows)} rows, simulated {found.rounds} times: {found.mean_error:.2%} off on average, "
-        f"{found.worst.error:+.1%} at most ({found.worst.row.label})."
+        f"{signed_percent(found.worst.error)} at most ({found.worst.row.label})."
     ]
     if any(row.simulated.extended for row in found.rows):
         lines.append(
@@ -66,7 +66,9 @@ def compared(found: SystemComparison) -> Table:
     """Return the table of the published rows of a system."""
     table = _table("case", "published", "simulated", "error", left=(0,))
     for row in found.rows:
-        table.add_row(row.case, _told(row.published, row.unit), _told(row.simulated, row.unit), f"{row.error:+.1%}")
+        table.add_row(
+            row.case, _told(row.published, row.unit), _told(row.simulated, row.unit), signed_percent(row.error)
+        )
     return table
 
 

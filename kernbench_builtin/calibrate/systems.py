@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from kernbench_builtin.calibrate.calibration import Logs, open_logs
+from kernbench_builtin.calibrate.calibration import Logs, open_logs, signed_percent
 from kernbench_core.calibration import LogOptions, MachineChoice
 from kernbench_core.errors import UsageError
 from kernbench_core.params import did_you_mean
@@ -139,7 +139,7 @@ def compare_system(system: System, plugins: Plugins, jobs: int = 1) -> SystemCom
     )
     mean = sum(abs(row.error) for row in rows) / len(rows)
     worst = max(rows, key=lambda row: abs(row.error))
-    notes = [f"{len(rows)} rows: {mean:.1%} off on average, {worst.error:+.1%} at most ({worst.case}); "
+    notes = [f"{len(rows)} rows: {mean:.1%} off on average, {signed_percent(worst.error)} at most ({worst.case}); "
              f"known to be within {system.tolerance:.0%}."]  # fmt: skip
     more = sum(one.extended for one in took)
     if more:

@@ -85,6 +85,25 @@ def test_rows_of_one_thing_count_as_their_mean(plugins: Plugins, tmp_path: Path)
         fitted(plugins, tmp_path / "a.csv", "kind,bytes,time_us\nh2d,1048576,36\nh2d,1 MiB,44\n")
 
 
+@pytest.mark.parametrize(("text", "told"), [
+    ("kind,bytes,time_us\nh2d,64,471\nh2d,64 KiB,31\nd2h,1 MiB,4.1\nh2d,16 MiB,2.4\n",
+     "h2d 64 B took 471 us ({log}:2), and h2d 16 MiB 2.4 us ({log}:5)"),
+    ("M,N,K,dtype,time\n128,128,128,f16,9 us\n256,256,256,f16,7 us\n",
+     "f16 128 x 128 x 128 took 9 us ({log}:2), and f16 256 x 256 x 256 7 us ({log}:3)"),
+    ("collective,ranks,bytes,time_us\nall_reduce,4,1 KiB,80\nall_reduce,4,64 KiB,20\nall_reduce,4,4 MiB,50\n",
+     "all_reduce of 4 ranks, 1 KiB took 80 us ({log}:2), and all_reduce of 4 ranks, 64 KiB 20 us ({log}:3)"),
+])  # fmt: skip
+def test_times_that_fall_with_size_are_told_as_such(plugins: Plugins, tmp_path: Path, text: str, told: str) -> None:
+    """With the two that fall the most; not as values that no row tells of."""
+    log = tmp_path / "a.csv"
+    with pytest.raises(UsageError) as caught:
+        fitted(plugins, log, text)
+    assert str(caught.value) == (
+        f"times must rise with size, and most of these fall: {told.format(log=log)}; mend the log: columns may be "
+        "swapped, or times be rates."
+    )
+
+
 def test_a_copy_of_one_chunk_takes_what_the_probe_measures(plugins: Plugins) -> None:
     """Which sends it by itself: over PCIe, either way."""
     graph = compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks)

@@ -120,7 +120,8 @@ def test_all_lines_that_are_wrong_are_told_at_once() -> None:
     ("9" * 19 + " 16 float", f"size must be below 10^18 B, not '{'9' * 19}'."),
     ("9" * 99 + " 16 float", f"size must be a positive number of bytes, not '{'9' * 99}'."),
     ("6\u00b2 16 float", "size must be a positive number of bytes, not '6\u00b2'."),
-    ("65536 " + "1" * 101 + " float", "a word of the table must have at most 100 characters, not 101; restore the line."),
+    ("65536 " + "1" * 101 + " float",
+     "a word of the table must have at most 100 characters, not 101; restore the line."),
     ("65536 " + "1" * 99 + " float",
      f"count must be size / 4 B, or one rank's part of that, not '{'1' * 99}'; restore the line."),
 ])  # fmt: skip
