@@ -70,9 +70,9 @@ def test_the_drawing_tells_where_parameters_were_given(ended: GraphEngine) -> No
     models = {model["kind"]: model for model in drawing.models}
     assert models["hbm_ctrl"]["impl"] == "test.hbm_ctrl"
     assert models["hbm_ctrl"]["params"][:3] == [
-        ["overhead", 3.0, "default of test.hbm_ctrl"],
+        ["overhead", "3 ns", "default of test.hbm_ctrl"],
         ["channels", 4, "--set components.hbm_ctrl.params.channels=4"],
-        ["bandwidth", 8.0, "default of test.hbm_ctrl"],
+        ["bandwidth", "8 GB/s", "default of test.hbm_ctrl"],
     ]
 
 
