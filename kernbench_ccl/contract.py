@@ -169,7 +169,8 @@ class Cost:
     """What a closed form is computed from: ranks, bytes as nccl counts them, GB/s and ns of one link and direction.
 
     `pipeline` is as in `Collective`: False asks for the time of whole steps, where a form tells the two apart.
-    `message` are the bytes of the largest message.
+    `message` are the bytes of the largest message, `stored` those of the largest packet that a switch has in whole
+    before it goes on, 0 where none does; `pes` of a rank share out what it sends.
     """
 
     world: int
@@ -179,8 +180,25 @@ class Cost:
     network: Network
     pipeline: bool = True
     message: float = math.inf
+    stored: float = 0.0
+    pes: int = 1
+
+    @property
+    def part(self) -> float:
+        """The bytes of one of as many parts as there are ranks."""
+        return self.nbytes / self.world
 
     @property
     def hop(self) -> float:
-        """The latency between neighbours in ns: of one link, or of the two that lead over a switch."""
-        return self.latency * (2 if self.network.switched else 1)
+        """The latency between neighbours in ns of messages as large as may be; `hop_of` those of a size."""
+        return self.hop_of(math.inf)
+
+    def hop_of(self, nbytes: float) -> float:
+        """Return the latency between neighbours in ns: of one link, or of the two that lead over a switch.
+
+        A switch that stores what it passes on adds one packet of the `nbytes` that a rank sends: while it sends one
+        on, the next one comes.
+        """
+        if not self.network.switched:
+            return self.latency
+        return 2 * self.latency + min(self.stored, self.message, nbytes / self.pes) / self.bandwidth

@@ -25,6 +25,20 @@ def around(cost: Cost) -> bool:
     return linked(cost, ((rank, (rank + 1) % cost.world) for rank in range(cost.world)))
 
 
+def hop_of_turns(cost: Cost, nbytes: float) -> float:
+    """Return the latency of the last of blocks of `nbytes` that one rank sends to all others in turns, tile by tile.
+
+    A switch that stores has more time for a packet while the rank sends the others theirs: what counts is the last
+    tile, or the packet before it, where the last tiles of all are sent sooner than that is passed on.
+    """
+    own = nbytes / cost.pes
+    last = own % cost.message
+    if own <= cost.message or not last:
+        return cost.hop_of(nbytes)
+    before = min(cost.stored, cost.message) - (cost.world - 2) * last * cost.pes
+    return cost.hop_of(max(last, before) * cost.pes)
+
+
 def links_of_a_rank(cost: Cost) -> int | None:
     """Return over how many links a rank sends to all others: one to each, or one to a switch; None elsewhere."""
     if cost.network.switched:

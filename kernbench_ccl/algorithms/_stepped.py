@@ -46,7 +46,7 @@ def tree_time(cost: Cost, trees: Sequence[TreeAt], ways: Sequence[str]) -> float
 
 def time_of(cost: Cost, messages: Sequence[TimedMessage], nbytes: float) -> float:
     """Return when the last of these messages of `nbytes` is there, in ns."""
-    wire, shared = nbytes / cost.bandwidth, cost.network.switched
+    wire, shared, hop = nbytes / cost.bandwidth, cost.network.switched, cost.hop_of(cost.nbytes)
     missing = [len(message.after) for message in messages]
     followers: list[list[int]] = [[] for _ in messages]
     for number, message in enumerate(messages):
@@ -61,7 +61,7 @@ def time_of(cost: Cost, messages: Sequence[TimedMessage], nbytes: float) -> floa
         source, target = messages[number].source, messages[number].target
         up, down = ((UP, source), (DOWN, target)) if shared else ((source, target), (source, target, DOWN))
         start = max(at, free.get(up, 0.0))
-        there = max(start + cost.hop, free.get(down, 0.0)) + wire
+        there = max(start + hop, free.get(down, 0.0)) + wire
         free[up], free[down], last = start + wire, there, max(last, there)
         for following in followers[number]:
             missing[following] -= 1
@@ -77,7 +77,7 @@ def streamed(cost: Cost, levels: int, nbytes: float) -> float:
     the way out, and for one of the other tree on the way in.
     """
     tile = min(cost.message, cost.nbytes / 2) * (3 if cost.network.switched else 1)
-    return levels * (cost.hop + tile / cost.bandwidth) + nbytes / cost.bandwidth
+    return levels * (cost.hop_of(cost.nbytes) + tile / cost.bandwidth) + nbytes / cost.bandwidth
 
 
 def _along(place: TreeAt, world: int, ways: Sequence[str], first: int) -> Iterator[TimedMessage]:

@@ -44,4 +44,4 @@ def formula(cost: Cost) -> float | str:
     links = _links.links_of_a_rank(cost)
     if links is None:
         return _links.SHARED
-    return 2 * (cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth))
+    return 2 * (cost.hop_of(cost.part) + (cost.world - 1) * cost.nbytes / (cost.world * links * cost.bandwidth))

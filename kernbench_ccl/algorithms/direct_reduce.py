@@ -41,4 +41,4 @@ def formula(cost: Cost) -> float | str:
     links = _links.links_of_a_rank(cost)
     if links is None:
         return _links.SHARED
-    return cost.hop + (cost.world - 1) * cost.nbytes / (links * cost.bandwidth)
+    return cost.hop_of(cost.nbytes) + (cost.world - 1) * cost.nbytes / (links * cost.bandwidth)

@@ -45,4 +45,4 @@ def formula(cost: Cost) -> float | str:
     links = _links.links_of_a_rank(cost)
     if links is None:
         return _links.SHARED
-    return cost.hop + (cost.world - 1) / cost.world * cost.nbytes / (links * cost.bandwidth)
+    return _links.hop_of_turns(cost, cost.part) + (cost.world - 1) / cost.world * cost.nbytes / (links * cost.bandwidth)

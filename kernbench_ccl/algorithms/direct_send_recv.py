@@ -43,4 +43,4 @@ def formula(cost: Cost) -> float | str:
     """Return a + S/b in ns."""
     if not _links.around(cost):
         return _links.SHARED
-    return cost.hop + cost.nbytes / cost.bandwidth
+    return cost.hop_of(cost.nbytes) + cost.nbytes / cost.bandwidth

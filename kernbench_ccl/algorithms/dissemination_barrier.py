@@ -47,4 +47,4 @@ def formula(cost: Cost) -> float | str:
     rounds = math.ceil(math.log2(cost.world))
     if not _links.linked(cost, ((a, (a + (1 << i)) % cost.world) for i in range(rounds) for a in range(cost.world))):
         return _links.SHARED
-    return rounds * cost.hop
+    return rounds * cost.hop_of(0)

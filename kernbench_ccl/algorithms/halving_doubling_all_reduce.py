@@ -143,5 +143,6 @@ def formula(cost: Cost) -> float | str:
         return _links.SHARED
     if extra and cost.network.switched:
         return "members that wait for nobody share the last link of a switch with what others fold"
-    folding = 2 * (cost.hop + wire)
-    return 2 * steps * cost.hop + 2 * (members - 1) / members * wire + (0.0 if members == cost.world else folding)
+    folding = 2 * (cost.hop_of(cost.nbytes) + wire)
+    hops = 2 * steps * cost.hop_of(cost.nbytes / members)
+    return hops + 2 * (members - 1) / members * wire + (0.0 if members == cost.world else folding)

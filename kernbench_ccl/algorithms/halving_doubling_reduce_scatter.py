@@ -66,4 +66,4 @@ def formula(cost: Cost) -> float | str:
     steps = cost.world.bit_length() - 1
     if not _links.linked(cost, ((rank, rank ^ 1 << i) for i in range(steps) for rank in range(cost.world))):
         return _links.SHARED
-    return steps * cost.hop + (cost.world - 1) / cost.world * cost.nbytes / cost.bandwidth
+    return steps * cost.hop_of(cost.part) + (cost.world - 1) / cost.world * cost.nbytes / cost.bandwidth

@@ -43,4 +43,4 @@ def formula(cost: Cost) -> float | str:
     if _links.links_of_a_rank(cost) is None:
         return _links.SHARED
     latencies = 1 if cost.pipeline else cost.world - 1
-    return latencies * cost.hop + (cost.world - 1) * cost.nbytes / (cost.world * cost.bandwidth)
+    return latencies * cost.hop_of(cost.part) + (cost.world - 1) * cost.nbytes / (cost.world * cost.bandwidth)

@@ -39,4 +39,4 @@ def formula(cost: Cost) -> float | str:
     """Return 2(N - 1)(a + S/(N b)) in ns."""
     if not _links.around(cost):
         return _links.SHARED
-    return 2 * (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))
+    return 2 * (cost.world - 1) * (cost.hop_of(cost.part) + cost.nbytes / (cost.world * cost.bandwidth))

@@ -48,5 +48,7 @@ def formula(cost: Cost) -> float | str:
     """Return (N - 1)(a + S/(2 N b)) in ns, with two ranks or on a switch S/(N b); S is the size of all parts."""
     if not _links.around(cost):
         return _links.SHARED
-    directions = 1 if cost.world == 2 or cost.network.switched else 2
-    return (cost.world - 1) * (cost.hop + cost.nbytes / (directions * cost.world * cost.bandwidth))
+    halves = 1 if cost.world == 2 else 2
+    directions = 1 if cost.network.switched else halves
+    wire = cost.nbytes / (directions * cost.world * cost.bandwidth)
+    return (cost.world - 1) * (cost.hop_of(cost.part / halves) + wire)

@@ -39,7 +39,8 @@ def formula(cost: Cost) -> float | str:
     if not _links.around(cost):
         return _links.SHARED
     wire = cost.nbytes / cost.bandwidth
-    stepped = (cost.world - 1) * (cost.hop + wire)
+    hop = cost.hop_of(cost.nbytes)
+    stepped = (cost.world - 1) * (hop + wire)
     if not cost.pipeline:
         return stepped
-    return min(stepped, (math.sqrt((cost.world - 2) * cost.hop) + math.sqrt(wire)) ** 2 + cost.hop)
+    return min(stepped, (math.sqrt((cost.world - 2) * hop) + math.sqrt(wire)) ** 2 + hop)

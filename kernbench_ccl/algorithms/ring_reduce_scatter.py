@@ -44,4 +44,4 @@ def formula(cost: Cost) -> float | str:
     """Return (N - 1)(a + S/(N b)) in ns; S is the size of all parts."""
     if not _links.around(cost):
         return _links.SHARED
-    return (cost.world - 1) * (cost.hop + cost.nbytes / (cost.world * cost.bandwidth))
+    return (cost.world - 1) * (cost.hop_of(cost.part) + cost.nbytes / (cost.world * cost.bandwidth))

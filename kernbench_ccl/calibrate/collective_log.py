@@ -326,7 +326,8 @@ class _Forms:
     def _form(self, choice: Choice, nbytes: int, bandwidth: float, latency: float) -> float | str:
         settings = choice.settings
         cost = Cost(self._machine.world, nbytes, bandwidth, latency, self._machine.network, settings.pipeline,
-                    settings.tile(self._item) * self._item)  # fmt: skip
+                    settings.tile(self._item) * self._item, self._machine.stored,
+                    settings.pes or self._machine.pes)  # fmt: skip
         return choice.algorithm.closed_form(cost)
 
     def _pointing(self, nbytes: int, bandwidth: float, latency: float) -> Choice:

@@ -9,9 +9,9 @@ from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.plan import machine_network
-from kernbench_core.graph import Graph
+from kernbench_core.graph import EdgeKind, Graph
 from kernbench_core.plugins import Plugins
-from kernbench_core.registry import NetworkRegistry
+from kernbench_core.registry import ComponentRegistry, NetworkRegistry
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, design_of, require_kernels
 
@@ -41,11 +41,18 @@ class TimedMachine:
     network: Network
     networks: NetworkRegistry = field(factory=NetworkRegistry, repr=False)
     """The shapes that may be laid over the ranks."""
+    stored: int = 0
+    """Bytes of the largest packet that a switch has in whole before it goes on; 0 where none waits for that."""
 
     @property
     def world(self) -> int:
         """How many ranks there are: one for each SIP."""
         return self.network.world
+
+    @property
+    def pes(self) -> int:
+        """How many PEs a rank has."""
+        return len(design_of(self.graph).pes) // self.world
 
     def vectors(self, contributors: str) -> int:
         """Return how many vectors a collective reduces or moves: one of each rank, or of each PE."""
@@ -69,4 +76,13 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
     config = configure(plugins, setup.topology, overlays, setup.sets)
     require_kernels(config, plugins.machines, "run a collective")
     graph = compile_topology(config, plugins.components, plugins.networks, plugins.machines)
-    return TimedMachine(graph, fabric_of(graph), machine_network(design_of(graph)), plugins.networks)
+    network = machine_network(design_of(graph))
+    return TimedMachine(graph, fabric_of(graph), network, plugins.networks, _stored(graph, plugins.components))
+
+
+def _stored(graph: Graph, components: ComponentRegistry) -> int:
+    """Return the bytes that a switch stores before it passes them on: of a packet, where one acts on last bytes."""
+    ends = {end for edge in graph.edges.values() if edge.kind is EdgeKind.SCALE_UP for end in (edge.src, edge.dst)}
+    switches = [graph.nodes[end] for end in ends if graph.nodes[end].sip is None]
+    stores = any(node.params.get("store_and_forward") or not components.load(node.impl).ON_HEAD for node in switches)
+    return design_of(graph).chunk_bytes if stores else 0

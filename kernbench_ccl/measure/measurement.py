@@ -45,27 +45,34 @@ _ALLOCATIONS = 100_000
 """New containers after which a worker process looks for cycles between simulations: 5 % less time than with 700."""
 
 
-def closed_form(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> float | str:
-    """Return the algorithm's own closed form in ns, or why it has none, without a full stop."""
+def closed_form(
+    case: TimedCase, machine: TimedMachine, algorithm: Algorithm, pes: int | None = None
+) -> float | str:
+    """Return the algorithm's own closed form in ns, or why it has none, without a full stop.
+
+    `pes` are those of a rank that took part; None: as many as settings say, or all.
+    """
     design, settings = design_of(machine.graph), case.settings
     network = machine_network(design, settings.topology, machine.networks)
-    most = design.cubes_per_sip * design.pes_per_cube
     if len({(link.bandwidth, link.latency) for link in machine.fabric.links}) != 1:
         return "links differ, or there are none"
     if network != machine.network:
         return f"it is laid over a {network.name}, and the links make a {machine.network.name}"
-    if min(settings.pes or most, most) < algorithm.ways:
+    if min(settings.pes or machine.pes, machine.pes) < algorithm.ways:
         return f"it takes {algorithm.ways} ways at the same time, and a rank has fewer PEs for them"
     size = itemsize(case.dtype)
     cost = Cost(
-        machine.world, case.nbytes, *machine.link(), network, settings.pipeline, settings.tile(size) * size
+        machine.world, case.nbytes, *machine.link(), network, settings.pipeline, settings.tile(size) * size,
+        machine.stored, pes or settings.pes or machine.pes,
     )  # fmt: skip
     return algorithm.closed_form(cost)
 
 
-def formula_ns(case: TimedCase, machine: TimedMachine, algorithm: Algorithm) -> float | None:
+def formula_ns(
+    case: TimedCase, machine: TimedMachine, algorithm: Algorithm, pes: int | None = None
+) -> float | None:
     """Return the algorithm's own closed form in ns; None where it has none."""
-    found = closed_form(case, machine, algorithm)
+    found = closed_form(case, machine, algorithm, pes)
     return None if isinstance(found, str) else found
 
 

@@ -130,7 +130,8 @@ class Sweep:
     def _row(self, choice: Choice, case: TimedCase, found: Sequence[Measured]) -> SweepRow:
         kind = self.question.kind
         bound = self.machine.bound(kind, case.nbytes, case.root)
-        formula = closed_form(case, self.machine, choice.algorithm)
+        used = found[0].used
+        formula = closed_form(case, self.machine, choice.algorithm, used.pes if used is not None else None)
         if not isinstance(formula, str) and formula < bound.ns:
             formula = f"{NO_SUCH_LINKS} {self.machine.network.name} has not"
         return SweepRow(

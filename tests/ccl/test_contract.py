@@ -82,6 +82,15 @@ def test_a_hop_over_a_switch_is_two_links() -> None:
     assert Cost(4, 1.0, 100.0, 500.0, RING).hop == 500.0
 
 
+def test_a_switch_that_stores_adds_a_packet_to_a_hop() -> None:
+    """The largest that there is, or a PE's piece of what its rank sends; a ring has no switch."""
+    over = Cost(4, 1e6, 100.0, 500.0, Network("switch", 4, 4), message=2048.0, stored=4096.0, pes=2)
+    assert over.hop == 1000.0 + 2048 / 100
+    assert over.hop_of(3000.0) == 1000.0 + 1500 / 100
+    assert over.hop_of(0) == 1000.0
+    assert Cost(4, 1e6, 100.0, 500.0, RING, stored=4096.0).hop == 500.0
+
+
 def call(**named: Any) -> Collective:
     """Make an all-reduce of four ranks, but for what is given."""
     given = {"kind": COLLECTIVES["all_reduce"], "dtype": "f16", "network": RING, "group": (0, 1, 2, 3), "redop": "sum"}

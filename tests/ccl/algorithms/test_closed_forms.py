@@ -50,7 +50,8 @@ def run(name, collective, nbytes, world, *sets, idealised=False, pipeline=False,
     asked = case(name, collective, nbytes, world, pipeline=pipeline, pes=pes)
     algorithm = Catalogue.of(PLUGINS).open(asked.algorithm, collective)
     measured = measure(asked, on, PLUGINS, checked=False)
-    return measured, formula_ns(asked, on, algorithm), on.bound(algorithm.kind, asked.nbytes, asked.root).ns
+    form = formula_ns(asked, on, algorithm, measured.used.pes)
+    return measured, form, on.bound(algorithm.kind, asked.nbytes, asked.root).ns
 
 
 #: PEs that an algorithm needs for all its ways, where one is too few.

@@ -1,0 +1,88 @@
+"""Closed forms over a switch that has a packet in whole before it goes on: each step takes a packet more.
+
+Packets are 4 KiB at most, messages 16 KiB. One PE of a rank sends on the idealised machine, or one for each way.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kernbench_builtin.components.forwarding import Forwarding
+from kernbench_ccl.measure import Setup, machine_of
+from tests.ccl.algorithms.test_closed_forms import HALVES, PAIRS, PLUGINS, RINGS, TREES, B, L, machine, run
+
+STORES = ("system.network.topology=switch", "components.switch.params.store_and_forward=true")
+EVERY = [
+    ("ring", "all_reduce"),
+    *(one[:2] for one in RINGS),
+    *(one[:2] for one in (*PAIRS, *TREES, *HALVES) if one[2] == "switch"),
+]
+
+
+def over_switch(name, what, nbytes, world, **how):
+    return run(name, what, nbytes, world, *STORES, idealised=True, **how)
+
+
+def packet(nbytes):
+    return min(4096, nbytes) / B
+
+
+def hands():
+    """Forms written down by hand: what a step sends, at B, twice the latency, and the packet that waits."""
+    yield "ring", "all_reduce", 3, 3 * 2048, 4 * (2 * L + 2048 / B + packet(2048))
+    yield "ring", "all_gather", 4, 4 * 6000, 3 * (2 * L + 6000 / B + packet(6000))
+    yield "direct", "all_reduce", 3, 3 * 8192, 2 * (2 * L + 2 * 8192 / B + packet(8192))
+    yield "direct", "send_recv", 2, 1024, 2 * L + 1024 / B + packet(1024)
+    yield "binomial_tree", "broadcast", 4, 8192, 2 * (2 * L + 8192 / B + packet(8192))
+    yield "pairwise", "all_to_all", 3, 3 * 1000, 2 * (2 * L + 1000 / B + packet(1000))
+    yield "ring_bidirectional", "all_gather", 3, 3 * 4096, 2 * (2 * L + 4096 / B + packet(2048))
+    # the last tile of each block has 2016 bytes; while the root sends one to the other rank, a packet is passed on
+    yield "direct", "scatter", 3, 3 * 18400, 2 * L + 2 * 18400 / B + (4096 - 2016) / B
+    yield "direct", "scatter", 4, 4 * 18400, 2 * L + 3 * 18400 / B + packet(2016)
+    yield "direct", "broadcast", 3, 16384 + 3000, 2 * L + 2 * (16384 + 3000) / B + packet(3000)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "world", "nbytes", "right"),
+    [pytest.param(*one, marks=() if number in (0, 7) else pytest.mark.slow) for number, one in enumerate(hands())],
+)
+def test_a_step_takes_a_packet_more(name, what, world, nbytes, right):
+    measured, formula, _ = over_switch(name, what, nbytes, world)
+    assert formula == pytest.approx(right, rel=1e-9)
+    assert measured.time_ns == pytest.approx(right, rel=1e-3)
+
+
+def forms():
+    """One algorithm of few ranks for every run; all of up to 8 ranks are slow."""
+    yield pytest.param("direct", "all_to_all", 3)
+    for name, what in EVERY:
+        for world in (2, 4, 8) if name == "halving_doubling" else (2, 3, 4, 8):
+            yield pytest.param(name, what, world, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "what", "world"), list(forms()))
+def test_every_form_holds_over_a_switch_that_stores(name, what, world):
+    """Within 1 % step by step, and pipelined never above."""
+    for nbytes in (1000, 24576, 200_000 if world == 4 else 40_000):
+        measured, formula, _ = over_switch(name, what, nbytes, world)
+        assert measured.time_ns == pytest.approx(formula, rel=0.01), nbytes
+        streamed, most, _ = over_switch(name, what, nbytes, world, pipeline=True)
+        assert streamed.time_ns <= most * 1.01, nbytes
+
+
+def test_it_is_told_of_any_model_that_acts_on_last_bytes(monkeypatch):
+    plain = Setup("tiny", None, ("system.sips=2", STORES[0]), True, checked=False)
+    assert machine_of(plain, PLUGINS).stored == 0
+    assert machine(2, *STORES, idealised=True).stored == 4096
+    larger = Setup("tiny", None, ("system.sips=2", *STORES, "system.chunk_bytes=8 KiB"), True, checked=False)
+    assert machine_of(larger, PLUGINS).stored == 8192
+    monkeypatch.setattr(Forwarding, "ON_HEAD", False)
+    assert machine_of(plain, PLUGINS).stored == 4096
+
+
+def test_a_ring_has_no_switch_to_store():
+    """Ports of packages that store have the last byte of a message to wait for anyway."""
+    ring = ("system.network.topology=ring", "components.link.params.store_and_forward=true")
+    measured, formula, _ = run("ring", "all_gather", 6000, 3, *ring, "cube.pes=1", idealised=True, pes=1)
+    assert formula == pytest.approx(2 * (L + 2000 / B))
+    assert measured.time_ns == pytest.approx(formula, rel=1e-3)
