@@ -25,8 +25,9 @@ from kernbench_core.topology.configuration import parse_config
 from tests.core.small_machine import KINDS, TEXT
 from tests.core.toy_machine import ToyHost
 
-SETS = ("sip.mesh.width=1", "sip.mesh.height=1", "cube.pes=4")
-MACHINE = parse_config(TEXT, "machine.yaml", sets=SETS).data
+#: What a file of the machine holds.
+YAML = TEXT.replace("width: 2, height: 2", "width: 1, height: 1")
+MACHINE = parse_config(YAML, "machine.yaml").data
 UNIT_NS = 100.0
 _MEMORY, _FORWARD, _UNIT = "toy_machine:ToyMemory", "toy_machine:ToyForward", "working_machine:Unit"
 _CLASSES = {

@@ -17,8 +17,7 @@ import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.process.interrupt import Terminated
 from tests.core.report.test_page import shipped
-from tests.core.small_machine import TEXT
-from tests.core.working_machine import on_machine, plugins
+from tests.core.working_machine import YAML, on_machine, plugins
 
 PLUGINS = attrs.evolve(plugins(), report_sections=shipped())
 BENCH = """
@@ -75,9 +74,8 @@ def test_a_trace_of_a_saved_run_has_its_spans(call: Call, saved: tuple[Path, kb.
 
 
 def machine_file() -> Path:
-    """Write the machine into the current folder, as one cube of four PEs."""
-    text = TEXT.replace("width: 2, height: 2", "width: 1, height: 1")
-    Path("m.yaml").write_text(text)
+    """Write the machine into the current folder."""
+    Path("m.yaml").write_text(YAML)
     return Path("m.yaml")
 
 

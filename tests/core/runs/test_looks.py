@@ -20,8 +20,7 @@ from kernbench_core.runs.looks import machine_json, page_of, write_report
 from kernbench_core.topology.compilation import compile_topology
 from kernbench_core.topology.configuration import parse_config
 from tests.core.report.test_page import Elements, registry, result, shipped
-from tests.core.small_machine import TEXT
-from tests.core.working_machine import SETS, UNIT_NS, on_machine, plugins
+from tests.core.working_machine import UNIT_NS, YAML, on_machine, plugins
 
 
 def double(x, y, tl):  # type: ignore[no-untyped-def]
@@ -39,7 +38,7 @@ def bench(rt: Any) -> None:
 @pytest.fixture(scope="module")
 def ended() -> GraphEngine:
     """Give the session of the bench, over."""
-    config = parse_config(TEXT, "m.yaml", sets=SETS)
+    config = parse_config(YAML, "m.yaml")
     engine = GraphEngine(compile_topology(config, plugins().components), plugins().components)
     engine.run(bench)
     return engine
@@ -47,7 +46,7 @@ def ended() -> GraphEngine:
 
 def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) -> None:
     """Every link that carried anything, as the table of links has it; each unit for as long as its ops took."""
-    use = machine_json(ended, parse_config(TEXT, "m.yaml", sets=SETS), "mine")["use"]
+    use = machine_json(ended, parse_config(YAML, "m.yaml"), "mine")["use"]
     columns = [use[name] for name in ("busy_ns", "utilisation", "nbytes")]
     told = dict(zip(use["places"], zip(*columns, strict=True), strict=True))
     total = use["total_ns"]
@@ -63,7 +62,7 @@ def test_the_machine_has_what_was_busy_beside_its_drawing(ended: GraphEngine) ->
 
 def test_the_drawing_tells_where_parameters_were_given(ended: GraphEngine) -> None:
     """And is read back from what was written, with the title that it was given."""
-    config = parse_config(TEXT, "m.yaml", sets=[*SETS, "components.hbm_ctrl.params.channels=4"])
+    config = parse_config(YAML, "m.yaml", sets=["components.hbm_ctrl.params.channels=4"])
     drawing = MachineDrawing.from_json(json.loads(json.dumps(machine_json(ended, config, "mine"))))
     assert drawing.title == "mine"
     assert {"sip0", "sip0.cube0", "sip0.cube0.pe1"} <= drawing.parts.keys()

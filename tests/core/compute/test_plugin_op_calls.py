@@ -11,6 +11,7 @@ import pytest
 from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
+from tests.core.working_machine import YAML
 
 ACME = '''
 import numpy as np
@@ -113,7 +114,8 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (tmp_path / "acme_calls.py").write_text(ACME)
     (tmp_path / "sfu.yaml").write_text("pe:\n  units:\n    pe_sfu: {impl: acme.sfu, attach: pe_tcm}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    plugins = load_plugins(["acme = acme_calls", "builtin = kernbench_builtin.plugin"], installed=False)
+    (tmp_path / "toys.yaml").write_text(YAML)
+    plugins = load_plugins(["acme = acme_calls", "test = tests.core.working_machine"], installed=False)
     file = tmp_path / "kernel.py"
 
     def run(made: str, *arguments: str) -> tuple[int, str, str, Path]:
@@ -122,8 +124,8 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             f"    tl.store(x_ptr, {made})\n\n\ndef bench(rt):\n"
             "    rt.launch(kernel, rt.tensor(np.ones(4, np.float32)), grid=(1,))\n"
         )
-        given = ("--topology", "tiny", "-q", "--components", str(tmp_path / "sfu.yaml"), *arguments)
-        code = kernbench(["run", str(file), *given], plugins)
+        machine = ("--topology", str(tmp_path / "toys.yaml"), "--components", str(tmp_path / "sfu.yaml"))
+        code = kernbench(["run", str(file), *machine, "-q", *arguments], plugins)
         return (code, *capsys.readouterr(), file)
 
     yield run
