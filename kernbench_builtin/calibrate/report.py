@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernbench_builtin.calibrate.calibration import Calibrated, CalibratedRow, signed_percent
 from kernbench_builtin.calibrate.fit import FittedValue
-from kernbench_builtin.calibrate.systems import SystemComparison
+from kernbench_builtin.calibrate.systems import TOLERANCE, SystemComparison
 from kernbench_core.runs import bare_table
 from kernbench_core.units import format_time
 
@@ -127,7 +127,7 @@ def comparison_json(found: SystemComparison) -> dict[str, Any]:
         "url": system.url,
         "rows": [
             {"case": row.case, "published": row.published, "simulated": row.simulated, "unit": row.unit,
-             "error": row.error, "tolerance": row.tolerance}
+             "error": row.error, "known_error": row.known, "tolerance": TOLERANCE, "kept": row.kept}
             for row in found.rows
         ],
     }  # fmt: skip

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from kernbench_builtin.calibrate import SYSTEMS, compare_system
+from kernbench_builtin.calibrate.systems import write_known_errors
 from kernbench_core.plugins import Plugins, load_plugins
 
 ABOUT = SimpleNamespace(
@@ -27,7 +28,7 @@ ABOUT = SimpleNamespace(
     "smaller die.",
     direction="Too fast where a library changes protocols and channels: by 12 to 65 % for all-reduces of 128 KiB to "
     "128 MiB on the A100, the most at 2 to 8 MiB, which one bandwidth and one latency cannot tell of. Elsewhere "
-    "within 8 % either way; the TPU's 8 MiB 6 % too fast, as a launch is before the data and a latency hides "
+    "within 8.1 % either way; the TPU's 8 MiB 6 % too fast, as a launch is before the data and a latency hides "
     "behind them; the HBM's stream 4 % too fast.",
     cost="20 s for the A100, 5 s for the TPU, 2 s for the HBM; sizes above 32 MiB are continued from there.",
     within=0.67,
@@ -47,5 +48,7 @@ def compare(plugins: Plugins | None = None) -> list[tuple[str, float, float, str
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--known"]:  # in the commit that says which model changed, and why
+        write_known_errors([compare_system(system, load_plugins()) for system in SYSTEMS])
     for case, ours, right, unit, error in compare():
         print(f"{case:60} {ours:12.6g} {right:12.6g} {unit} {error:+8.2%}")
