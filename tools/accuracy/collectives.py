@@ -24,9 +24,9 @@ ABOUT = SimpleNamespace(
     differs="kernbench runs the kernels: messages of 16 KiB in chunks of 4 KiB, queues, windows, and 2^-16 ns for "
     "each node and wire on a die. The reference has whole messages and no nodes.",
     direction="Never below. Above by the time grid, 1 to 2 ns; `halving_doubling` of other numbers of ranks than "
-    "powers of two by two or three chunks on the link of a switch (4 % of 64 KiB on 6), as what comes early holds a PE's "
-    "wires. What the reference leaves out, overheads on a die, is in docs/timing_model.md: there a step of a ring is the sum of its "
-    "parts, within 1 %. Optimistic where wires buffer without limit.",
+    "powers of two by two or three chunks on the link of a switch (4 % of 64 KiB on 6), as what comes early holds a "
+    "PE's wires. What the reference leaves out, overheads on a die, is in docs/timing_model.md: there a step of a ring "
+    "is the sum of its parts, within 1 %. Optimistic where wires buffer without limit.",
     cost="0.2 to 7 s for a case, some 60,000 events a second; pipelined the same.",
     within=0.01,
 )
