@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kernbench_core.registry import CommandEntry as CommandEntry
     from kernbench_core.registry import ComponentEntry as ComponentEntry
     from kernbench_core.registry import ExporterEntry as ExporterEntry
+    from kernbench_core.registry import KitEntry as KitEntry
     from kernbench_core.registry import MachineEntry as MachineEntry
     from kernbench_core.registry import NetworkEntry as NetworkEntry
     from kernbench_core.registry import OpEntry as OpEntry
@@ -64,6 +65,7 @@ _EXPORTS = {
     "Interleave": "memory.placement",
     "KernbenchError": "errors",
     "KernelError": "errors",
+    "KitEntry": "registry",
     "MachineEntry": "registry",
     "MsgBase": "messages",
     "NetworkEntry": "registry",

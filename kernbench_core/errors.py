@@ -126,6 +126,14 @@ class PluginError(KernbenchError):
     """A plug-in that the configuration names cannot be used."""
 
 
+class UnknownName(UsageError):
+    """Nothing is registered under a name; `suggestions` are the registered names closest to it, best first."""
+
+    def __init__(self, message: str, suggestions: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.suggestions = suggestions
+
+
 class StoreError(KernbenchError):
     """A memory access does not fit what the memory store holds."""
 

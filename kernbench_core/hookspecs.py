@@ -76,3 +76,8 @@ def kernbench_calibrators() -> Sequence[registry.CalibratorEntry]:  # type: igno
 @hookspec
 def kernbench_report_sections() -> Sequence[registry.ReportSectionEntry]:  # type: ignore[empty-body]
     """Return the sections of the HTML report; names are bare."""
+
+
+@hookspec
+def kernbench_kits() -> Sequence[registry.KitEntry]:  # type: ignore[empty-body]
+    """Return the kits of checks of `kernbench plugins check`, each named as the sort of entries that it checks."""

@@ -29,7 +29,7 @@ from kernbench_core.registry import PluginFailure, Provider, Registry
 
 _REGISTRIES: dict[str, type[Registry[Any]]] = {
     "components": registry.ComponentRegistry, "networks": registry.NetworkRegistry,
-    "machines": registry.MachineRegistry,
+    "machines": registry.MachineRegistry, "kits": registry.KitRegistry,
 }  # fmt: skip
 
 
@@ -76,6 +76,7 @@ class Plugins:
     commands: Registry[registry.CommandEntry]
     calibrators: Registry[registry.CalibratorEntry]
     report_sections: Registry[registry.ReportSectionEntry]
+    kits: registry.KitRegistry
     sources: tuple[PluginSource, ...]
     failures: tuple[PluginFailure, ...]
     blocked: tuple[PluginFailure, ...]

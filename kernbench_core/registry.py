@@ -18,17 +18,9 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import attrs
 
 from kernbench_core.callsite import user_traceback
-from kernbench_core.errors import PluginError, UsageError, in_words
+from kernbench_core.errors import PluginError, UnknownName, in_words
 from kernbench_core.params import Param, did_you_mean
 from kernbench_core.process.interrupt import INTERRUPTS
-
-
-class UnknownName(UsageError):
-    """Nothing is registered under a name; `suggestions` are the registered names closest to it, best first."""
-
-    def __init__(self, message: str, suggestions: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.suggestions = suggestions
 
 
 @attrs.frozen
@@ -87,8 +79,7 @@ class ComponentEntry(Entry):
 class BenchEntry(Entry):
     """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters.
 
-    >>> def kernbench_benches():
-    ...     return [kb.BenchEntry("saxpy", "acme_models.saxpy:bench")]
+    >>> kernbench_benches = lambda: [kb.BenchEntry("saxpy", "acme_models.saxpy:bench")]
     """
 
 
@@ -105,8 +96,7 @@ class TopologyEntry(_Described):
 class NetworkEntry(_Described):
     """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 
-    >>> def kernbench_networks():
-    ...     return [kb.NetworkEntry("acme.star", "acme_models.star:SHAPE", "All packages around the first.")]
+    >>> kernbench_networks = lambda: [kb.NetworkEntry("acme.star", "acme_models.star:SHAPE", "All around the first.")]
     """
 
     NOUN = "network"
@@ -119,8 +109,7 @@ _TAKEN = ("base", "components", "cube", "host", "overrides", "pe", "sip", "title
 class MachineEntry(_Described):
     """A kind of machine: `target` is a `MachineKind` of `kernbench_core.topology`, `name` the section that it owns.
 
-    >>> def kernbench_machines():
-    ...     return [kb.MachineEntry("tree", "acme_models.tree:TREE", "Routers in a tree, under synthetic traffic.")]
+    >>> kernbench_machines = lambda: [kb.MachineEntry("tree", "acme_models.tree:TREE", "Routers in a tree.")]
     """
 
     def __attrs_post_init__(self) -> None:
@@ -151,8 +140,7 @@ class OpEntry(Entry):
 
     Where `target` is a record (`kernbench_core.compute.ops.MathOp`), kernels call the op `tl.NAME`.
 
-    >>> def kernbench_ops():
-    ...     return [kb.OpEntry("hard_swish", "acme_models.ops:HARD_SWISH")]
+    >>> kernbench_ops = lambda: [kb.OpEntry("hard_swish", "acme_models.ops:HARD_SWISH")]
     """
 
 
@@ -181,8 +169,7 @@ class CollectiveEntry(_Described):
 class CommandEntry(_Described):
     """A sub-command of `kernbench`: `target` is a click command.
 
-    >>> def kernbench_commands():
-    ...     return [kb.CommandEntry("roofline", "acme_models.cli:roofline", "Draw the roofline of a machine.")]
+    >>> kernbench_commands = lambda: [kb.CommandEntry("roof", "acme_models.cli:roof", "Draw the roofline.")]
     """
 
 
@@ -199,6 +186,14 @@ class ReportSectionEntry(_Described):
     """A section of the HTML report: `target` is a `Section` of `kernbench_core.report`.
 
     >>> kernbench_report_sections = lambda: [kb.ReportSectionEntry("ops", "acme_models.ops:SECTION", "Ops by name.")]
+    """
+
+
+@attrs.frozen
+class KitEntry(_Described):
+    """A kit of checks: `target` is a `Kit` of `kernbench_core.testing`, `name` the sort of what it checks.
+
+    >>> kernbench_kits = lambda: [kb.KitEntry("exporters", "acme_models.kits:EXPORTERS", "Formats of traces.")]
     """
 
 
@@ -265,8 +260,7 @@ class Registry(Generic[E], Mapping[str, E]):
     def load(self, name: str) -> Any:
         """Import and return what `name` points at.
 
-        Raise UnknownName for a name that nobody registered, and PluginError, naming the distribution and
-        its version, when the import fails.
+        Raise UnknownName for a name that nobody registered, and PluginError when the import fails.
         """
         entry = self[name]
         module_name, _, path = entry.target.partition(":")
@@ -275,9 +269,8 @@ class Registry(Generic[E], Mapping[str, E]):
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
-            raise self.fault(
-                name, f"must be importable from {entry.target!r}, but that raised {in_words(error)}"
-            ) from error
+            told = f"must be importable from {entry.target!r}, but that raised {in_words(error)}"
+            raise self.fault(name, told) from error
         return found
 
     def fault(self, name: str, what: str) -> PluginError:
@@ -339,31 +332,38 @@ class ComponentRegistry(Registry[ComponentEntry]):
 _TOPOLOGY = "kernbench_core.topology"
 _SHAPES = f"{_TOPOLOGY}.network_shapes"
 
-CORE_NETWORKS = (
-    NetworkEntry("ring", f"{_SHAPES}:RING", "Each package is linked with the next, the last with the first."),
-    NetworkEntry("mesh_2d", f"{_SHAPES}:MESH_2D", "Columns and rows of packages, neighbours linked."),
-    NetworkEntry("torus_2d", f"{_SHAPES}:TORUS_2D", "A mesh whose columns and rows are closed to rings."),
-    NetworkEntry("fully_connected", f"{_SHAPES}:FULLY_CONNECTED", "Every two packages have a link."),
-    NetworkEntry("switch", f"{_SHAPES}:SWITCH", "Each package is linked with one switch."),
-)
-"""The shapes of the scale-up network that core itself has, whichever plug-ins there are."""
-
-
-CORE_MACHINES = (
-    MachineEntry("system", f"{_TOPOLOGY}.packages:PACKAGES", "A host and packages of PEs, which kernels run on."),
-    MachineEntry("mesh", f"{_TOPOLOGY}.mesh:MESH", "Routers in rows and columns, to drive synthetic traffic over."),
-)
-"""The kinds of machine that core itself has, whichever plug-ins there are."""
-
 
 class NetworkRegistry(Registry[NetworkEntry]):
-    """The registry of network shapes: core's own and those that plug-ins offer."""
-    NOUN, OWN = "network", CORE_NETWORKS
+    """The registry of shapes of the scale-up network: core's own, whichever plug-ins there are, and the plug-ins'."""
+
+    NOUN = "network"
+    OWN = (
+        NetworkEntry("ring", f"{_SHAPES}:RING", "Each package is linked with the next, the last with the first."),
+        NetworkEntry("mesh_2d", f"{_SHAPES}:MESH_2D", "Columns and rows of packages, neighbours linked."),
+        NetworkEntry("torus_2d", f"{_SHAPES}:TORUS_2D", "A mesh whose columns and rows are closed to rings."),
+        NetworkEntry("fully_connected", f"{_SHAPES}:FULLY_CONNECTED", "Every two packages have a link."),
+        NetworkEntry("switch", f"{_SHAPES}:SWITCH", "Each package is linked with one switch."),
+    )
 
 
 class MachineRegistry(Registry[MachineEntry]):
-    """The registry of kinds of machine: core's own and those that plug-ins offer."""
-    NOUN, OWN = "machine", CORE_MACHINES
+    """The registry of kinds of machine: core's own, whichever plug-ins there are, and the plug-ins'."""
+
+    NOUN = "machine"
+    OWN = (
+        MachineEntry("system", f"{_TOPOLOGY}.packages:PACKAGES", "A host and packages of PEs, which kernels run on."),
+        MachineEntry("mesh", f"{_TOPOLOGY}.mesh:MESH", "Routers in rows and columns, to drive synthetic traffic over."),
+    )
+
+
+class KitRegistry(Registry[KitEntry]):
+    """The registry of kits of checks: core's own and those that plug-ins offer."""
+
+    NOUN = "kit"
+    OWN = (
+        KitEntry("networks", "kernbench_core.testing.network_checks:KIT", "Shapes of the scale-up network."),
+        KitEntry("ops", "kernbench_core.testing.op_checks:KIT", "Math ops that kernels call by their names."),
+    )
 
 
 def _unique(

@@ -14,9 +14,8 @@ from kernbench_core.cli.columns import paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.search import matching, nothing_found
 from kernbench_core.cli.shell import Shell
-from kernbench_core.errors import KernbenchError
+from kernbench_core.errors import KernbenchError, UnknownName
 from kernbench_core.process.terminal import shown
-from kernbench_core.registry import UnknownName
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench

@@ -24,6 +24,7 @@ OFFERS: Final[dict[str, tuple[type[Entry], str]]] = {
     "commands": (registry.CommandEntry, "command"),
     "calibrators": (registry.CalibratorEntry, "format of measurements"),
     "report_sections": (registry.ReportSectionEntry, "section of the report"),
+    "kits": (registry.KitEntry, "kit of checks"),
 }
 """The class of entry that each hook returns a list of, and the word for one."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -6,10 +6,10 @@ import fnmatch
 import sys
 from contextlib import redirect_stdout
 
-from kernbench_core.errors import ConfigError, PluginError
+from kernbench_core.errors import ConfigError, PluginError, UnknownName
 from kernbench_core.params import did_you_mean, resolve_params
 from kernbench_core.process.interrupt import INTERRUPTS
-from kernbench_core.registry import NetworkRegistry, UnknownName
+from kernbench_core.registry import NetworkRegistry
 from kernbench_core.topology.configuration import Config, KeyPath
 from kernbench_core.topology.networks import (
     NetworkFault,

@@ -38,7 +38,8 @@ def loaded_with(program: str) -> tuple[set[str], set[str]]:
         ("engine.hardware", {"engine", "process"}, {"attr", "simpy"}),
         ("engine.engine", {"engine", "process"}, {"attr", "simpy"}),
         ("engine.watchdog", {"engine", "process"}, {"attr", "simpy"}),
-        ("testing", {"engine", "process", "testing"}, {"attr", "simpy"}),
+        ("testing", {"testing"}, set()),
+        ("testing.rig", {"engine", "process", "testing"}, {"attr", "simpy"}),
     ],
 )
 def test_no_more_is_loaded_than_is_needed(module: str, rooms: set[str], libraries: set[str]) -> None:

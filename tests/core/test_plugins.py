@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from kernbench_core.errors import PluginError
+from kernbench_core.errors import PluginError, UnknownName
 from kernbench_core.plugins import Plugins, PluginSource, load_plugins
-from kernbench_core.registry import Provider, UnknownName
+from kernbench_core.registry import Provider
 from tests.core.plugin_site import Site
 
 COMPONENT = """
@@ -159,7 +159,7 @@ def test_a_misspelt_hook_leaves_its_plugin_out(site: Site) -> None:
         "plug-in 'typo' (typo_plugin (source tree)) is left out: its hooks must be among kernbench_components, "
         "kernbench_benches, kernbench_topologies, kernbench_networks, kernbench_machines, kernbench_exporters, "
         "kernbench_ops, kernbench_algorithms, kernbench_collectives, kernbench_commands, kernbench_calibrators, "
-        "kernbench_report_sections, not 'kernbench_componets'; did you mean 'kernbench_components'?"
+        "kernbench_report_sections, kernbench_kits, not 'kernbench_componets'; did you mean 'kernbench_components'?"
     ]
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from kernbench_core.cli.columns import paragraph, table, width
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.shell import Shell
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernbench_core.testing import CheckResult
+
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+
+
+_WRONG = 1
 
 
 @click.group("plugins", context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,3 +61,43 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
         click.echo(json_text({"schema": "kernbench.plugin/1", "plugin": described}))
     else:
         print_description(described)
+
+
+@plugin_group.command()
+@click.argument("name", shell_complete=completed_by("plugins"))
+@click.argument("only", metavar="[ENTRY|CHECK]...", nargs=-1)
+@_JSON
+@click.pass_obj
+def check(shell: Shell, name: str, only: tuple[str, ...], as_json: bool) -> int:
+    """Check what the plug-in called NAME registers, or only some ENTRY or CHECK of it; exit with 1 when any fails."""
+    from kernbench_core.runs.result import json_text
+    from kernbench_core.testing import Conformance
+
+    results = list(Conformance.of(name, shell.plugins).results(only))
+    if as_json:
+        found = {"schema": "kernbench.conformance/1", "plugin": name, "results": [each.to_json() for each in results]}
+        click.echo(json_text(found))
+    else:
+        _print_results(name, results)
+    return 0 if all(each.outcome.right for each in results) else _WRONG
+
+
+def _print_results(name: str, results: Sequence[CheckResult]) -> None:
+    """Print how many checks of each entry ended how, the reasons of all that did not pass, and the verdict."""
+    if not results:
+        click.echo(f"plug-in {name} registers nothing that there is a kit for.")
+        return
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for each in results:
+        counts.setdefault((each.entry, each.sort), Counter())[str(each.outcome)] += 1
+        if each.reason:
+            reasons.setdefault((each.entry, str(each.outcome), each.reason), []).append(each.check)
+    rows = [(*which, ", ".join(f"{count} {outcome}" for outcome, count in of.items())) for which, of in counts.items()]
+    table(("entry", "sort", "checks"), rows)
+    for (entry, outcome, reason), checks in reasons.items():
+        which = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
+        paragraph(f"{entry}, {which} {outcome}: {reason}.", "    ", "  ", min(width(), 100))
+    wrong = sum(not each.outcome.right for each in results)
+    told = f"{wrong} of {len(results)} checks did not end" if wrong else f"all {len(results)} checks ended"
+    click.secho(f"{told} as they must.", fg="red" if wrong else "green")

@@ -1,0 +1,138 @@
+"""Check what plug-ins register, with the kits that core and plug-ins have for the sorts of it.
+
+A plug-in's module may say which checks are known to fail, and why, in `kernbench_expected_failures`: a mapping from the
+name of an entry to a mapping from the name of a check to the reason. A check that is said to fail must fail.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from kernbench_core.errors import PluginError, UsageError
+from kernbench_core.params import did_you_mean
+from kernbench_core.plugins import Plugins, PluginSource, load_plugins
+from kernbench_core.testing.kit import Check, CheckResult, Kit
+
+_EXPECTED: Final = "kernbench_expected_failures"
+#: The check that every kit begins with: that an entry can be had at all.
+_OPENS: Final = "opens"
+
+
+@frozen
+class Conformance:
+    """The checks of everything that one plug-in registers and that there is a kit for.
+
+    `of` finds them; `results` carries them out, one after another.
+    """
+
+    plugins: Plugins
+    plugin: str
+    entries: tuple[tuple[str, str], ...]
+    kits: Mapping[str, Kit[Any]]
+    expected: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, plugin: str, plugins: Plugins | None = None) -> Conformance:
+        """Find the checks of a plug-in, of the installed ones unless others are given.
+
+        Raises:
+            UsageError: it is not loaded.
+            PluginError: a kit cannot be loaded, or what it says of expected failures names nothing that there is.
+        """
+        plugins = plugins or load_plugins()
+        source = next((each for each in plugins.sources if each.name == plugin), None)
+        if source is None:
+            names = [each.name for each in plugins.sources]
+            raise UsageError(f"plug-in must be one that is loaded, not {plugin!r}.{did_you_mean(plugin, names)}")
+        kits = {sort: plugins.kits.load(sort) for sort in plugins.kits}
+        for sort, kit in kits.items():
+            if not isinstance(kit, Kit) or not isinstance(getattr(plugins, sort, None), Mapping):
+                raise plugins.kits.fault(sort, f"must be a Kit for a sort of entries, not {kit!r}")
+        entries = tuple(
+            (sort, name)
+            for sort in kits
+            for name in getattr(plugins, sort)
+            if getattr(plugins, sort).provider(name) == source.provider
+        )
+        return cls(plugins, plugin, entries, kits, _expected(source, entries, kits))
+
+    def __iter__(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each check as the sort of entry, its name, and the name of the check."""
+        for sort, name in self.entries:
+            for check in (_OPENS, *(each.name for each in self.kits[sort].checks)):
+                yield sort, name, check
+
+    def results(self, names: Collection[str] = ()) -> Iterator[CheckResult]:
+        """Carry the checks out, or those of entries and checks called `names`; yield how each ended.
+
+        Raises:
+            UsageError: neither an entry nor a check has such a name.
+        """
+        known = {name for _, name, check in self} | {check for _, _, check in self}
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f"what is checked must be an entry of plug-in {self.plugin!r} or a check, not {name!r}."
+                    f"{did_you_mean(name, known)}"
+                )
+        for sort, name in self.entries:
+            whole = not names or name in names
+            checks = [each for each in self.kits[sort].checks if whole or each.name in names]
+            if checks or whole or _OPENS in names:
+                yield from self._of_entry(sort, name, checks, whole or _OPENS in names)
+
+    def _of_entry(self, sort: str, name: str, checks: list[Check[Any]], told: bool) -> Iterator[CheckResult]:
+        """Open an entry, and carry out its checks; whether it opens is `told` where somebody asked, or it does not."""
+        expected = self.expected.get(name, {})
+        found: list[Any] = []
+
+        def opens(_: None) -> None:
+            found.append(self.kits[sort].subject(self.plugins, name))
+
+        opening = Check(opens).result(sort, name, None, expected)
+        if told or not found:
+            yield opening
+        for check in checks if found else []:
+            yield check.result(sort, name, found[0], expected)
+
+
+def conform(plugin: str, plugins: Plugins | None = None) -> None:
+    """Check everything that a plug-in registers and that there is a kit for: what a test of its own may call.
+
+    Raises:
+        AssertionError: a check did not end as it must; a line for each.
+
+    >>> from kernbench_core.testing import conform
+    >>> conform("builtin")
+    """
+    wrong = [each for each in Conformance.of(plugin, plugins).results() if not each.outcome.right]
+    if wrong:
+        raise AssertionError("\n".join(map(str, wrong)))
+
+
+def _expected(
+    source: PluginSource, entries: tuple[tuple[str, str], ...], kits: Mapping[str, Kit[Any]]
+) -> Mapping[str, Mapping[str, str]]:
+    """Return which checks a plug-in says that it fails; raise PluginError where it names what is not there."""
+    found: object = vars(sys.modules[source.module]).get(_EXPECTED, {})
+    checks = {name: {_OPENS, *(each.name for each in kits[sort].checks)} for sort, name in entries}
+    try:
+        said = {str(name): dict(reasons) for name, reasons in dict(found).items()}  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise PluginError(
+            f"{_EXPECTED} of plug-in {source.name!r} must map names of entries to mappings from checks to reasons, "
+            f"not {found!r}."
+        ) from None
+    wrong = [
+        f"{_EXPECTED} of plug-in {source.name!r} must name checks of its entries, not {check!r} of {name!r}."
+        for name, reasons in said.items()
+        for check in reasons
+        if check not in checks.get(name, ())
+    ]
+    if wrong:
+        raise PluginError("\n".join(wrong))
+    return said

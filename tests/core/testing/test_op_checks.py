@@ -1,0 +1,126 @@
+"""The kit for math ops: core's own pass it, and each planted fault is found by the check for it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from kernbench_core.compute.ops import OPS, Again, Form, MathOp, Operands
+from kernbench_core.compute.ops.record import both, plain
+from kernbench_core.compute.ops.shape_rules import elementwise, reduced
+from kernbench_core.compute.ops.type_rules import always, floats
+from kernbench_core.errors import ShapeError
+from kernbench_core.testing import CheckFailed, CheckOutcome
+from kernbench_core.testing.op_checks import KIT, subject_of
+
+#: Those whose params say what they are: the number of bins, the dtype.
+ASKED_OTHERWISE = ("histogram", "cast")
+CALLS = itertools.count()
+CUBE = MathOp("cube", lambda params, x: x**3, types=floats, shapes=elementwise, again=both(lambda params, x: x * x * x))
+TOTAL = MathOp(
+    "total", lambda params, x: np.sum(x, axis=params["axis"], keepdims=params["keepdims"]), types=floats,
+    shapes=reduced, form=Form.REDUCTION,
+)  # fmt: skip
+
+
+def failed(op: MathOp) -> dict[str, str]:
+    subject = subject_of(op.name, op)
+    found = [check.result("ops", op.name, subject, {}) for check in KIT.checks]
+    return {each.check: each.reason for each in found if each.outcome is CheckOutcome.FAILED}
+
+
+@pytest.mark.parametrize("name", [name for name in OPS if name not in ASKED_OTHERWISE])
+def test_our_ops_pass(name: str) -> None:
+    """Every record of core's, but those whose params say what they are."""
+    assert failed(OPS[name]) == {}
+
+
+@pytest.mark.parametrize("op", [CUBE, TOTAL], ids=str)
+def test_ops_of_a_plugin_pass(op: MathOp) -> None:
+    """What the faults below are planted in."""
+    assert failed(op) == {}
+
+
+def scribbling(params: Any, x: Any) -> Any:
+    cubed = x**3
+    x[0] = 0
+    return cubed
+
+
+def drifting(params: Any, x: Any) -> Any:
+    return x**3 + next(CALLS)
+
+
+def over_rows(params: Any, x: Any) -> Any:
+    return x**3 - x.mean()
+
+
+def wordless(op: MathOp, shapes: Any, params: Any) -> Any:
+    if len(set(shapes)) > 1:
+        raise ShapeError("no")
+    return shapes[0]
+
+
+def falling_over(op: MathOp, given: Any, params: Any) -> str:
+    return {"f16": "f16", "f32": "f32"}[given[0]]
+
+
+@pytest.mark.parametrize(
+    ("op", "check", "reason"),
+    [
+        (evolve(CUBE, types=falling_over, again=None), "refuses_in_words",
+         "its rule must refuse dtypes ('bool',) by a ShapeError, not by KeyError: 'bool'"),
+        (evolve(CUBE, arity=2, function=plain(np.hypot), again=None, shapes=wordless), "refuses_in_words",
+         "its refusal of shapes ((), (1,)) must be a sentence that says what must be, not 'no'"),
+        (evolve(CUBE, types=always("int32"), again=None), "gives_numbers_of_the_promised_kind",
+         "of f8e4m3 it must give numbers of the kind of int32, not of float32"),
+        (evolve(CUBE, shapes=reduced), "gives_the_promised_shape",
+         "of shapes (6, 5) it must give (), and gives (6, 5)"),
+        (evolve(TOTAL, function=lambda params, x: np.sum(x, axis=params["axis"])), "gives_the_promised_shape",
+         "of shapes (6, 5) it must give (1, 5), and gives (5,)"),
+        (evolve(CUBE, function=scribbling), "leaves_operands_alone",
+         "it must leave operands alone, and writes into number 1, f8e4m3"),
+        (evolve(CUBE, function=drifting, again=None), "computes_the_same_twice",
+         "it must give the same of the same f8e4m3, and does not"),
+        (evolve(CUBE, again=Again(lambda params, x: x * x)), "agrees_with_its_second_way", None),
+        (evolve(CUBE, function=over_rows, again=both(over_rows)), "keeps_to_its_form", None),
+        (evolve(CUBE, function=lambda params, x: np.where(x > 0, x**3, np.nan)), "agrees_with_its_second_way", None),
+    ],
+)  # fmt: skip
+def test_a_planted_fault_is_found_by_the_check_for_it(op: MathOp, check: str, reason: str | None) -> None:
+    """And says in a sentence what it is."""
+    found = failed(op)
+    assert check in found
+    assert reason is None or found[check] == reason
+
+
+def test_what_is_given_by_name_is_not_made_up() -> None:
+    """An op that needs a keyword is not asked without it."""
+    needy = evolve(CUBE, function=lambda params, x: x ** params["power"], keywords=("power",), again=None)
+    subject = subject_of("needy", needy)
+    found = {check.result("ops", "needy", subject, {}).reason for check in KIT.checks}
+    assert found == {"kernels must give it 'power', of which the kit knows no example"}
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        (5, "its target must be a MathOp or a function, not 5"),
+        (evolve(CUBE, shapes=None), "its record must have as shapes a function of the op, shapes and params, not None"),
+        (evolve(CUBE, types=falling_over, operands=Operands.COMPUTED, arity=3), None),
+        (evolve(CUBE, types=lambda op, given, params: 1 / 0),
+         "its rule of types must take operands of some dtype, and takes none"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_checked_fails_as_it_is_opened(op: Any, reason: str | None) -> None:
+    """In a sentence; a rule that takes something can."""
+    if reason is None:
+        assert subject_of("cube", op).taken
+        return
+    with pytest.raises(CheckFailed) as caught:
+        subject_of("cube", op)
+    assert str(caught.value) == reason
