@@ -20,7 +20,8 @@ from kernbench_core.drawing import draw_machine
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.report import RunPage, render_report
 from kernbench_core.runs import configure
-from kernbench_core.timeline import Timeline, Track
+from kernbench_core.timeline import Activity, Timeline, Track
+from kernbench_core.timeline.activity import Intervals, stretches
 from kernbench_core.timeline.timeline import Flows, Spans
 from kernbench_core.topology.compilation import compile_topology
 
@@ -59,7 +60,22 @@ def large_timeline(pes: list[str], ops: int) -> Timeline:
     texts = tuple(f"/k/kernel.py:{i + 1}" for i in range(40))
     names = tuple(f"op {i}" for i in range(30))
     total = float((start + length).max())
-    return Timeline(total, tuple(tracks), names, texts, texts, spans, (), flows, "unit")
+    return Timeline(total, tuple(tracks), names, texts, texts, spans, (), flows, "unit", (), activity_of(spans, tracks))
+
+
+def activity_of(spans: Spans, tracks: list[Track]) -> Activity:
+    """Return how busy each unit was; of each op something else waited just as long before it."""
+    places = [track for track in tracks if track.kind == "unit"]
+    row_of = np.full(len(tracks), -1)
+    row_of[[track.id for track in places]] = range(len(places))
+    rows = row_of[spans.track]
+    mine = rows >= 0
+    start, end = spans.start_ns[mine], spans.end_ns[mine]
+    edges = stretches(float(spans.end_ns.max()), len(places), (), len(spans))
+    busy = Intervals(rows[mine], start, end, end - start).spread(len(places), edges)
+    waits = Intervals(rows[mine], np.maximum(2 * start - end, 0.0), start, end - start).spread(len(places), edges)
+    names, ones = tuple(track.node for track in places), np.ones(len(places), np.int32)
+    return Activity(edges, names, ones, busy.astype(np.float32), waits.astype(np.float32))
 
 
 @frozen
