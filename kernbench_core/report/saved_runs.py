@@ -11,30 +11,17 @@ from typing import Any, Final
 
 from kernbench_core.drawing import MachineDrawing
 from kernbench_core.errors import UsageError
+from kernbench_core.report.result_form import faults
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.timeline import TIMELINE, Timeline, load
 
 RESULT: Final = "result.json"
 MACHINE: Final = "machine.json"
 _SCHEMA: Final = "kernbench.run/1"
-#: What every page reads of a result.
-_NEEDED: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "bench": str, "params": dict, "topology": str, "device": str, "total_ns": (int, float), "phases": dict, "ops": int,
-    "events": int, "wall_s": (int, float), "hazards": list, "rows": list, "warnings": list, "statistics": list,
-    "not_modelled": list, "manifest": dict,
-}  # fmt: skip
-
-
 def read_run(folder: Path, name: str = "") -> RunPage:
     """Read the folder of a run; UsageError for what is missing, cut off, changed, or of a later kernbench."""
     result = read_result(folder)
-    machine_path = folder / MACHINE
-    machine = _json(machine_path) if machine_path.is_file() else None
-    if machine is not None:
-        try:
-            MachineDrawing.from_json(machine)
-        except ValueError as error:
-            raise UsageError(f"file {str(machine_path)!r}: {error}; {_AGAIN}") from None
+    machine = read_machine(folder)
     timeline_path = folder / TIMELINE
     timeline = load(timeline_path) if timeline_path.is_file() else None
     return RunPage(name or folder.name or str(folder), result, machine, timeline, dict(_sources(timeline, folder)))
@@ -51,6 +38,18 @@ def read_result(folder: Path) -> Mapping[str, Any]:
     result = _json(path)
     _check_result(path, result)
     return result
+
+
+def read_machine(folder: Path) -> Mapping[str, Any] | None:
+    """Read the machine of a run as it is drawn, None where there is none; UsageError for one that is damaged."""
+    path = folder / MACHINE
+    machine = _json(path) if path.is_file() else None
+    if machine is not None:
+        try:
+            MachineDrawing.from_json(machine)
+        except ValueError as error:
+            raise UsageError(f"file {str(path)!r}: {error}; {_AGAIN}") from None
+    return machine
 
 
 _AGAIN: Final = "run it again with --out."
@@ -92,9 +91,9 @@ def _check_result(path: Path, result: Mapping[str, Any]) -> None:
         newer = stem == _SCHEMA.rpartition("/")[0] and number.isdigit() and int(number) > 1
         hint = "a later kernbench wrote it; install that" if newer else "give a folder that --out wrote"
         raise UsageError(f"file {str(path)!r} must have schema {_SCHEMA!r}, not {schema!r}; {hint}.")
-    wrong = [name for name, kind in _NEEDED.items() if not isinstance(result.get(name), kind)]
-    if wrong:
-        raise UsageError(f"file {str(path)!r} must hold {', '.join(wrong)} as a run wrote them; {_AGAIN}")
+    wrong = next(faults(result), None)
+    if wrong is not None:
+        raise UsageError(f"file {str(path)!r} must hold {wrong}; {_AGAIN}")
 
 
 def _sources(timeline: Timeline | None, folder: Path) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from zipfile import is_zipfile
@@ -12,7 +13,7 @@ from zipfile import is_zipfile
 import attrs
 
 from kernbench_core.errors import KernbenchError, UsageError
-from kernbench_core.report.saved_runs import MACHINE, RESULT, read_result
+from kernbench_core.report.saved_runs import MACHINE, RESULT, read_machine, read_result
 from kernbench_core.timeline import TIMELINE
 
 #: How deep below the folder runs are looked for, and how many are shown.
@@ -56,12 +57,32 @@ def _saved(top: Path, folder: Path) -> IndexedRun:
     written = datetime.fromtimestamp((folder / RESULT).lstat().st_mtime).astimezone()
     try:
         check_no_links(folder)
+        _check_machine(folder / MACHINE)
         timeline = folder / TIMELINE
         if timeline.exists() and not is_zipfile(timeline):
             raise UsageError(f"timeline {str(timeline)!r} is cut off or changed; run it again with --out.")
         return IndexedRun(at, folder, written, read_result(folder))
     except KernbenchError as error:
         return IndexedRun(at, folder, written, None, str(error))
+
+
+def _check_machine(path: Path) -> None:
+    """Raise UsageError where the file of a machine is damaged; one that has not changed is read once."""
+    if path.exists():
+        told = path.stat()
+        fault = _machine_fault(path, told.st_mtime_ns, told.st_size)
+        if fault:
+            raise UsageError(fault)
+
+
+@lru_cache(maxsize=_MOST)
+def _machine_fault(path: Path, written: int, size: int) -> str:
+    """Return what is wrong with the file of a machine, as it was `written` (ns) with so many bytes; "" for nothing."""
+    try:
+        read_machine(path.parent)
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def check_no_links(folder: Path) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import kernbench_core as kb
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.report.result_form import FORM, faults
 
 EXAMPLE = Path(__file__).parents[3] / "plugins_example"
 
@@ -45,6 +48,35 @@ def test_a_run_writes_its_page(plugins: Plugins, tmp_path: Path, capsys: pytest.
     assert "Where the time went" in text and 'data-of="timeline"' in text
     bare = kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins)
     assert str(bare.op_log_sha256) in text
+
+
+def both_store(x_ptr: Any, tl: Any) -> None:
+    """Store where the others do, too."""
+    tl.store(x_ptr + 0, tl.load(x_ptr + 0, shape=(8,)) + 1.0)
+
+
+def racing_bench(rt: Any) -> None:
+    """Have PEs race, get something wrong, report rows, and launch twice."""
+    x = rt.tensor(np.zeros(8, np.float32), name="x")
+    for _ in range(2):
+        rt.launch(both_store, x)
+    rt.check(x, np.full(8, 9.0, np.float32))
+    rt.report(what="x", times=2)
+
+
+def test_what_runs_write_has_the_form_that_pages_read(plugins: Plugins) -> None:
+    """With everything that they may be asked for, hazards and wrong data too; and each field there is looked at."""
+    asked: dict[str, Any] = {"explain": True, "tcm_map": True, "verify_data": True, "plugins": plugins}
+    racing = kb.run(racing_bench, "tiny", **asked).to_json()
+    assert racing["hazards"] and racing["failures"] and racing["rows"]
+    gemm = kb.run("gemm-composite", "tiny", {"M": 128, "N": 128, "K": 128}, **asked).to_json()
+    bare = kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins).to_json()
+    for each in (racing, gemm, bare):
+        found = json.loads(json.dumps(each))
+        assert [*faults(found)] == []
+        for name in FORM:
+            if found.get(name) is not None:
+                assert [*faults({**found, name: object()})][0].startswith(f"{name} as ")
 
 
 @pytest.mark.parametrize(

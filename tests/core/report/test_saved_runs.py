@@ -13,6 +13,8 @@ from kernbench_core.report.saved_runs import read_run
 from tests.core.report.test_page import result
 from tests.core.small_machine import machine
 
+LAUNCH = {"kernel": "k", "started_ns": 1, "ended_ns": 2.5, "busiest": [{"name": "a", "utilisation": 0.5}]}
+
 
 def saved(tmp_path: Path) -> Path:
     """Return a folder with a result and a machine."""
@@ -57,7 +59,40 @@ def test_a_whole_folder_is_read(tmp_path: Path) -> None:
         (
             "result.json",
             json.dumps({**result(), "ops": "many", "rows": None}),
-            "file '{run}/result.json' must hold ops, rows as a run wrote them; run it again with --out.",
+            "file '{run}/result.json' must hold ops as an integer, not 'many'; run it again with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps({name: value for name, value in result().items() if name != "rows"}),
+            "file '{run}/result.json' must hold rows, which is missing; run it again with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps(result(launches=[LAUNCH, {**LAUNCH, "started_ns": "soon"}])),
+            "file '{run}/result.json' must hold launches[1].started_ns as a number, not 'soon'; run it again with "
+            "--out.",
+        ),
+        (
+            "result.json",
+            json.dumps(result(launches=[{**LAUNCH, "busiest": [{"name": "a"}]}])),
+            "file '{run}/result.json' must hold launches[0].busiest[0].utilisation, which is missing; run it again "
+            "with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps(result(launches={"kernel": "k" * 40})),
+            "file '{run}/result.json' must hold launches as a list, not {{'kernel': 'kkkkkkkkkkkkkkkkkkkkkkkkkkk…; run "
+            "it again with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps(result(phases={"kernel": True})),
+            "file '{run}/result.json' must hold phases.kernel as a number, not True; run it again with --out.",
+        ),
+        (
+            "result.json",
+            json.dumps(result(explain=[1])),
+            "file '{run}/result.json' must hold explain as an object, not [1]; run it again with --out.",
         ),
         (
             "result.json",

@@ -9,10 +9,12 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
+from kernbench_core.drawing import draw_machine
 from kernbench_core.errors import UsageError
 from kernbench_core.web.loopback import Answer
 from kernbench_core.web.saved_site import SavedSite
 from tests.core.report.test_page import result, shipped
+from tests.core.small_machine import machine
 
 
 def saved(folder: Path, **changed: object) -> Path:
@@ -145,3 +147,13 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             site(path)
         assert str(caught.value) == f"{str(path)!r} must be a folder, not {what}; give the one that your runs are in."
+
+
+def test_a_machine_that_is_damaged_is_seen_in_the_index(top: Path) -> None:
+    """With its sentence; once it is mended, it is shown again."""
+    path = top / "a" / "machine.json"
+    path.write_text("{}")
+    said = f"file &#39;{path}&#39;: schema must be &#39;kernbench.machine/1&#39;, not None; run it again with --out."
+    assert said in index(top) and 'href="/run?at=a"' not in index(top)
+    path.write_text(json.dumps(draw_machine(machine()).to_json()))
+    assert said not in index(top) and 'href="/run?at=a"' in index(top)
