@@ -334,5 +334,6 @@ def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
         options=kept_options(request.options),
         versions=current_versions(),
         plugins=current_plugins(request.plugins),
+        changes=request.changes,
         op_log_sha256=op_log_sha256,
     )

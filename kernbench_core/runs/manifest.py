@@ -25,6 +25,7 @@ from kernbench_core.units import finite
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
     from kernbench_core.plugins import Plugins
+    from kernbench_core.runs.options import RunCall
 
 SCHEMA = "kernbench.manifest/1"
 #: Inside the folder of a run: the manifest, and the folder of the bench's file and of the modules beside that.
@@ -42,8 +43,9 @@ _OPTIONS: Mapping[str, Any] = {
     if option.kept and name not in _LIMITS
 }
 #: Those that manifests of earlier versions do not have.
-_LATER = ("verify_ops", "race_by")
-_WORDS: Mapping[type, str] = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
+_LATER = ("verify_ops", "race_by", "changes")
+_WORDS: Mapping[Any, str] = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list",
+                             dict | None: "an object or null"}  # fmt: skip
 #: What the fields of a manifest must be, in the order in which they stand there.
 _FORMS: Mapping[str, Any] = {
     "bench": dict,
@@ -54,7 +56,8 @@ _FORMS: Mapping[str, Any] = {
     "limits": dict,
     "versions": dict,
     "plugins": list,
-    **{name: type(_OPTIONS[name]) for name in _LATER},
+    **{name: type(_OPTIONS[name]) for name in _LATER if name in _OPTIONS},
+    "changes": dict | None,
     "op_log_sha256": str | None,
 }
 #: The distributions whose version may change what a run computes.
@@ -68,7 +71,9 @@ class Manifest:
     `bench` is `{"name": …}`, `{"file": …, "sha256": …, "modules": …}` or `{"function": "module:name"}`; `modules`, left
     out where there are none, are SHA-256 of the bench's own modules by path relative to its file's folder. Each may
     have `inputs`: files that the bench read, by name, as `{"file": …, "sha256": …}`, which is also what a parameter is
-    that is an array. `options` are those of `RunOptions` that a manifest keeps, by name.
+    is an array. `options` are those of `RunOptions` that a manifest keeps, by name. `changes` says what was laid
+    over the topology: the name of the `components` file or None, and each `set` as `key=value`; None where that is not
+    known.
     """
 
     bench: Mapping[str, Any]
@@ -78,6 +83,7 @@ class Manifest:
     options: Mapping[str, Any]
     versions: Mapping[str, str]
     plugins: tuple[Mapping[str, str], ...]
+    changes: Mapping[str, Any] | None = None
     op_log_sha256: str | None = None
 
     @property
@@ -155,6 +161,9 @@ def _faults(found: Mapping[str, object]) -> Iterator[str]:
     for name, value in _items(found["params"]):
         if isinstance(value, list) or (isinstance(value, dict) and not _texts(value, "file", "sha256")):
             yield f"params.{name} is {value!r}, not a plain value or a file with its sha256"
+    changes = found.get("changes")
+    if isinstance(changes, dict) and not _are_changes(changes):
+        yield f"changes is {changes!r}, not the name of a components file and a list of settings"
     for name, value in _items(found["limits"]):
         if name not in _LIMITS or not isinstance(value, int | float | None):
             yield f"limits.{name} is {value!r}, not the number of one of {', '.join(_LIMITS)}"
@@ -168,6 +177,15 @@ def _texts(entry: Mapping[str, Any], *names: str) -> bool:
     return all(isinstance(entry.get(name), str) and "\0" not in entry[name] + name for name in names)
 
 
+def _are_changes(found: Mapping[str, Any]) -> bool:
+    given = found.get("set")
+    return isinstance(found.get("components"), str | None) and isinstance(given, list) and _all_texts(given)
+
+
+def _all_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
 def _one_name(bench: Mapping[str, Any]) -> bool:
     return _texts(bench, "name") or (_texts(bench, "function") and ":" in bench["function"])
 
@@ -179,6 +197,19 @@ def _items(mapping: object) -> Iterable[tuple[str, object]]:
 def kept_options(options: RunOptions) -> dict[str, object]:
     """Return the options of a run that its manifest keeps, by name."""
     return {name: getattr(options, name) for name in (*_OPTIONS, *_LIMITS)}
+
+
+def configuration_changes(call: RunCall) -> Mapping[str, Any] | None:
+    """Return what a run was told to lay over its topology, None where a command could not say it."""
+    if isinstance(call.topology, Mapping):
+        return None
+    settings = call.set.items() if isinstance(call.set, Mapping) else None
+    texts = list(call.set) if settings is None else [f"{key}={_as_yaml(value)}" for key, value in settings]
+    return {"components": None if call.components is None else _portable(Path(call.components)), "set": texts}
+
+
+def _as_yaml(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def current_versions() -> dict[str, str]:

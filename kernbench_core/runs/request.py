@@ -16,6 +16,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import check_file
 from kernbench_core.runs.bundle import Bundle, bundle_file
+from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import RunCall, RunOptions
 from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
 from kernbench_core.runs.trace import TraceFile, open_trace
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 class Request:
     """One run: its options, and what they stand for.
 
-    `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show.
+    `given` are the parameters of the bench as they were given, `values` what they are; `topology` is the name to show,
+    `changes` what was laid over it, as far as that is known.
     """
 
     options: RunOptions
@@ -44,6 +46,7 @@ class Request:
     out: OutFolder | None = None
     bundle: Bundle | None = None
     report: Path | None = None
+    changes: Mapping[str, Any] | None = None
 
     @property
     def wants_timeline(self) -> bool:
@@ -102,6 +105,7 @@ def request_of(call: RunCall, config: Config, plugins: Plugins, here: Path, wall
         out=out,
         bundle=bundle,
         report=report,
+        changes=configuration_changes(call),
     )
     _check_timeline(request)
     return request

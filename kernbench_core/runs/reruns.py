@@ -110,6 +110,7 @@ def _request(path: Path, old: Manifest, trust: bool, plugins: Plugins, here: Pat
         config=Config(old.configuration, {}, (path.name,)),
         plugins=plugins,
         inputs=_inputs(path, old, bench, trust, here),
+        changes=old.changes,
     )
 
 

@@ -27,7 +27,7 @@ playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 MACHINE = "article[data-section=machine]"
-SCRIPTS = ("core", "format", "colour", "window", "machine", "spans", "source", "paint", "timeline", "start")
+SCRIPTS = ("core", "format", "colour", "window", "machine", "spans", "source", "paint", "timeline", "run", "start")
 TOTAL = "kernbench.run(0).machine.total"
 TIMELINE = "article[data-section=timeline]"
 
@@ -407,3 +407,12 @@ def test_a_section_of_a_plug_in_draws_itself(
     bars = opened(file).locator("svg.late rect")
     assert [float(bars.nth(i).get_attribute("height")) for i in range(bars.count())] == [29.0, 58.0]
     assert bars.nth(1).locator("title").text_content() == "pe1: 4 ns"
+
+
+def test_the_command_can_be_copied(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
+    """By its button, which says so."""
+    page = opened(runs[0], permissions=["clipboard-read", "clipboard-write"])
+    run = page.locator("article[data-section=run]")
+    run.locator(".copy button").nth(1).click()
+    page.wait_for_function("[...document.querySelectorAll('.copy [role=status]')][1].textContent === 'copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == run.locator("pre.command").nth(1).inner_text()

@@ -76,7 +76,7 @@ def test_what_runs_write_has_the_form_that_pages_read(plugins: Plugins) -> None:
         assert [*faults(found)] == []
         for name in FORM:
             if found.get(name) is not None:
-                assert [*faults({**found, name: object()})][0].startswith(f"{name} as ")
+                assert next(faults({**found, name: object()})).startswith(f"{name} as ")
 
 
 @pytest.mark.parametrize(

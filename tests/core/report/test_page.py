@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from html.parser import HTMLParser
@@ -18,7 +19,7 @@ from kernbench_core.errors import PluginError
 from kernbench_core.registry import Provider, Registry, ReportSectionEntry
 from kernbench_core.report import RunPage, Section, render_report
 from kernbench_core.report.ledger_section import LEDGER
-from kernbench_core.report.run_section import command
+from kernbench_core.report.run_section import RUN, command
 from kernbench_core.report.summary_section import SUMMARY
 
 SHIPPED = ("summary", "machine", "timeline", "ledger", "run")
@@ -231,3 +232,32 @@ def test_the_command_is_what_a_shell_takes() -> None:
     params = {"M": 4, "a": None, "w": {"file": "x y.npy", "sha256": ""}}
     told = command(result("gemm", params=params, manifest=manifest))
     assert told == "kernbench run gemm --topology tiny -p M=4 -p 'w=x y.npy' --seed 3 --verify-data"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (
+            {"changes": {"components": "my.yaml", "set": ["a.b=3", "c='x y'"]}},
+            ["--components", "my.yaml", "--set", "a.b=3", "--set", "c='x y'", "-p", "n=3"],
+        ),
+        ({"changes": {"components": None, "set": []}}, ["-p", "n=3"]),
+        (
+            {"race_by": "program", "limits": {"max_events": 2_000_000, "max_sim_ns": 5e6, "timeout_s": 60.0}},
+            ["-p", "n=3", "--race-by", "program", "--max-events", "2000000", "--max-sim-time", "5e+06 ns", "--timeout",
+             "60 s"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_says_what_the_manifest_knows(manifest: dict[str, Any], words: list[str]) -> None:
+    """What was laid over the topology, and limits; each word is quoted as the shell asks."""
+    assert shlex.split(command(result(manifest=manifest))) == ["kernbench", "run", "toy", "--topology", "tiny", *words]
+
+
+def test_the_page_says_whether_the_command_is_all() -> None:
+    """Manifests of before do not know what was laid over the topology."""
+    known = {"changes": {"components": None, "set": ["a=1"]}}
+    assert "from the folder in which it was given:" in RUN.html(RunPage("r", result(manifest=known)))
+    named = {"changes": {"components": "my.yaml", "set": []}}
+    assert "given, with the files that it names there:" in RUN.html(RunPage("r", result(manifest=named)))
+    assert "what was laid over that is in the manifest" in RUN.html(RunPage("r", result()))

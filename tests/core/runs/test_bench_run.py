@@ -13,6 +13,8 @@ import pytest
 from kernbench_core.errors import ConfigError, PluginError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import RunInterrupted, configure, run
+from kernbench_core.runs.manifest import configuration_changes
+from kernbench_core.runs.options import RunCall
 
 
 def test_a_run_by_name(toy: ModuleType) -> None:
@@ -144,3 +146,16 @@ def test_a_preset_without_its_file_names_the_plugin(tmp_path: Path, monkeypatch:
             f"{str(Path(json.__file__).parent / 'gone.yaml')!r} is not there; repair or reinstall pods_plugin (source "
             "tree)."
         )
+
+
+def test_the_manifest_says_what_was_laid_over_the_topology(toy: ModuleType, tmp_path: Path) -> None:
+    """Settings as a command has them, of a file that is elsewhere its name; of a mapping it cannot be said."""
+
+    def changes(topology: object = "one", **options: object) -> object:
+        return configuration_changes(RunCall(bench="toy", topology=topology, **options))  # type: ignore[arg-type]
+
+    assert changes() == {"components": None, "set": []}
+    assert changes(components=tmp_path / "c.yaml", set=("a.b=3",)) == {"components": "c.yaml", "set": ["a.b=3"]}
+    assert changes(set={"a.b": 3, "c": "x", "d": [True]}) == {"components": None, "set": ["a.b=3", "c=x", "d=[true]"]}
+    assert changes({"base": "one"}) is None
+    assert run("toy", "one", {"n": 5}, plugins=toy.plugins).manifest["changes"] == {"components": None, "set": []}

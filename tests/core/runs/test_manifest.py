@@ -39,6 +39,7 @@ MANIFEST = Manifest(
     options=kept_options(RunOptions(seed=3, data=False, race_by="program", max_sim_ns=2000.0)),
     versions={"python": "3.11.0", "kernbench": "0.1.0"},
     plugins=({"plugin": "acme", "distribution": "acme-models", "version": "1.2"},),
+    changes={"components": "c.yaml", "set": ["sips=1"]},
     op_log_sha256="aa",
 )
 
@@ -104,6 +105,13 @@ def test_a_manifest_that_is_not_whole_is_a_sentence(tmp_path: Path) -> None:
             "bench",
             {"file": "a", "sha256": "", "modules": {"b\0": ""}},
             "bench.modules is {'b\\x00': ''}, not SHA-256 by file",
+        ),
+        ("changes", [], "changes is [], not an object or null"),
+        (
+            "changes",
+            {"components": None, "set": ["a=1", 2]},
+            "changes is {'components': None, 'set': ['a=1', 2]}, not the name of a components file and a list of "
+            "settings",
         ),
     ],
 )
