@@ -8,6 +8,7 @@ each has an example (`help(kb.Param)`), which calls the package `kb`.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kernbench_core.errors import KernelError as KernelError
     from kernbench_core.errors import UsageError as UsageError
     from kernbench_core.fabric import Fabric as Fabric
+    from kernbench_core.graph import Graph
     from kernbench_core.graph import Node as Node
     from kernbench_core.host.bench import sizes_from as sizes_from
     from kernbench_core.host.session import GraphEngine as GraphEngine
@@ -49,53 +51,36 @@ if TYPE_CHECKING:
     from kernbench_core.runs.result import RunResult as RunResult
     from kernbench_core.topology.compilation import compile_topology as compile_topology
 
-_EXPORTS = {
-    "AlgorithmEntry": "registry",
-    "BenchEntry": "registry",
-    "CalibratorEntry": "registry",
-    "CollectiveEntry": "registry",
-    "CommandEntry": "registry",
-    "ComponentBase": "component",
-    "ComponentEntry": "registry",
-    "ConfigError": "errors",
-    "DataExecutor": "compute.executor",
-    "ExporterEntry": "registry",
-    "Fabric": "fabric",
-    "GraphEngine": "host.session",
-    "Interleave": "memory.placement",
-    "KernbenchError": "errors",
-    "KernelError": "errors",
-    "KitEntry": "registry",
-    "MachineEntry": "registry",
-    "MsgBase": "messages",
-    "NetworkEntry": "registry",
-    "Node": "graph",
-    "OpEntry": "registry",
-    "Param": "params",
-    "Replicate": "memory.placement",
-    "ReportSectionEntry": "registry",
-    "RunResult": "runs.result",
-    "Shard": "memory.placement",
-    "Stat": "reporting",
-    "TopologyEntry": "registry",
-    "UsageError": "errors",
-    "__version__": "package",
-    "compile_topology": "topology.compilation",
-    "draw_machine": "drawing.machine",
-    "launch": "runs.kernel_launch",
-    "load_plugins": "plugins",
-    "rerun": "runs.reruns",
-    "run": "runs.bench_run",
-    "sizes_from": "host.bench",
-}
-
+#: What each file gives.
+_FILES = {
+    "component": "ComponentBase", "compute.executor": "DataExecutor", "drawing.machine": "draw_machine",
+    "errors": "ConfigError KernbenchError KernelError UsageError", "fabric": "Fabric", "graph": "Node",
+    "host.bench": "sizes_from", "host.session": "GraphEngine", "memory.placement": "Interleave Replicate Shard",
+    "messages": "MsgBase", "package": "__version__", "params": "Param", "plugins": "load_plugins",
+    "registry": "AlgorithmEntry BenchEntry CalibratorEntry CollectiveEntry CommandEntry ComponentEntry "
+    "ExporterEntry KitEntry MachineEntry NetworkEntry OpEntry ReportSectionEntry TopologyEntry",
+    "reporting": "Stat", "runs.bench_run": "run", "runs.kernel_launch": "launch", "runs.reruns": "rerun",
+    "runs.result": "RunResult", "topology.compilation": "compile_topology",
+}  # fmt: skip
+_EXPORTS = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_EXPORTS)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    found = getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    graph = sys.modules.get(f"{__name__}.graph")
+    if graph is not None and graph.Graph.picture is None:
+        graph.Graph.picture = _picture
+    return found
+
+
+def _picture(graph: Graph) -> str:
+    """Draw a graph for a notebook: only then are drawings imported."""
+    from kernbench_core.drawing.machine import draw_machine
+
+    return draw_machine(graph).svg()
 
 
 def __dir__() -> list[str]:

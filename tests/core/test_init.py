@@ -37,3 +37,15 @@ def test_importing_the_package_imports_nothing_else() -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPO)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[] False False\n"
+
+
+def test_a_graph_draws_itself_and_imports_drawings_only_then() -> None:
+    """Whatever was asked of the package first that knows of graphs."""
+    program = (
+        "import sys, kernbench_core as kb; kb.compile_topology; Graph = sys.modules['kernbench_core.graph'].Graph; "
+        "graph = Graph.of([kb.Node('a', 'k', 'i', {})], []); "
+        "print('kernbench_core.drawing.machine' in sys.modules, graph._repr_html_()[:4])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "False <svg\n"

@@ -10,6 +10,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_core.errors import KernbenchError
+from kernbench_core.graph import Graph
 from kernbench_core.host.figures.listing import Listing
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
@@ -97,3 +98,12 @@ def test_notes_of_an_error_are_shown() -> None:
     error = kb.UsageError("this must be that.")
     error.add_note("It is of acme 1.0.")
     assert error._render_traceback_() == ["UsageError: this must be that.", "It is of acme 1.0."]
+
+
+def test_a_graph_is_its_picture(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `draw_machine` draws it; the text stays short, and without who draws it is all there is."""
+    graph = kb.compile_topology(configure(plugins, "tiny"), plugins.components, plugins.networks, plugins.machines)
+    assert graph._repr_html_() == kb.draw_machine(graph).svg()
+    assert "<title>sip0</title>" in (graph._repr_html_() or "") and len(repr(graph)) < 200
+    monkeypatch.setattr(Graph, "picture", None)
+    assert graph._repr_html_() is None
