@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, field, frozen
 
 from kernbench_ccl.calibrate.heading import Heading
 from kernbench_core.units import LARGEST
@@ -52,7 +52,8 @@ _KNOWN_REDOPS = {**REDOPS, "product": "product"}
 class NcclLine:
     """One line of a table: the line of its file, its size in bytes, dtype, reduction and root, and both times in ns.
 
-    A time is None where it was not measured; `redop` "none" where nothing is reduced, None where nothing tells.
+    A time is None where it was not measured; `redop` "none" where nothing is reduced, None where nothing tells. `bus`
+    has for each time how it was printed, and the bus bandwidth beside it.
     """
 
     line: int
@@ -62,6 +63,7 @@ class NcclLine:
     root: int
     out_of_place: float | None
     in_place: float | None
+    bus: tuple[tuple[str, str], ...] = field(default=(), eq=False, repr=False)
 
 
 @frozen
@@ -140,7 +142,10 @@ class _Reader:
         elif self.columns and words[0].startswith("("):
             self._see_units(number, words)
         elif self.columns and words[0][0].isdigit():
-            one, self.empty = self._line(number, words), False
+            self.empty = False
+            if words[:2] == ["0", "0"]:
+                return  # nothing was sent: nccl-tests prints sizes that leave no element to a rank so
+            one = self._line(number, words)
             if isinstance(one, NcclLine):
                 self.lines.append(one)
             else:
@@ -207,7 +212,9 @@ class _Reader:
             return faults
         root = int(cells["root"]) if _WHOLE.fullmatch(cells.get("root", "-1")) else 0
         reduction = None if redop is None else _KNOWN_REDOPS[redop]
-        return NcclLine(number, int(size), dtype or "", reduction, root, *[*times, None][:2])
+        bus = tuple((half["time"], half.get("busbw", "N/A")) for _, half in self._halves(words))
+        first, second, *_ = [*times, None]
+        return NcclLine(number, int(size), dtype or "", reduction, root, first, second, bus)
 
     def _halves(self, words: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield what was measured out of place (0), and in place (1) if it was, by column."""
@@ -247,7 +254,7 @@ def _result_faults(size: int, halves: Mapping[int, Mapping[str, str]], times: Se
     for half, ns in enumerate(times):
         cells = halves[half]
         algbw, wrong = cells.get("algbw", "N/A"), cells.get("#wrong", "N/A")
-        if ns is not None and algbw not in NOT_MEASURED and not _agree(size, ns, cells["time"], algbw):
+        if ns is not None and algbw not in NOT_MEASURED and not agree(size, ns, cells["time"], algbw):
             found.append(
                 f"algbw must be size / time, which is {size / ns:.4g} GB/s, not {algbw!r}; restore the line, or the "
                 "units above it."
@@ -257,8 +264,11 @@ def _result_faults(size: int, halves: Mapping[int, Mapping[str, str]], times: Se
     return found
 
 
-def _agree(size: int, ns: float, time: str, algbw: str) -> bool:
-    """Tell whether a size over a time is a bandwidth (GB/s), as far as the digits printed of both tell."""
+def agree(size: float, ns: float, time: str, algbw: str) -> bool:
+    """Tell whether a size (B) over a time is a bandwidth (GB/s), as far as the digits printed of both tell.
+
+    The time is given in ns, and as it was printed.
+    """
     if not _NUMBER.fullmatch(algbw) or not 0 <= float(algbw) < LARGEST:
         return False
     slack = ns / float(time) * _half_digit(time)

@@ -102,6 +102,7 @@ def test_noise_is_told_by_the_errors_and_the_residuals(plugins: Plugins, tmp_pat
             for at in (5, 9):
                 words[at] = f"{float(words[at]) * noise.pop():.2f}"
                 words[at + 1] = f"{int(words[0]) / float(words[at]) / 1e3:.2f}"
+                words[at + 2] = f"{1.5 * int(words[0]) / float(words[at]) / 1e3:.2f}"
         lines.append(" ".join(words))
     (log := tmp_path / "noisy.log").write_text("\n".join(lines))
     found = fitted(plugins, log, collective="all_reduce", ranks=4, algo="ring")
@@ -190,6 +191,28 @@ def test_a_csv_of_collectives_is_read_too(plugins: Plugins, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize(("collective", "ranks", "busbw", "fits"), [
+    ("all_reduce", 4, "150.00", True), ("all_reduce", 4, "149.99", False), ("all_reduce", 8, "150.00", False),
+    ("all_reduce", 8, "175.00", True), ("all_reduce", 4, "N/A", True), ("reduce_scatter", 4, "75.00", True),
+    ("reduce_scatter", 4, "150.00", False), ("reduce", 4, "100.0", True),
+])  # fmt: skip
+def test_the_bus_bandwidth_tells_of_the_ranks_and_the_collective(
+    plugins: Plugins, tmp_path: Path, collective: str, ranks: int, busbw: str, fits: bool
+) -> None:
+    """2 (n - 1) / n of the other for all_reduce, (n - 1) / n for half of one, 1 from or to one root."""
+    log = tmp_path / "a.log"
+    text = TABLE + f"1048576 262144 float sum -1 10.48576 100.00 {busbw} 0\n"
+    if fits:
+        log.write_text(text)
+        assert len(open_logs([log], plugins, LogOptions(collective=collective, ranks=ranks)).rows) == 1
+    else:
+        right = {"all_reduce": 200 * (ranks - 1) / ranks, "reduce_scatter": 75}[collective]
+        assert problems(plugins, log, text, collective=collective, ranks=ranks) == (
+            f"{log}:2: busbw must be that of {collective} of {ranks} ranks, {right:.4g} GB/s, not {busbw!r}; check "
+            "what stands above the table, --collective and --ranks.",
+        )
+
+
 def test_what_a_log_says_of_itself_is_not_overruled(plugins: Plugins, tmp_path: Path) -> None:
     """By another collective or number of ranks; the same may be told again, as nccl-tests spells it too."""
     log = tmp_path / "a.log"
@@ -213,7 +236,7 @@ def test_what_a_log_says_of_itself_is_not_overruled(plugins: Plugins, tmp_path: 
 
 def test_one_size_identifies_no_link(plugins: Plugins, tmp_path: Path) -> None:
     """In place or not: latency and bandwidth are one sum."""
-    row = "65536 16384 float sum -1 10 6.55 0 0 11 5.96 0 0\n"
+    row = "65536 16384 float sum -1 10 6.55 9.83 0 11 5.96 8.94 0\n"
     header = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
     (log := tmp_path / "a.log").write_text(header + row)
     with pytest.raises(UsageError) as caught:
@@ -293,7 +316,7 @@ def test_where_no_algorithm_has_a_form_auto_is_named(
 def own_table(*how: str, network: str = "ring", about: str = "4 ranks, the SIPs of tiny") -> str:
     """Return a table of two sizes as `kernbench ccl` prints it, with lines of how it was run."""
     links = f"# {network}, 100 GB/s and 500 ns a link and direction"
-    rows = "4096 1024 f32 sum -1 4.43 0.92 1.39 N/A\n1048576 262144 f32 sum -1 20.5 51.15 76.7 N/A\n"
+    rows = "4096 1024 f32 sum -1 4.43 0.92 N/A N/A\n1048576 262144 f32 sum -1 20.5 51.15 N/A N/A\n"
     return "\n".join([f"# all_reduce: {about}", links, "# f32, sum", *(f"# {one}" for one in how), "#", TABLE]) + rows
 
 

@@ -82,6 +82,27 @@ def test_every_line_of_a_table_is_a_row(rows: list[tuple[int, float, float]]) ->
             assert ns == pytest.approx(us * 1e3, rel=5e-4, abs=6)
 
 
+def test_lines_of_no_bytes_measured_nothing() -> None:
+    """As nccl-tests prints sizes that leave no element to a rank: its own time, and no data's."""
+    nothing = "0 0 float sum -1 5.70 0.00 0.00 0 5.54 0.00 0.00 0\n"
+    (table,) = read_nccl("a.log", HEADER + nothing * 3 + ROWS)
+    assert [line.line for line in table.lines] == [7, 8]
+    assert faults(HEADER + nothing) == () and faults(HEADER + nothing.replace("0 0", "0 1", 1)) == (
+        "a.log:4: size must be a positive number of bytes, not '0'.",
+    )
+
+
+def test_a_table_of_an_old_version_is_read_by_its_own_header() -> None:
+    """Which had no root, and an error of the data in place of how many were wrong; lines may have a process."""
+    text = (
+        "size count type redop time algbw busbw error time algbw busbw error\n"
+        "(B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)\n"
+        "1048576 262144 float sum 177.0 5.93 11.11 5e-07 174.8 6.00 11.25 5e-07\n"
+    )
+    (table,) = read_nccl("a.log", "".join(f" 0: {line}\n" for line in text.splitlines()))
+    assert table.lines == (NcclLine(3, 1048576, "f32", "sum", 0, 177e3, 174.8e3),)
+
+
 def test_remarks_among_the_lines_are_no_rows() -> None:
     """As `kernbench ccl` has them."""
     text = "# all_reduce: 4 ranks, the SIPs of tiny\n" + HEADER + ROWS + "# 1 MiB: 128 KiB of a PE under way\n"
