@@ -15,6 +15,9 @@ HALVINGS = 6
 PACKETS = 1024
 """Packets made at random that a window must hold: their number then has a standard deviation of 1/32."""
 
+#: What loads that are written and those that halving gives may differ by.
+_MORE = 1 + 1e-9
+
 _FILLING = 20
 """Part of the least window, one in so many, in which a mesh fills."""
 
@@ -76,12 +79,12 @@ def find_saturation(
     tried = []
     for _ in range(HALVINGS):
         middle = (load + beyond) / 2
-        if calm < middle < grown:
+        if calm * _MORE < middle < grown / _MORE:
             tried.append(traffic.measure(middle))
             tell(tried[-1])
             grows = tried[-1].state == "saturated"
         else:
-            grows = middle >= grown
+            grows = middle * _MORE >= grown
         load, beyond = (load, middle) if grows else (middle, beyond)
     load, beyond = max(load, calm), min(beyond, grown)
     may_be_more = beyond >= most and most < traffic.ceiling()[0]

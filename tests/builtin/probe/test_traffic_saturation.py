@@ -207,6 +207,15 @@ def test_loads_that_rows_tell_of_are_not_simulated_again() -> None:
     assert (found.load, found.beyond) == pytest.approx((0.325, 0.3375))
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_load_that_halving_meets_again_but_for_rounding_is_not_simulated_again(sign: int) -> None:
+    mesh: Any = Threshold(0.33)
+    mesh.ceiling = lambda: (0.8 * (1 + sign * 1e-12), None)
+    known: Any = [SimpleNamespace(load=0.2, state="near"), SimpleNamespace(load=0.6, state="saturated")]
+    find_saturation(mesh, known)
+    assert mesh.asked == pytest.approx([0.4, 0.3, 0.35, 0.325, 0.3375])
+
+
 def test_a_window_of_a_few_bursts_is_refused() -> None:
     """300 cycles of 15 nodes hold 28 bursts: what is made may be a third more or less than the load."""
     mesh = make_mesh(3, 5, overhead="4 ns", vcs=2, buffer_flits=4)
