@@ -7,7 +7,7 @@ rows are stacked up to `_SCRATCH` bytes, and an operand shared by several ops is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,10 @@ class Job:
 
 @define(eq=False)
 class Batch:
-    """Jobs that do not depend on each other."""
+    """Jobs that do not depend on each other; `on_computed(1)` is called after each of them."""
 
     jobs: Sequence[Job]
+    on_computed: Callable[[int], object] = field(default=lambda number: None)
     _uses: Counter[tuple[int, bool]] = field(factory=Counter, init=False)
     _held: dict[tuple[int, bool], Array] = field(factory=dict, init=False)
 
@@ -182,6 +183,7 @@ class Batch:
             failed.op_id = job.record.op_id
             raise failed
         job.result.fill(dtypes.cast(out, job.result.dtype).view())
+        self.on_computed(1)
 
     def _all(self, job: Job) -> list[Array]:
         return [self._operand(job, i, False) for i in range(len(job.inputs))]

@@ -293,11 +293,12 @@ class DataExecutor:
         left = len(waits)
         while ready:
             window = self._window(ready)
-            self._compute([op for op in window if op.result.pending] if seen is not None else window)
+            pending = [op for op in window if op.result.pending] if seen is not None else window
+            self._compute(pending)
             for op in window if seen is not None else ():
                 seen(op)  # type: ignore[misc]
             left -= len(window)
-            self.on_computed(len(window))
+            self.on_computed(len(window) - len(pending))
             if kept is None and self._loose_bytes > _WINDOW_BYTES:
                 kept = self._sweep(wanted)
             for op in window:
@@ -342,7 +343,7 @@ class DataExecutor:
             name, function = self.function(record)
             self._check_inputs(record, op.inputs)
             jobs.append(Job(record, name, function, op.result, op.inputs))
-        Batch(jobs).run()
+        Batch(jobs, self.on_computed).run()
         self.computed += len(jobs)
 
     def _check_inputs(self, record: OpRecord, inputs: Iterable[Value]) -> None:

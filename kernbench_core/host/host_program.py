@@ -128,6 +128,13 @@ class Shared:
     plugins: Plugins | None = None
     #: Where files are kept that programs read, None where nobody wants them.
     inputs: Inputs | None = None
+    #: Called with True when a program goes on, and with False when it waits again; not for polls. None: nobody.
+    on_host: Callable[[bool], None] | None = None
+
+    def tell_host(self, runs: bool) -> None:
+        """Tell who wants to know that a program goes on, or waits."""
+        if self.on_host is not None and not self.polling:
+            self.on_host(runs)
 
 
 class Session(Protocol):

@@ -196,16 +196,21 @@ class GraphEngine:
             process.callbacks.append(lambda event: ended() if event.ok else None)
 
     def _host_program(self, program: HostProgram) -> ProcessGenerator:
-        bridge = program.bridge
+        bridge, tell = program.bridge, self.shared.tell_host
         try:
+            tell(True)
             request = bridge.resume()
             while not isinstance(request, Finished):
                 if isinstance(request, HostRequest):
                     program.waits_for, program.waits_since_ns = request, self.env.now
-                    answer = yield self.submit(request, program)  # type: ignore[misc]  # a Signal, though it is no Event
+                    done = self.submit(request, program)
+                    tell(False)
+                    answer = yield done  # type: ignore[misc]  # a process waits on a Signal, though it is no Event
                     program.waits_for = None
                 else:
+                    tell(False)
                     answer = yield request
+                tell(True)
                 request = bridge.resume(answer)
         except Exception as raised:
             error = escaped(raised)

@@ -1,7 +1,7 @@
 """How far a run is: what it does at the moment, and how much of that is over, where anybody can know.
 
 It looks at what is there anyhow: the requests of the host programs, the launches, where kernels stand. It looks four
-times a second, and costs a run nothing in between.
+times a second, and when a host program goes on or waits again, and costs a run nothing in between.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch
 
 _LOOK_S = 0.25
+#: What is looked at when a host program waits again is not counted more often than this.
+_COUNT_S = 0.05
 #: At how many PEs of a launch the kernels are looked at, evenly spread.
 _MOST_LOOKED_AT = 64
 
@@ -47,6 +49,8 @@ class RunProgress:
         self._first_open = 0
         self._latest = Progress(0.0, 0, 0.0)
         self._step = RunStep("")
+        self._uncounted = 0
+        self._counted = 0.0
         self._began = self._step_began = self._looked = time.perf_counter()
 
     @property
@@ -57,18 +61,32 @@ class RunProgress:
     def watch(self, engine: GraphEngine) -> None:
         """Look at this engine from now on."""
         self._engine = engine
+        if self._told is not None:
+            engine.shared.on_host = self._host
 
     def begin(self, phase: str, of: int | None = None, unit: str = "") -> None:
         """Say that another step begins, `of` units long, if that is known."""
+        self._uncounted = 0
         self._tell(RunStep(phase, done=None if of is None else 0, of=of, unit=unit, key=object()))
 
     def did(self, number: int) -> None:
-        """Count so many units of the present step as over."""
+        """Count so many units of the present step as over; it is told four times a second, and when all are."""
         step = self._step
-        if self._told is not None and step.done is not None and step.of:
-            done = step.done + number
+        if self._told is None or step.done is None or not step.of:
+            return
+        self._uncounted += number
+        done = step.done + self._uncounted
+        if done >= step.of or time.perf_counter() - self._looked >= _LOOK_S:
+            self._uncounted = 0
             of = max(done, step.of)  # what was dropped and is read again is computed once more
             self._tell(attrs.evolve(step, done=done, of=of, fraction=done / of))
+
+    def _host(self, runs: bool) -> None:
+        """Tell that a host program goes on, whatever it does now, or what it waits for."""
+        if runs:
+            self._tell(RunStep("bench"))
+        elif self._engine is not None:
+            self._tell(self._seen(self._engine, count=time.perf_counter() - self._counted >= _COUNT_S))
 
     def _simulated(self, tick: Progress) -> None:
         """Take note of where the simulation is; look at what it does, if that was long ago."""
@@ -77,8 +95,11 @@ class RunProgress:
         if now - self._looked >= _LOOK_S and self._engine is not None:
             self._tell(self._seen(self._engine))
 
-    def _seen(self, engine: GraphEngine) -> RunStep:
-        """Return what the oldest open request of the phase is: the host program runs where there is none."""
+    def _seen(self, engine: GraphEngine, count: bool = True) -> RunStep:
+        """Return what the oldest open request of the phase is, and how much of it is over, where that is to `count`.
+
+        The host program runs where there is none.
+        """
         requests = engine.shared.requests
         while self._first_open < len(requests) and requests[self._first_open].response is not None:
             self._first_open += 1
@@ -86,7 +107,9 @@ class RunProgress:
         for phase in ("kernel", "launch", "device_to_host", "host_to_device"):
             for request in waiting:
                 if _phase(request) == phase:
-                    return _step(phase, request, engine)
+                    if count:
+                        self._counted = time.perf_counter()
+                    return _step(phase, request, engine, count)
         return RunStep("bench")
 
     def _tell(self, step: RunStep) -> None:
@@ -114,9 +137,11 @@ def _phase(request: HostRequest) -> str:
     return "device_to_host" if isinstance(request, MemoryReadMsg) else "host_to_device"
 
 
-def _step(phase: str, request: HostRequest, engine: GraphEngine) -> RunStep:
+def _step(phase: str, request: HostRequest, engine: GraphEngine, count: bool) -> RunStep:
     if isinstance(request, KernelLaunchMsg):
         what = str(getattr(request.launch.kernel, "__name__", request.launch.kernel))
+        if not count:
+            return RunStep(phase, what, key=request)
         done, of, fraction = programs_done(request.launch, engine)
         return RunStep(phase, what, done, of, "programs", fraction, request)
     if isinstance(request, MemoryMsg) and request.nbytes and request.copied:

@@ -27,7 +27,7 @@ def verdicts(
 ) -> tuple[Verification | None, Verification | None]:
     """Verify data and single ops, where that is asked for; an error says which kernel line asked for the op.
 
-    `progress` is told how many ops are computed, of how many.
+    `progress` is told how many tensors have what is expected of them, then how many ops are computed, of how many.
     """
     try:
         if options.verify_data or options.verify_ops:
@@ -53,10 +53,12 @@ def _verify(engine: GraphEngine, executor: DataExecutor, progress: RunProgress) 
     from kernbench_core.oplog.description import Access
 
     expected, told = {}, {}
+    progress.begin("verifying", len(engine.expectations), "tensors")
     for number, (name, each) in enumerate(zip(check_names(engine.expectations), engine.expectations, strict=True)):
         told[str(number)] = name, each
         reference, atol = _reference(each)
         expected[str(number)] = Expected(Access("", ()), reference, each.rtol, atol, value=each.value)
+        progress.did(1)
     if progress.on_tick is not None:
         progress.begin("computing", executor.pending_ops([each.value for each in engine.expectations]), "ops")
     verification = executor.verify(expected)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernbench_core.engine import Progress
@@ -120,6 +122,31 @@ def test_programs_that_are_over_are_counted(watched: Any, tmp_path: Path) -> Non
     assert len(told) >= 3
     assert all(fraction == pytest.approx(done / 40) for done, fraction in told if done < 40)
     assert kernel[0].what == "one_by_one"
+
+
+def test_what_the_host_program_does_between_is_not_taken_for_a_copy(watched: Any) -> None:
+    """It is told of when the copy is over."""
+    def bench(rt: Any) -> None:
+        for _ in range(2):
+            rt.tensor(np.zeros(20_000, np.float32))
+
+    seen, _ = watched(bench, {})
+    phases = [phase for phase, _ in groupby(seen, lambda one: one.phase)]
+    mapped_and_copied = 2 * ["bench", "host_to_device"]
+    assert phases == ["building", *mapped_and_copied, *mapped_and_copied, "bench", "summing"]
+
+
+def test_what_is_expected_is_counted_by_tensors(watched: Any) -> None:
+    """Then what checked tensors need is computed."""
+
+    def bench(rt: Any) -> None:
+        for _ in range(3):
+            rt.check(rt.tensor(np.ones(4, np.float32)), lambda: np.ones(4, np.float32))
+
+    seen, _ = watched(bench, {}, verify_data=True)
+    assert [(one.done, one.of, one.unit) for one in seen if one.phase == "verifying"][1:] == [
+        (0, 3, "tensors"), (1, 3, "tensors"), (2, 3, "tensors"), (3, 3, "tensors"),
+    ]  # fmt: skip
 
 
 def test_files_are_a_step(watched: Any, tmp_path: Path) -> None:

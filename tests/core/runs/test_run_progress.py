@@ -142,12 +142,57 @@ def test_ops_are_counted_and_never_more_than_all(rig: Rig) -> None:
     """What is computed once more counts in both numbers."""
     rig.progress.begin("computing", 4, "ops")
     for number, expected in ((1, (1, 4, 0.25)), (3, (4, 4, 1.0)), (2, (6, 6, 1.0))):
+        rig.clock.now += 1.0
         rig.progress.did(number)
         told = rig.seen[-1]
         assert (told.done, told.of, told.fraction, told.unit) == (*expected, "ops")
     rig.progress.begin("computing")
     rig.progress.did(2)
     assert (rig.seen[-1].done, rig.seen[-1].of, rig.seen[-1].fraction) == (None, None, None)
+
+
+def test_counts_are_told_four_times_a_second_and_at_the_end(rig: Rig) -> None:
+    """However many there are."""
+    rig.progress.begin("computing", 1000, "ops")
+    for _ in range(1000):
+        rig.clock.now += 0.01
+        rig.progress.did(1)
+    told = [each.done for each in rig.seen]
+    assert 35 <= len(told) <= 42 and told[-1] == 1000
+    assert told == sorted(told, key=lambda done: done or 0)
+    for before, after in zip(rig.seen, rig.seen[1:-1], strict=False):
+        assert 0.25 <= after.wall_s - before.wall_s < 0.27
+        assert after.done == round(after.wall_s * 100)
+    rig.progress.begin("computing", 10, "ops")
+    rig.progress.did(3)
+    rig.progress.begin("computing", 10, "ops")
+    rig.clock.now += 1.0
+    rig.progress.did(1)
+    assert rig.seen[-1].done == 1
+
+
+def test_a_host_program_that_goes_on_is_told_of_at_once(rig: Rig) -> None:
+    """The copy before is over then; and so is the next one told of, whose part is counted at most 20 times a second."""
+    first, second = (MemoryWriteMsg((Region(0, 800),)) for _ in range(2))
+    rig.requests.append(first)
+    first.copied = 720
+    assert (rig.tick().phase, rig.seen[-1].fraction) == ("host_to_device", 0.9)
+    over(first)
+    host = rig.engine.shared.on_host
+    host(True)
+    assert (rig.seen[-1].phase, rig.seen[-1].fraction, rig.seen[-1].step_s) == ("bench", None, 0.0)
+    rig.requests.append(second)
+    rig.clock.now += 9.0
+    host(False)
+    assert (rig.seen[-1].phase, rig.seen[-1].step_s) == ("host_to_device", 0.0)
+    over(second)
+    launched = KernelLaunchMsg(launch_of(2))
+    rig.requests.append(launched)
+    rig.runs(launched.launch, 0, 0, 0.5)
+    for after_s, fraction in ((0.01, None), (1.0, 0.25), (0.01, 0.25), (0.06, 0.25)):
+        rig.clock.now += after_s
+        host(False)
+        assert (rig.seen[-1].phase, rig.seen[-1].what, rig.seen[-1].fraction) == ("kernel", "kernel", fraction)
 
 
 @pytest.mark.parametrize("pes", [1, 3, 64, 65, 512])
