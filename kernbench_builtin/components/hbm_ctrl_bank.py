@@ -185,8 +185,8 @@ bursts at the pace of tCCD.
 
     def geometry(self) -> DramGeometry:
         """Describe banks, rows and times, for tools that drive the controller."""
-        p, mapping = self.params, self.mapping
-        rows = 1 << 12
+        p, mapping, sizes = self.params, self.mapping, self._sizes
+        rows, sharing = 1 << 12, min(p["pseudo_channels"], p["channels"]) if p["queues"] == "shared" else 1
         return DramGeometry(
             channels=mapping.channels,
             channel_bandwidth=p["channel_bandwidth"],
@@ -198,8 +198,8 @@ bursts at the pace of tCCD.
             bank_groups=mapping.bank_groups,
             timing=MappingProxyType(attrs.asdict(self.timing)),
             buses=p["pseudo_channels"],
-            window=(self._sizes.reads, self._sizes.writes),
-            drain=(self._sizes.drain_from, self._sizes.drain_to),
+            window=(-(-sizes.reads // sharing), -(-sizes.writes // sharing)),
+            drain=(-(-sizes.drain_from // sharing), sizes.drain_to // sharing),
             front_end=p["front_end"],
             overhead=p["overhead"],
             refresh=p["refresh"],

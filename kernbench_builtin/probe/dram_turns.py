@@ -77,7 +77,7 @@ def served_in(parts: Mapping[int, list[RequestPart]], g: DramGeometry, requests:
     if outstanding is not None:
         inside = min(inside, outstanding)
     most = max(1, round(inside * touched / len(parts)))
-    return max(_took(asked, g, most) for asked in parts.values()) * t["tCK"] + t["tCL"] + t["tBL"]
+    return g.overhead + max(_took(asked, g, most) for asked in parts.values()) * t["tCK"] + t["tCL"] + t["tBL"]
 
 
 def _inside(parts: Mapping[int, list[RequestPart]], g: DramGeometry, requests: int) -> float:
@@ -93,7 +93,9 @@ def _took(asked: list[RequestPart], g: DramGeometry, most: int) -> float:
     assert g.window is not None and g.drain is not None
     total = sum(len(places) for _, places in asked)
     every = 0.0 if math.isinf(g.timing["tREFI"]) else g.timing["tREFI"] / g.timing["tCK"]
-    limit = max(_MOST_BURSTS, math.ceil(_PERIODS * every / (g.timing["tCCD_S"] / g.timing["tCK"])))
+    # a stream meets the refresh of some banks and not of others: only all together are they alike
+    alike = _PERIODS * every * (1.3 * g.banks if g.refresh == "per_bank" else 1)
+    limit = max(_MOST_BURSTS, math.ceil(alike / (g.timing["tCCD_S"] / g.timing["tCK"])))
     recurrence, loop, kind = Recurrence(g), ClosedLoop(deque(asked), most, g.window, limit), READ
     loop.fill()
     while (loop.queued(READ) or loop.queued(WRITE)) and sum(loop.served) < limit:
@@ -105,7 +107,7 @@ def _took(asked: list[RequestPart], g: DramGeometry, most: int) -> float:
         kind = 1 - kind
     if total <= limit:
         return recurrence.now
-    return total / _pace(recurrence.served_at, every)
+    return min(recurrence.served_at) + total / _pace(recurrence.served_at, every)
 
 
 def _pace(times: list[float], every: float) -> float:
