@@ -25,7 +25,7 @@ from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
 
-_DRIVER = "driver"
+_DRIVER, _CHAIN = "driver", "chain"
 _WIDER = 64
 """How many times wider than the controller its wires are."""
 
@@ -119,13 +119,15 @@ class DramProbe:
             driver.schedule(sent, times)
         if case.chain:
             reads = chain(case, self.geometry)
-            driver.follow(lambda: self._transaction(driver, *next(reads), driver.next_of_chain), len(sent))
+            beside: Any = hardware.components[_CHAIN]
+            driver.unanswered = len(sent)
+            beside.follow(driver, lambda: self._transaction(beside, *next(reads)))
         point = self._run(hardware, controller, sent, outstanding, offered, self.peak(case))
         if offered is None or case.reads < 1.0 or self.geometry.locate is None or self.geometry.window is None:
             return point
-        beside = (regions for _, regions in chain(case, self.geometry)) if case.chain else None
+        links = (regions for _, regions in chain(case, self.geometry)) if case.chain else None
         reads_at = zip(times, (regions for _, regions in self.workload(case)), strict=True)
-        return evolve(point, expected_ns=mean_latency(reads_at, self.geometry, beside))
+        return evolve(point, expected_ns=mean_latency(reads_at, self.geometry, links))
 
     def _run(
         self, hardware: Hardware, controller: ComponentBase, sent: list[Transaction],
@@ -133,14 +135,15 @@ class DramProbe:
     ) -> DramPoint:  # fmt: skip
         """Let everything happen, and take what was measured."""
         geometry = self._ask(controller)
-        driver: Any = hardware.components[_DRIVER]
         Watchdog(hardware.env, Limits(), None).run(lambda: False)
         ends = [wire.available_at for wire in controller.internal_wires]
         last = max(each.tail for each in sent)
-        if not driver.chained:
+        beside: Any = hardware.components[_CHAIN]
+        chained = beside.chained
+        if not chained:
             last = max([last, *ends])
         span = last - min(each.born for each in sent)
-        reads = driver.chained or [each for each in sent if each.op == "read"]
+        reads = chained or [each for each in sent if each.op == "read"]
         took = np.array([each.elapsed for each in reads or sent])
         achieved = sum([each.total for each in sent]) / span
         found: tuple[int, ...] = geometry.outcomes() if geometry.outcomes is not None else ()
@@ -165,19 +168,21 @@ class DramProbe:
     # The machine ----------------------------------------------------------------------------------
 
     def _machine(self) -> tuple[Hardware, ComponentBase]:
-        """Build the controller and a driver; nothing has happened yet."""
+        """Build the controller and two drivers, each with wires of its own; nothing has happened yet.
+
+        An answer holds its wire until its last byte is there, however wide that is.
+        """
         here = self._node.id
         wide = 1e5 * _WIDER
-        edges = [Edge(a, b, EdgeKind.HBM, wide, GRID_NS) for a, b in ((_DRIVER, here), (here, _DRIVER))]
-        graph = Graph.of([Node(_DRIVER, _DRIVER, _DRIVER), self._node], edges)
+        ways = [way for driver in (_DRIVER, _CHAIN) for way in ((driver, here), (here, driver))]
+        edges = [Edge(a, b, EdgeKind.HBM, wide, GRID_NS) for a, b in ways]
+        graph = Graph.of([Node(_DRIVER, _DRIVER, _DRIVER), Node(_CHAIN, _DRIVER, _DRIVER), self._node], edges)
         hardware = Hardware(Environment(), graph)
         hardware.build(_WithDriver(self._classes))
         return hardware, hardware.components[here]
 
-    def _transaction(
-        self, driver: Any, op: str, regions: tuple[Region, ...], answered: Callable[[Transaction], None] | None = None
-    ) -> Transaction:
-        return Transaction(op, regions, _size(regions), (_DRIVER, self._node.id), answered or driver.next)
+    def _transaction(self, driver: Any, op: str, regions: tuple[Region, ...]) -> Transaction:
+        return Transaction(op, regions, _size(regions), (driver.id, self._node.id), driver.next)
 
 
 def _size(regions: tuple[Region, ...]) -> int:
@@ -190,9 +195,11 @@ class _Driver(ComponentBase):
     def __init__(self, node: Node, hardware: Hardware) -> None:
         super().__init__(node, hardware)
         self._left: Iterator[Transaction] = iter(())
-        self._unanswered = 0
         self._make: Callable[[], Transaction] | None = None
-        #: The answered requests of the chain.
+        self._beside: Any = None
+        #: How many of its requests have no answer yet; counted for a chain beside them.
+        self.unanswered = 0
+        #: The answered requests of its chain.
         self.chained: list[Transaction] = []
 
     def keep(self, sent: list[Transaction], outstanding: int) -> None:
@@ -206,23 +213,21 @@ class _Driver(ComponentBase):
         for each, time in zip(sent, times, strict=True):
             self.env.inject(each, self._go, time)
 
-    def follow(self, make: Callable[[], Transaction], number: int) -> None:
-        """Send a request of a chain whenever the one before is answered, while any of `number` others is out."""
-        self._make, self._unanswered = make, number
+    def follow(self, beside: Any, make: Callable[[], Transaction]) -> None:
+        """Send a request of a chain whenever the one before is answered, while any of another driver is out."""
+        self._make, self._beside = make, beside
         self.env.inject(make(), self._go)
 
-    def next(self, _: Transaction) -> None:
+    def next(self, answered: Transaction) -> None:
         """Take an answer, and send the next request at its time."""
-        self._unanswered -= 1
-        following = next(self._left, None)
+        self.unanswered -= 1
+        if self._make is not None:
+            self.chained.append(answered)
+            following = self._make() if self._beside.unanswered > 0 else None
+        else:
+            following = next(self._left, None)
         if following is not None:
             self.env.inject(following, self._go)
-
-    def next_of_chain(self, answered: Transaction) -> None:
-        """Take an answer of the chain, and send its next request."""
-        self.chained.append(answered)
-        if self._unanswered > 0 and self._make is not None:
-            self.env.inject(self._make(), self._go)
 
     def _go(self, msg: MsgBase) -> None:
         msg.born = now = self.env.now

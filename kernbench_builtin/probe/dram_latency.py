@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from kernbench_builtin.components.dram import DramGeometry
-from kernbench_builtin.probe.dram_recurrence import Recurrence
+from kernbench_builtin.probe.dram_recurrence import Recurrence, Slots
 from kernbench_builtin.probe.dram_workload import RowPlace, places_of
+from kernbench_core.units import GRID_NS
 from kernbench_core.values import Region
 
 #: Bursts that the recurrence goes over.
@@ -32,7 +33,7 @@ class _Read:
 def mean_latency(reads: Iterable[tuple[float, Regions]], g: DramGeometry, chain: Iterator[Regions] | None) -> float:
     """Return the mean of what reads at given times (ns, rising) take, in ns, or of a chain beside them.
 
-    Each of a chain is sent when the one before is answered, from 0 ns on, until the others are.
+    Each of a chain is sent just after the one before is answered, from 0 ns on, until the others are.
     """
     loop = _Loop(g)
     linked = loop.send(0.0, next(chain)) if chain is not None else None
@@ -41,7 +42,7 @@ def mean_latency(reads: Iterable[tuple[float, Regions]], g: DramGeometry, chain:
     for time, regions in reads:
         while chain is not None and linked is not None and loop.answered_by(linked, time):
             links.append(loop.latency(linked))
-            linked = loop.send(linked.sent + links[-1], next(chain))
+            linked = loop.send(linked.sent + links[-1] + GRID_NS, next(chain))
         loop.settle(loop.clock(time))
         others.append(loop.send(time, regions))
         if loop.bursts > _MOST_BURSTS:
@@ -49,7 +50,8 @@ def mean_latency(reads: Iterable[tuple[float, Regions]], g: DramGeometry, chain:
     while chain is not None and linked is not None:
         loop.answered_by(linked, math.inf)
         links.append(loop.latency(linked))
-        following = linked.sent + links[-1]
+        following = linked.sent + links[-1] + GRID_NS
+        loop.settle(loop.clock(following))
         if all(not each.left and each.sent + loop.latency(each) <= following for each in reversed(others)):
             break
         linked = loop.send(following, next(chain))
@@ -63,7 +65,9 @@ class _Loop:
 
     def __init__(self, g: DramGeometry) -> None:
         self._g = g
-        self._places = {channel: _Waiting(g) for channel in range(g.channels)}
+        together = max(1, g.buses)
+        buses = [Slots(1) for _ in range(0, g.channels, together)]
+        self._places = {channel: _Waiting(g, buses[channel // together]) for channel in range(g.channels)}
         self.bursts = 0
 
     def clock(self, time: float) -> float:
@@ -84,13 +88,13 @@ class _Loop:
         return read
 
     def settle(self, until: float) -> bool:
-        """Open the rows that bursts wait for, each when its bank may be closed, until a clock; say whether any was."""
+        """Let bursts in and open the rows that they wait for, in the order of time until a clock; say if any was."""
         settled = False
         while True:
             due, bank, place = min(((*each.next(), each) for each in self._places.values()), key=lambda found: found[0])
             if due > until or math.isinf(due):
                 return settled
-            place.open(bank)
+            place.enter(due) if bank < 0 else place.open(bank)
             settled = True
 
     def answered_by(self, read: _Read, time: float) -> bool:
@@ -108,20 +112,37 @@ class _Loop:
 
 
 class _Waiting:
-    """The bursts of one pseudo-channel that wait for a row of theirs while another one is open, by bank, in order."""
+    """The bursts of one pseudo-channel: in front of its queue, and by bank while another row is open; each in order."""
 
-    def __init__(self, g: DramGeometry) -> None:
+    def __init__(self, g: DramGeometry, commands: Slots) -> None:
         assert g.window is not None
         self._window = g.window[0]
-        self._recurrence = Recurrence(g)
+        self._recurrence = Recurrence(g, commands)
         self._leave: list[float] = []
+        self._inside = 0
+        self._entering: deque[tuple[RowPlace, float, _Read]] = deque()
         self._waiting: dict[int, deque[tuple[RowPlace, float, _Read]]] = {}
 
     def come(self, place: RowPlace, at: float, read: _Read) -> None:
-        """Take a burst that comes at clock `at`; where another row is open it waits until that may be closed."""
-        inside = len(self._leave) + sum(len(each) for each in self._waiting.values())
-        if inside >= self._window and self._leave:
-            at = max(at, heapq.heappop(self._leave))
+        """Take a burst that comes at clock `at`."""
+        self._entering.append((place, at, read))
+
+    def _enters(self) -> float:
+        """Return at which clock the next burst enters the queue; never is infinite."""
+        if not self._entering:
+            return math.inf
+        at = self._entering[0][1]
+        if self._inside < self._window:
+            return at
+        return max(at, self._leave[0]) if self._leave else math.inf
+
+    def enter(self, at: float) -> None:
+        """Let a burst into the queue at a clock; where another row is open it waits until that may be closed."""
+        place, _, read = self._entering.popleft()
+        if self._inside < self._window:
+            self._inside += 1
+        else:
+            heapq.heappop(self._leave)
         waiting = self._waiting.get(place[0])
         row, _ = self._recurrence.row_until(place[0], at)
         if row == place[1] or (row < 0 and not waiting):
@@ -138,9 +159,9 @@ class _Waiting:
         read.last = max(read.last, column)
 
     def next(self) -> tuple[float, int]:
-        """Return at which clock which bank may be closed for a burst that waits for it; never is infinite."""
+        """Return at which clock which bank may be closed for a burst that waits, -1 when one enters; never is inf."""
         found = [(self._recurrence.row_until(bank, each[0][1])[1], bank) for bank, each in self._waiting.items()]
-        return min(found, default=(math.inf, -1))
+        return min([(self._enters(), -1), *found])
 
     def open(self, bank: int) -> None:
         """Open the row of the oldest burst that waits for a bank, for all that wait for that row."""

@@ -75,7 +75,8 @@ class _Turn:
 class Recurrence:
     """Keep the banks of one pseudo-channel, and serve turns of bursts one after the other."""
 
-    def __init__(self, g: DramGeometry) -> None:
+    def __init__(self, g: DramGeometry, commands: Slots | None = None) -> None:
+        """Begin with all banks closed; `commands` are clocks of the row-command bus that others take, too."""
         clock = g.timing["tCK"]
         self._t = {name: value / clock for name, value in g.timing.items()}
         self._g = g
@@ -95,6 +96,8 @@ class Recurrence:
         #: When each burst that was served had its column command.
         self.served_at: list[float] = []
         self._reading = self._turn()
+        if commands is not None:
+            self._reading.commands = commands
 
     def _turn(self) -> _Turn:
         t, groups = self._t, self._g.bank_groups
