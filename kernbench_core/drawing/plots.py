@@ -71,7 +71,10 @@ def held(steps: Sequence[tuple[float, float]], total_ns: float, size: float) -> 
 
 
 def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth: float) -> str:
-    """Draw points (name, FLOP per byte, GFLOP/s) under the roof of `peak` GFLOP/s and `bandwidth` GB/s."""
+    """Draw points (name, FLOP per byte, GFLOP/s) under the roof of `peak` GFLOP/s and `bandwidth` GB/s.
+
+    Beside a point stands its name up to a colon, where that of another point does not.
+    """
     width, height, left, bottom = 520.0, 320.0, 76.0, 46.0
     shown = [(name, x, y) for name, x, y in points if 0 < x < math.inf and y > 0]
     if not shown or peak <= 0 or bandwidth <= 0:
@@ -91,12 +94,17 @@ def roofline(points: Sequence[tuple[str, float, float]], peak: float, bandwidth:
     roof = [at(start, start * bandwidth), at(ridge, peak), at(10.0**x1, peak)]
     rows.append(f'<polyline class="kb-roof" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in roof)}"/>')
     rows.append(_text(roof[2][0], roof[2][1] - 7, f"{peak:,.4g} GFLOP/s, {bandwidth:,.4g} GB/s", "end"))
+    taken: list[tuple[float, float]] = []
     for index, (name, x, y) in enumerate(shown):
         cx, cy = at(x, y)
+        low = cy + 4
+        while any(abs(low - other) < 13 and abs(cx - beside) < 60 for beside, other in taken):
+            low += 13
+        taken.append((cx, low))
         rows.append(
             f'<circle class="kb-c{min(index, COLOURS - 1)}" cx="{cx:.1f}" cy="{cy:.1f}" r="5.5"><title>'
             f"{escape(name)}: {x:.4g} FLOP/B, {y:,.4g} GFLOP/s</title></circle>"
-            + _text(cx, cy - 10, str(index + 1), "middle")
+            + _text(cx + 10, low, name.partition(":")[0])
         )
     rows += [_text(width / 2 + left / 2, height - 8, "FLOP per byte of HBM traffic", "middle"), _text(2, 14, "GFLOP/s")]
     return _svg(width, height, "roofline", rows)

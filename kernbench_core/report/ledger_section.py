@@ -8,24 +8,31 @@ from typing import Any, Final
 from kernbench_core.drawing.plots import held, over_time, roofline
 from kernbench_core.explain.critical_path import SORTS
 from kernbench_core.explain.ledger import PARTS
+from kernbench_core.report.formats import share
 from kernbench_core.report.page import environment
 from kernbench_core.report.run_page import RunPage
 from kernbench_core.report.section import Section
+from kernbench_core.units import spell_numbers
 
 #: Rows of a table that are shown at once; the others stand below "more".
 FEW: Final = 12
+#: Launches whose tables are open: the longest.
+OPENED: Final = 3
 
 
 def _html(page: RunPage) -> str:
     explain: Mapping[str, Any] = page.explain or {}
     launches = list(_launches(explain))
-    points = [(each["kernel"], each["roofline"]["intensity"] or 0.0, each["roofline"]["achieved"])
-              for each in launches if each["roofline"]]  # fmt: skip
+    points = _points(launches)
+    longest = sorted(launches, key=lambda each: -each["ns"])[:OPENED]
     return environment().get_template("ledger.html").render(
         explained=page.explain is not None,
         total=page.total_ns or 1.0,
         where=sorted(explain.get("where", ()), key=lambda row: -row["ns"]),
         launches=launches,
+        opened={each["number"] for each in longest},
+        shown={each["number"] for each in (*launches[:FEW], *longest)},
+        points=points,
         roof=_roof(launches, points),
         queueing=explain.get("queueing", ()),
         messages=explain.get("ledger", ()),
@@ -47,7 +54,28 @@ def _launches(explain: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield {**launch, "number": number, "ns": launch["completed_ns"] - launch["injected_ns"]}
 
 
-def _roof(launches: Sequence[Mapping[str, Any]], points: Sequence[tuple[str, float, float]]) -> str:
+def _points(launches: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return where launches are under the roof; those of a kernel that are at the same place together."""
+    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for each in launches:
+        point = each["roofline"]
+        if point and point["intensity"] and point["achieved"] > 0:
+            at = f"{point['intensity']:.2g}", f"{point['achieved']:.2g}", share(point["share"]), point["bound"]
+            found.setdefault((each["kernel"], *at), []).append(each)
+    return [
+        {
+            "kernel": kernel,
+            "numbers": spell_numbers(each["number"] for each in alike),
+            "intensity": alike[0]["roofline"]["intensity"],
+            "achieved": alike[0]["roofline"]["achieved"],
+            "share": told,
+            "bound": bound,
+        }
+        for (kernel, _, _, told, bound), alike in found.items()
+    ]
+
+
+def _roof(launches: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, Any]]) -> str:
     """Draw the launches under the highest roof of any."""
     peaks = {"GFLOP/s": 0.0, "GB/s": 0.0}
     for launch in launches:
@@ -55,7 +83,8 @@ def _roof(launches: Sequence[Mapping[str, Any]], points: Sequence[tuple[str, flo
         for each in (launch["roofline"] or {}).get("resources", ()):
             found[each["unit"]] = found.get(each["unit"], 0.0) + each["peak"]
         peaks = {unit: max(peaks[unit], found[unit]) for unit in peaks}
-    return roofline(points, peaks["GFLOP/s"], peaks["GB/s"])
+    drawn = [(f"{each['numbers']}: {each['kernel']}", each["intensity"], each["achieved"]) for each in points]
+    return roofline(drawn, peaks["GFLOP/s"], peaks["GB/s"])
 
 
 def _scratchpads(page: RunPage) -> Iterator[Mapping[str, Any]]:

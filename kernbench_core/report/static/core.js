@@ -10,6 +10,7 @@ class Run {
     this.number = number;
     this.window = null; // [from, to] in ns, null for the whole run
     this.place = null; // the chosen node or wire
+    this.profile = null; // how busy everything was together: [from, to, share of the most]
     this.heard = [];
   }
   on(what, listener) {

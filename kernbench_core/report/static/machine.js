@@ -146,8 +146,9 @@ class Machine {
       const full = busy.most[row] / 65535;
       for (let i = 0; i < count; i++) together[i] += full * busy.rows[row * count + i];
     });
-    const most = Math.max(...together) || 1;
-    kernbench.brush(element, this.run, this.total, Array.from(together, (sum, i) => [edges[i], edges[i + 1], sum / most]));
+    const most = together.reduce((high, each) => Math.max(high, each), 0) || 1;
+    this.run.profile = Array.from(together, (sum, i) => [edges[i], edges[i + 1], sum / most]);
+    kernbench.brush(element, this.run, this.total, this.run.profile);
   }
   // Take what was chosen in the list as the window of the whole page; a launch's says which it is.
   over() {
@@ -242,7 +243,7 @@ class Machine {
     if (thing.wires) {
       const stroke = element.querySelector(".kb-stroke");
       stroke.style.stroke = shown ? kernbench.colour(share) : "";
-      stroke.style.strokeWidth = shown ? `${1.6 + 4 * share}px` : "";
+      stroke.style.strokeWidth = `${shown ? 1.6 + 4 * share : 1}px`;
     } else {
       element.querySelector("rect").style.fill = shown ? kernbench.colour(share) : "";
       for (const text of element.querySelectorAll("text")) text.style.fill = shown ? kernbench.ink(share) : "";

@@ -19,14 +19,16 @@ kernbench.Painter = class {
     const key = this.spans.line[i] >= 0 ? this.spans.line[i] : this.spans.named[i] + 3;
     return key % COLOURS.length;
   }
-  // How busy a track was in each bin, 0 to 1; of a place, the busiest track in it.
+  // How busy a track was in each bin, 0 to 1; of a place, the busiest track in it. A kernel is somewhere all the time.
   busy(track) {
     if (!this.shares.has(track)) {
       const { bins, rows } = this.data.use;
       const row = this.spans.use.get(track);
       const found = new Float32Array(bins);
       if (row !== undefined) for (let b = 0; b < bins; b++) found[b] = SQUARE[rows[row * bins + b]];
-      for (const below of this.data.below[track]) {
+      const parts = this.data.below[track];
+      const units = parts.filter((part) => this.data.tracks[part][2] !== "kernel");
+      for (const below of units.length ? units : parts) {
         const inner = this.busy(below);
         for (let b = 0; b < bins; b++) if (inner[b] > found[b]) found[b] = inner[b];
       }

@@ -27,13 +27,19 @@ class Timeline {
     this.source = kernbench.source(element.querySelector(".source"), data, this.spans, (line) => this.chooseLine(line));
     this.detail = element.querySelector(".span-detail");
     this.lay();
-    const places = this.tops.filter((track) => data.tracks[track][2] === "place");
-    const profile = (places.length ? places : this.tops).map((track) => this.painter.busy(track));
-    const all = Array.from(profile[0] || [0], (_, b) => Math.max(...profile.map((each) => each[b])));
-    const at = (b) => (b * this.total) / all.length;
-    kernbench.brush(element.querySelector(".window"), run, this.total, all.map((share, b) => [at(b), at(b + 1), share]));
+    kernbench.brush(element.querySelector(".window"), run, this.total, run.profile || this.profile());
     this.listen();
     this.tellLines();
+  }
+  // How busy all parts together were over time, where the drawing of the machine does not say it.
+  profile() {
+    const { data } = this;
+    const places = this.tops.filter((track) => data.tracks[track][2] === "place");
+    const profile = (places.length ? places : this.tops).map((track) => this.painter.busy(track));
+    const all = Array.from(profile[0] || [0], (_, b) => profile.reduce((sum, each) => sum + each[b], 0));
+    const most = all.reduce((high, each) => Math.max(high, each), 0) || 1;
+    const at = (b) => (b * this.total) / all.length;
+    return all.map((sum, b) => [at(b), at(b + 1), sum / most]);
   }
   countLanes() {
     const lanes = new Uint8Array(this.data.tracks.length).fill(1);

@@ -414,5 +414,5 @@ def test_the_command_can_be_copied(opened: Callable[..., Any], runs: tuple[Path,
     page = opened(runs[0], permissions=["clipboard-read", "clipboard-write"])
     run = page.locator("article[data-section=run]")
     run.locator(".copy button").nth(1).click()
-    page.wait_for_function("[...document.querySelectorAll('.copy [role=status]')][1].textContent === 'copied'")
+    run.locator(".copy [role=status]").nth(1).filter(has_text="copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == run.locator("pre.command").nth(1).inner_text()

@@ -261,3 +261,32 @@ def test_the_page_says_whether_the_command_is_all() -> None:
     named = {"changes": {"components": "my.yaml", "set": []}}
     assert "given, with the files that it names there:" in RUN.html(RunPage("r", result(manifest=named)))
     assert "what was laid over that is in the manifest" in RUN.html(RunPage("r", result()))
+
+
+def explained(number: int, kernel: str, ns: float, achieved: float) -> dict[str, Any]:
+    """Return the explanation of a launch."""
+    times = {"injected_ns": 100.0 * number, "completed_ns": 100.0 * number + ns}
+    return {"kernel": kernel, **times, "path": [], "lines": [], "balance": None,
+            "roofline": {**POINT, "achieved": achieved, "share": achieved / 100}}  # fmt: skip
+
+
+def test_of_many_launches_the_longest_are_open() -> None:
+    """A dozen are told, with those; the others are there to be opened."""
+    launches = [explained(number, "k", 90.0 if number in (3, 7, 17) else number, 1.0) for number in range(1, 21)]
+    told = LEDGER.html(RunPage("r", result(explain={"launches": launches})))
+    found = re.findall(r'<details class="launch"( open)?><summary>Launch (\d+):', told)
+    assert [int(number) for is_open, number in found if is_open] == [3, 7, 17]
+    assert [int(number) for _, number in found[:13]] == [*range(1, 13), 17]
+    assert "<summary>7 more launches</summary>" in told and len(found) == 20
+
+
+def test_launches_at_one_place_under_the_roof_are_one_point() -> None:
+    """By kernel; the caption calls them as the picture does."""
+    given = [("k", 8.0), ("m", 8.0), ("k", 8.0), ("k", 4.0)]
+    launches = [explained(number, kernel, 1, achieved) for number, (kernel, achieved) in enumerate(given, start=1)]
+    told = LEDGER.html(RunPage("r", result(explain={"launches": launches})))
+    assert re.findall(r"<span>([^<]*) of what", told) == ["1, 3: k, 8.0%", "2: m, 8.0%", "4: k, 4.0%"]
+    names = re.findall(r"<title>([^<:]*): (\w)", told)
+    assert names == [("1, 3", "k"), ("2", "m"), ("4", "k")]
+    places = re.findall(r'y="([0-9.]+)" text-anchor="start">(1, 3|2|4)</text>', told)
+    assert len({y for y, _ in places}) == 3
