@@ -13,7 +13,7 @@ from kernbench_builtin.benches.gemm import gemm_kernel
 from kernbench_builtin.calibrate.csv_rows import CsvRows
 from kernbench_builtin.calibrate.launching import LAUNCH_OVERHEAD, LAUNCH_STEPS, compiled, launched_ns
 from kernbench_core.calibration import CsvForm, LogRow, MachineChoice, SimulatedRow, Unknown
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.host import Runtime
 
@@ -83,13 +83,18 @@ class GemmLog(CsvRows):
 
             return launched_ns(graph, self._plugins, bench)
 
-        def of(product: Product) -> SimulatedRow:
+        def of(row: LogRow) -> SimulatedRow:
+            product = _case(row)
             m, n = product.m, product.n
             dots_of_step = -(-m // _TILE) * -(-n // _TILE)
             pairs = max(4, self._options.simulate_to // _BYTES_OF_DOT // dots_of_step // 2)
-            return SimulatedRow.along(product.k, 2 * pairs * _TILE, lambda k: time_ns(m, n, k, product.dtype))
+            try:
+                return SimulatedRow.along(product.k, 2 * pairs * _TILE, lambda k: time_ns(m, n, k, product.dtype))
+            except KernbenchError as error:
+                told = str(error).partition("\n")[0]
+                raise UsageError(f"{row.place}: a product must be one that this machine can run; {told}") from None
 
-        return [of(_case(row)) for row in rows]
+        return [of(row) for row in rows]
 
 
 def _case(row: LogRow) -> Product:

@@ -38,6 +38,8 @@ _REFUSED = 2 * NOISE
 _OPEN = 0.1
 _PROMISED = 0.05
 """A step that promises less than this part of the sum of squared errors shows no kink."""
+_FINE = 0.003
+"""A root mean square of the error that is finer than the steps of simulated times: no kink is looked for."""
 _FOLDS = 12
 """Steps of a search without slopes, at most."""
 _FAR = LOOSE
@@ -152,7 +154,7 @@ class Search:
     def _stuck(self) -> bool:
         """Tell whether slopes promise a better fit that no step found: that is so at a kink."""
         promised = self._expected(self._nearest(self._low, self._high))
-        return not self._exact() and promised < (1 - _PROMISED) * self.badness
+        return self._mean_square() > _FINE**2 and promised < (1 - _PROMISED) * self.badness
 
     def _fold(self) -> None:
         """Search around the best terms without slopes, in parts of them."""

@@ -31,11 +31,16 @@ class NcclLog:
 
     @staticmethod
     def recognises(text: str) -> bool:
-        """Tell whether there is the header of a table of nccl-tests."""
-        return is_nccl(text)
+        """Tell whether there is the header of a table of nccl-tests, or what `kernbench ccl` says in JSON."""
+        return is_nccl(text) or _is_json(text)
 
     def read(self, name: str, text: str) -> list[LogRow]:
         """Return the rows of all tables, two for each line that was measured in place too."""
+        if _is_json(text):
+            raise ConfigError(
+                f"{name}:1: a log of kernbench ccl must be its table, not the object of --json; give what it prints "
+                "without."
+            )
         found: list[LogRow] = []
         tables, problems = read_nccl(name, text, self._options.ranks)
         for table in tables:
@@ -206,6 +211,10 @@ def _read_ranks(text: str) -> int:
     if ranks < 2:
         raise ValueError(f"must be an integer of at least 2, not {text!r}: {_ALONE}.")
     return ranks
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith("{") and '"kernbench.ccl/' in text
 
 
 def _names(kinds: Mapping[str, CollectiveKind]) -> list[tuple[str, str]]:

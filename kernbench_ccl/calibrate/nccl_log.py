@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from attrs import Factory, define, field, frozen
 
 from kernbench_ccl.calibrate.heading import Heading
+from kernbench_core.calibration import LEAST_NS
 from kernbench_core.units import LARGEST
 from kernbench_core.values.dtypes import itemsize
 
@@ -232,6 +233,8 @@ class _Reader:
             known = 0 < number < LARGEST
             if number >= LARGEST:
                 problems.append(f"time must be below {LARGEST / factor:g} {unit}, not {word!r}.")
+            elif 0 < number < LEAST_NS:
+                problems.append(f"time must be at least {LEAST_NS / factor:g} {unit}, not {word!r}.")
             elif not known and word not in NOT_MEASURED:
                 problems.append(f"time must be a positive number of {unit} or N/A, not {word!r}.")
             found.append(number if known else None)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kernbench_core.calibration.contract import MachineChoice as MachineChoice
     from kernbench_core.calibration.contract import SimulatedRow as SimulatedRow
     from kernbench_core.calibration.contract import Unknown as Unknown
+    from kernbench_core.calibration.csv_log import LEAST_NS as LEAST_NS
     from kernbench_core.calibration.csv_log import CsvForm as CsvForm
 
 __getattr__ = door(
@@ -24,6 +25,7 @@ __getattr__ = door(
     {
         "Calibrator": "contract",
         "CsvForm": "csv_log",
+        "LEAST_NS": "csv_log",
         "LogOptions": "contract",
         "LogRow": "contract",
         "MachineChoice": "contract",

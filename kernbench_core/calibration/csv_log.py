@@ -18,6 +18,8 @@ from kernbench_core.units import LARGEST, parse_quantity
 TIME_COLUMNS: Mapping[str, float] = MappingProxyType({"time_ns": 1.0, "time_us": 1e3, "time_ms": 1e6, "time_s": 1e9})
 """Columns of plain numbers that are times, with the ns of one; a column `time` has the unit in each cell."""
 _DIGITS = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+LEAST_NS = 1e-3
+"""No measurement takes less, in ns; the grid of simulated times is not much finer."""
 _POWER_OF_1024 = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])")
 _TIMES = ("time", *TIME_COLUMNS)
 
@@ -187,15 +189,21 @@ def _time_reader(column: str) -> ReadCell:
             told = f"must be a time with its unit, not {text!r}; add it, or call the column one of {columns}."
             raise ValueError(told)
         if factor is None:
-            return _quantity(text, "time")
+            return _measurable(_quantity(text, "time"), text)
         number = _number(text)
         if number is None or number <= 0:
             raise ValueError(f"must be a positive number, not {text!r}.{_ungrouped(text)}")
         if number * Fraction(factor) >= LARGEST:
             raise ValueError(f"must be a positive number below {LARGEST / factor:g}, not {text!r}.")
-        return float(number) * factor
+        return _measurable(float(number) * factor, text)
 
     return read
+
+
+def _measurable(ns: float, text: str) -> float:
+    if ns < LEAST_NS:
+        raise ValueError(f"must be a time of at least {LEAST_NS:g} ns, not {text!r}.")
+    return ns
 
 
 def _number(text: str) -> Fraction | None:

@@ -208,6 +208,13 @@ def test_what_a_model_has_not_is_refused(plugins: Plugins, tmp_path: Path) -> No
     )
 
 
+def test_a_product_that_no_memory_holds_is_told_with_its_row(plugins: Plugins, tmp_path: Path) -> None:
+    log = tmp_path / "a.csv"
+    with pytest.raises(UsageError) as caught:
+        fitted(plugins, log, "M,N,K,dtype,time\n8,8,8,f16,9 us\n1e9,1e9,1e9,f16,9 s\n")
+    assert str(caught.value).startswith(f"{log}:3: a product must be one that this machine can run; the HBM slice of ")
+
+
 @pytest.mark.parametrize("text", ["kind,bytes,time\nh2d,64,5 us\n", "M,N,K,dtype,time\n8,8,8,f16,9 us\n"])
 def test_routers_alone_have_nothing_to_measure(plugins: Plugins, tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -387,3 +387,11 @@ def test_tables_that_no_machine_takes_are_refused_with_all_faults(plugins: Plugi
         f"{log}:9: the algorithm of the log, 'me.own', must be one that is registered; load its plug-in, or give its "
         "file by --algo.",
     )
+
+
+def test_the_json_of_a_table_is_told_as_such(plugins: Plugins, tmp_path: Path) -> None:
+    log = tmp_path / "a.json"
+    text = printed(plugins, "all_reduce", 2, "-b", "1K", "-e", "1K", "--json")
+    assert problems(plugins, log, text) == (
+        f"{log}:1: a log of kernbench ccl must be its table, not the object of --json; give what it prints without.",
+    )

@@ -121,6 +121,7 @@ def test_all_lines_that_are_wrong_are_told_at_once() -> None:
         "64 16 quad sum -1 3.5 0 0 0 4 0 0 0",
         "64 16 float mulsum -1 fast 0 0 0 1e400 0 0 0",
         "64 16 float sum -1 3.5 0 0",
+        "64 16 float sum -1 1e-9 0 0 0 4 0 0 0",
         "128 32 float sum -1 3.5 0 0 0 4 0 0 0",
     ]
     dtypes = (
@@ -134,6 +135,7 @@ def test_all_lines_that_are_wrong_are_told_at_once() -> None:
         "a.log:6: time must be below 1e+15 us, not '1e400'.",
         "a.log:7: a line of the table must have a word for each column of its header, not 8 columns, and its header "
         "names 13; restore the line.",
+        "a.log:8: time must be at least 1e-06 us, not '1e-9'.",
     )
 
 
