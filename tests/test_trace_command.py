@@ -83,6 +83,9 @@ def test_what_cannot_be_written_is_a_sentence(call: Call) -> None:
     assert late.endswith(", and not be empty, not 1 ms..2 ms; give another one.")
     assert refused(call, *SMALL, "--trace", "t.json", "--window", "1 ms..2 ms") == late
     assert refused(call, *SMALL, "--open") == "--open shows what --trace writes; give --trace FILE, too."
+    assert refused(call, *SMALL, "--links", "all") == (
+        "--links says which links --json and --out have; leave out --links all, or give one of them, too."
+    )
     assert refused(call, "trace", "o", "--open", "--port", "70000") == (
         "option --port must be a port from 0 (any free one) to 65535, not '70000'."
     )

@@ -97,6 +97,10 @@ def run(
     """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
     if show and asked["trace"] is None:
         raise UsageError("--open shows what --trace writes; give --trace FILE, too.")
+    if asked["links"] == "all" and not as_json and asked["out"] is None:
+        raise UsageError(
+            "--links says which links --json and --out have; leave out --links all, or give one of them, too."
+        )
     if port and not web:
         raise UsageError(f"--port is that of --web, not of a run alone; leave out --port {port}, or give --web, too.")
     with ExitStack() as stack:

@@ -68,7 +68,8 @@ def structure(config: Config, kind: type[_T]) -> _T:
         return _converter().structure(config.data, kind)
     except ClassValidationError as faults:
         problems = [f"{config.at(path)} {text}" for path, text in _flatten(faults, ())]
-        raise ConfigError(*dict.fromkeys(problems)) from None
+    # outside of the block above: a notebook shows what follows a group of exceptions its own way, with all our lines
+    raise ConfigError(*dict.fromkeys(problems))
 
 
 def read_section(config: Config, name: str, kind: type[_T]) -> _T:

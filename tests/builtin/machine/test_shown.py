@@ -89,6 +89,16 @@ def test_what_a_kernel_did_is_shown_without_the_models_that_ran_it(plugins: Plug
     assert f"{__file__}:{kernel.__code__.co_firstlineno + 1} must stay inside" in shown
 
 
+def test_a_wrong_configuration_comes_of_no_group_of_exceptions(plugins: Plugins) -> None:
+    """IPython shows whatever follows one with all lines, and asks no error how it is to be shown."""
+    with pytest.raises(kb.ConfigError) as caught:
+        kb.run("gemm", {"base": "tiny", "cube": {"pes": "many"}}, plugins=plugins)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert not isinstance(error, BaseExceptionGroup)
+        error = error.__context__
+
+
 def test_a_hazard_is_shown_with_both_sides(plugins: Plugins) -> None:
     hazard = kb.run(lambda rt: rt.launch(racing, rt.zeros((4,), "f32", name="x")), "tiny", plugins=plugins).hazards[0]
     assert repr(hazard) == f"<Hazard {hazard}: {hazard.first}; {hazard.second}>"

@@ -213,6 +213,11 @@ OPTIONS = ", ".join(
             "kb.launch: array 'x' of kernel 'negate' must hold an element, not be of shape (0,).",
         ),
         (
+            lambda: launch(negate, np.ma.masked_equal(X, X[0]), 1),
+            "kb.launch: array 'x' of kernel 'negate' must have all of its elements, and some are masked; give "
+            "x.filled(value), and a mask of its own where the kernel needs it.",
+        ),
+        (
             lambda: launch(negate, Foreign(), 1),
             "kb.launch: argument 'x' of kernel 'negate' must be a numpy array to become a tensor, not a Foreign; give "
             "numpy.asarray(x).",

@@ -38,7 +38,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "race_by": (("--race-by", "program"), "program"),
     "out": (("--out", "o"), "o"),
     "report": (("--report", "r.html"), "r.html"),
-    "links": (("--links", "all"), "all"),
+    "links": (("--links", "all", "--json"), "all"),
     "outputs": (("--outputs",), True),
     "bundle": (("--bundle", "b.tgz"), "b.tgz"),
     "max_events": (("--max-events", "5"), 5),
