@@ -168,7 +168,8 @@ class Machine {
     const parsed = new DOMParser().parseFromString(shape.svg, "image/svg+xml");
     const svg = document.importNode(parsed.documentElement, true);
     svg.setAttribute("aria-label", part || this.data.title || "machine");
-    svg.style.minWidth = `${Math.min(shape.width, 560)}px`;
+    // On a narrow page it is moved rather than made unreadable.
+    svg.style.minWidth = `${Math.min(shape.width, Math.max(560, Math.min(900, 0.85 * shape.width)))}px`;
     svg.style.maxWidth = `${shape.width * 1.6}px`;
     this.ground.replaceChildren(svg);
     this.things = [];
@@ -269,8 +270,9 @@ class Machine {
     line.textContent = [line.dataset.plain, told].filter(Boolean).join(" · ");
     line.style.fill = told ? kernbench.ink(share) : "";
     const middle = Number(rect.getAttribute("y")) + Number(rect.getAttribute("height")) / 2;
-    label.setAttribute("y", String(line.textContent ? middle - 6 : middle));
-    line.setAttribute("y", String(middle + 7));
+    const apart = Number(rect.getAttribute("height")) < 30 ? 6 : 7;
+    label.setAttribute("y", String(line.textContent ? middle - apart : middle));
+    line.setAttribute("y", String(middle + apart + 1));
   }
   legend(metric, top, span) {
     const step = this.figures.step(span);
