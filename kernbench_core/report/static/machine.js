@@ -43,14 +43,15 @@ class Figures {
     if (span === null && found) return found.ns / this.total;
     return this.activity === null ? null : this.mean("waiting", place, span || [0, this.total]);
   }
-  // What was busy or waiting at a place, on average over a window; within a stretch it is taken to be even.
-  mean(what, place, [from, to]) {
+  // What was busy or waiting at a place, on average over what is known of a window; within a stretch it is even.
+  mean(what, place, [begin, end]) {
+    const { edges } = this.activity;
+    const count = edges.length - 1;
+    const [from, to] = [Math.max(begin, edges[0]), Math.min(end, edges[count])];
     const row = this.rows.get(place);
     if (row === undefined || !(to > from)) return null;
-    const { edges } = this.activity;
     const { most, rows } = this.activity[what];
     if (!most[row]) return 0;
-    const count = edges.length - 1;
     let sum = 0;
     for (let i = Math.max(0, this.stretch(from)); i < count && edges[i] < to; i++) {
       const share = rows[row * count + i];
@@ -78,6 +79,13 @@ class Figures {
       const near = Math.min(Math.abs(time - edges[at]), Math.abs(time - edges[at + 1]));
       return near <= 1e-6 * (edges[at + 1] - edges[at]) ? 0 : edges[at + 1] - edges[at];
     }));
+  }
+  // From and until when it is known what was busy, where that is not the whole run.
+  known() {
+    if (this.activity === null) return null;
+    const { edges } = this.activity;
+    const last = edges[edges.length - 1];
+    return edges[0] > 0 || last < this.total * (1 - 1e-9) ? [edges[0], last] : null;
   }
   // The longest queue of any place.
   longest(span) {
@@ -276,6 +284,7 @@ class Machine {
   }
   legend(metric, top, span) {
     const step = this.figures.step(span);
+    const known = this.figures.known();
     const over = span === null ? "the run" : span.launch === undefined ? "the window" : "the launch";
     if (this.drawn === `${metric} ${top} ${step} ${over}`) return;
     this.drawn = `${metric} ${top} ${step} ${over}`;
@@ -290,7 +299,8 @@ class Machine {
     this.element.querySelector(".scale").replaceChildren(svg, make("span", {}, metric === "queue"
       ? `messages that waited, on average over ${over}; of a part, at the worst place in it.`
       : `of the time of ${over} busy; of a part, the busiest place in it. Lines are thicker, too, the busier they are.`,
-    step ? ` What is busy when is known in steps of ${kernbench.time(step)}.` : ""));
+    step ? ` What is busy when is known in steps of ${kernbench.time(step)}.` : "",
+    known === null ? "" : ` It is known from ${kernbench.time(known[0])} to ${kernbench.time(known[1])} only.`));
   }
   choose(thing) {
     this.chosen = thing.name;
@@ -332,12 +342,15 @@ class Machine {
     const facts = [];
     if (whole) facts.push(["busy over the run", `${kernbench.share(whole.share)}, ${kernbench.time(whole.busy)}`]);
     if (whole && whole.bytes) facts.push(["moved", kernbench.bytes(whole.bytes)]);
-    if (span !== null) facts.push([`busy in the ${over}`, kernbench.share(figures.busy(place, span) || 0)]);
+    const told = (value, written) => (value !== null ? written(value) : figures.rows.has(place) ? "not known" : "never");
+    if (span !== null) facts.push([`busy in the ${over}`, told(figures.busy(place, span), kernbench.share)]);
     const queue = figures.counted.get(place);
     const waiting = figures.queue(place, null);
     if (queue) facts.push(["waits", `${queue.waits.toLocaleString("en")}, ${kernbench.time(queue.ns)} together, ${kernbench.time(queue.longest)} at most`]);
     if (waiting) facts.push(["waiting over the run", `${kernbench.number(waiting)} on average`]);
-    if (waiting && span !== null) facts.push([`waiting in the ${over}`, `${kernbench.number(figures.queue(place, span) || 0)} on average`]);
+    if (waiting && span !== null) {
+      facts.push([`waiting in the ${over}`, told(figures.queue(place, span), (mean) => `${kernbench.number(mean)} on average`)]);
+    }
     if (!facts.length) facts.push(["busy", "never"]);
     rows.push(this.list(facts));
     const busy = figures.overTime("busy", place);

@@ -416,3 +416,19 @@ def test_the_command_can_be_copied(opened: Callable[..., Any], runs: tuple[Path,
     run.locator(".copy button").nth(1).click()
     run.locator(".copy [role=status]").nth(1).filter(has_text="copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == run.locator("pre.command").nth(1).inner_text()
+
+
+def test_of_a_cut_timeline_only_its_window_is_told(
+    opened: Callable[..., Any], plugins: Plugins, tmp_path: Path
+) -> None:  # fmt: skip
+    """What lies outside counts neither as busy nor as idle; the page says what is known."""
+    file = tmp_path / "cut.html"
+    run = kb.run("gemm", "tiny", {"M": 64, "N": 64, "K": 64}, plugins=plugins, report=file, window="4 us..5 us")
+    assert run.launches[0].started_ns > 5000
+    page = opened(file)
+    wire = "host->sip0.io0.pcie_ep"
+    figures = "kernbench.run(0).machine.figures"
+    windows = ([4000, 5000], [0, 9000], [6000, 9000])
+    inside, wide, outside = (page.evaluate(f"{figures}.mean('busy', '{wire}', {window})") for window in windows)
+    assert inside == wide > 0 and outside is None
+    assert page.locator(f"{MACHINE} .scale").inner_text().endswith("It is known from 4 us to 5 us only.")
