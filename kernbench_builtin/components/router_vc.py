@@ -347,7 +347,8 @@ credit_delay after its flit left the buffer.
         """Put a message together that is all here: its last flit leaves the network at (`head`, `tail`) ns."""
         crossing = flit.crossing
         subpath = crossing.subpath
-        subpath.held[crossing.number] = (crossing, head, max(tail, crossing.tail + subpath.fixed_ns))
+        tail = max(tail, subpath.least_tail(crossing, self._size))
+        subpath.held[crossing.number] = (crossing, head, tail)
         if not self._in_order:
             self._deliver(out, *subpath.held.pop(crossing.number))
             return

@@ -146,6 +146,11 @@ class Subpath:
         most = max((port.wire.bytes_on_wire(nbytes) for port, _, _ in self.steps if port.wire is not None), default=0)
         return max(1, -(-max(nbytes, most) // size))
 
+    def least_tail(self, crossing: Crossing, size: int) -> float:
+        """Return when in ns the last byte of a message that meets nobody is out: behind its tail, and all its flits."""
+        flits = self.count(crossing.msg.nbytes, size) * self.slowest_ns
+        return max(crossing.tail, crossing.head + flits) + self.fixed_ns
+
 
 class Crossing:
     """Keep one message on its way along a `subpath`: it is the `number`-th on it, and came at (`head`, `tail`) ns."""

@@ -92,6 +92,21 @@ def test_a_lone_message_is_as_fast_as_over_forwarding_nodes_but_for_its_last_fli
     assert ends[1] <= ends[0] <= ends[1] + FLIT / min(last, RATE) + FLIT / RATE
 
 
+@given(st.integers(0, 300), st.lists(st.sampled_from([10.0, 32.0, 77.0, 128.0]), min_size=4, max_size=4))
+def test_a_lone_message_is_no_faster_than_over_forwarding_nodes_whichever_wire_is_slow(
+    nbytes: int, rates: list[float]
+) -> None:
+    """Behind a slow wire the last byte of a flit comes later than its first, however fast the next wire is."""
+    wires = [edge(a, b, bandwidth=rate, latency=1) for (a, b), rate in zip(pairwise(way(3)), rates, strict=True)]
+    ends = []
+    for router in (place(RouterVc, overhead="6 ns", buffer_flits=64), place(Forwarding, overhead="6 ns")):
+        nodes: dict[str, Model] = {"a": Probe, "b": Probe, "n0": router, "n1": router, "n2": router}
+        machine = Harness(nodes, wires)
+        machine.send(way(3), 0, nbytes)
+        ends.append(machine.run().arrivals[0].tail)
+    assert ends[1] <= ends[0] <= ends[1] + 2 * FLIT / min(rates)
+
+
 @pytest.mark.parametrize(("buffer", "credit"), [(1, 2.0), (2, 2.0), (3, 5.0), (4, 2.0), (8, 9.0), (16, 2.0)])
 def test_one_channel_carries_its_buffer_once_each_round_of_a_credit(buffer: int, credit: float) -> None:
     """A flit's place comes back after the rest of the pipeline, the wire, and the credit's own time.
