@@ -102,8 +102,29 @@ def test_a_link_is_as_fast_as_its_buffer_lets_it_be() -> None:
     assert took[0] > 2 * took[1] > 3 * took[2]
 
 
-def test_a_ring_of_packages_without_unlimited_buffers_anywhere_is_refused() -> None:
-    sets = ("system.sips=6", "system.network.topology=ring", *channels("link", "io_noc"))
+@pytest.mark.parametrize(
+    "kinds", [("link", "io_noc"), pytest.param(("link", "io_noc", "io_ucie", "ucie", "router"), marks=pytest.mark.slow)]
+)
+def test_a_ring_of_packages_without_unlimited_buffers_anywhere_comes_to_an_end(kinds: tuple[str, ...]) -> None:
+    """Messages pass through packages that hold next to nothing, and a dateline keeps them from closing a circle."""
+    sets = ("system.sips=6", "system.network.topology=ring", *channels(*kinds, flits=1))
+    (row,) = time_collective("all_to_all", [4096], "tiny", set=sets)
+    assert row.out_of_place.wrong == 0
+
+
+def test_a_ring_of_packages_needs_two_channels() -> None:
+    sets = ("system.sips=5", "system.network.topology=ring", *channels("link", "io_noc", vcs=1))
+    with pytest.raises(ConfigError) as caught:
+        time_collective("all_to_all", [4096], "tiny", set=sets)
+    assert str(caught.value) == (
+        "sip0.io0.link_sip1: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways lead "
+        "around holes of a mesh, not 1; with one, messages could wait for each other in a circle."
+    )
+
+
+@pytest.mark.slow
+def test_a_torus_of_packages_without_unlimited_buffers_anywhere_is_refused() -> None:
+    sets = ("system.sips=25", "system.network.topology=torus_2d", *channels("link", "io_noc"))
     with pytest.raises(ConfigError) as caught:
         time_collective("all_to_all", [4096], "tiny", set=sets)
     told = str(caught.value)
@@ -111,10 +132,18 @@ def test_a_ring_of_packages_without_unlimited_buffers_anywhere_is_refused() -> N
     assert told.endswith("; choose builtin.forwarding for one of these nodes.")
 
 
+@pytest.mark.parametrize("size", [32, *(pytest.param(size, marks=pytest.mark.slow) for size in (200, 512))])
+def test_messages_of_a_flit_over_links_are_not_below_their_bound(size: int) -> None:
+    """Links are slower than what is on both sides of them: the last byte of a flit comes later than its first."""
+    plain = time_collective("send_recv", [size], "tiny", set=("system.sips=2",), check=False)
+    ours = time_collective("send_recv", [size], "tiny", set=("system.sips=2", *channels("link")), check=False)
+    assert 0 <= ours[0].out_of_place.time_ns - plain[0].out_of_place.time_ns < 2 * 128 / 100
+
+
 def test_a_mesh_with_a_hole_needs_two_channels() -> None:
     with pytest.raises(ConfigError) as caught:
         run("gemm", *channels("router", vcs=1), params=SMALL)
     assert str(caught.value) == (
-        "sip0.cube0.r0c1: vcs must be at least 2 where rows or columns are closed to rings, or ways lead around holes "
-        "of the mesh, not 1; with one, messages could wait for each other in a circle."
+        "sip0.cube0.r0c1: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways lead "
+        "around holes of a mesh, not 1; with one, messages could wait for each other in a circle."
     )

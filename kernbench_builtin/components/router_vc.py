@@ -142,8 +142,9 @@ credit_delay after its flit left the buffer.
                 )
             if peer is not None and peer._vcs < 2 and self.subpaths.needs_classes(self.id, name):
                 raise ConfigError(
-                    f"{name}: vcs must be at least 2 where rows or columns are closed to rings, or ways lead around "
-                    f"holes of the mesh, not {peer._vcs}; with one, messages could wait for each other in a circle."
+                    f"{name}: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways "
+                    f"lead around holes of a mesh, not {peer._vcs}; with one, messages could wait for each other in a "
+                    "circle."
                 )
 
     def sending_ns(self, nbytes: int, destination: str) -> float:

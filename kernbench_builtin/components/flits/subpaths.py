@@ -8,8 +8,8 @@ class 1, never back.
   behind it, until it turns into the other dimension.
 - Where a mesh has holes that messages go around, it is in class 1 from where it turns from a column into a row.
 
-What needs no change keeps to one class all the way. Paths of other networks are checked one by one as they are first
-taken, against all before them.
+What needs no change keeps to one class all the way. A ring of packages has classes of its own (`package_ring`). Paths
+of other networks, and over several, are checked one by one as they are first taken, against all before them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from kernbench_builtin.components.flits.channels import Subpath, Switching
+from kernbench_builtin.components.flits.package_ring import PackageRing
 from kernbench_core.errors import ConfigError
 from kernbench_core.topology import naming
 
@@ -44,12 +45,15 @@ class Subpaths:
                 if step is not None and step[2]:
                     self._rings.add(step[:2])
         self._holed = _holed(set(self._cells.values()))
+        self._packages = PackageRing({name: router.outputs for name, router in routers.items()})
         self._waits: dict[_Hop, set[_Hop]] = {}
         self._ordered = all(name.startswith("mesh.") for name in routers)
 
     def needs_classes(self, source: str, destination: str) -> bool:
         """Say whether the channels between two routers must come in two classes."""
         step = self._step(source, destination)
+        if self._packages.has_classes(source, destination):
+            return True
         return step is not None and (step[:2] in self._rings or step[0] in self._holed)
 
     def find(self, path: tuple[str, ...], start: int) -> Subpath:
@@ -88,6 +92,7 @@ class Subpaths:
     def _classes(self, nodes: Sequence[str]) -> list[int | None]:
         """Return the class of channels for each step between the nodes."""
         steps = [self._step(a, b) for a, b in pairwise(nodes)]
+        between = self._packages.classes(nodes)
         classes: list[int | None] = []
         begin = 0
         while begin < len(steps):
@@ -96,7 +101,7 @@ class Subpaths:
             while stop < len(steps) and key is not None and self._key(steps[stop]) == key:
                 stop += 1
             if key is None:
-                classes.append(None)
+                classes.append(between[begin])
             else:
                 classes += self._class_of_each(steps[begin:stop], nodes[begin], nodes[stop])
             begin = stop
