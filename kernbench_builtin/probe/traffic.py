@@ -9,8 +9,9 @@ traffic goes on until all of it has, or the drain is over.
 from __future__ import annotations
 
 import math
+import time
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
@@ -21,7 +22,7 @@ from attrs import field, frozen
 from kernbench_builtin.probe.traffic_patterns import Pattern, wire_shares
 from kernbench_builtin.probe.traffic_sources import dispersion, make_source
 from kernbench_core.component import ComponentBase
-from kernbench_core.engine import ComponentClasses, Hardware, component_error
+from kernbench_core.engine import ComponentClasses, Hardware, Progress, component_error
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.host import NotModelled, not_modelled
@@ -157,6 +158,7 @@ class TrafficSetup:
     """A mesh, the models of its nodes, what flows over it, and how it is measured.
 
     `flits` is the size of every packet. With a `burst` they come in bursts, of so many packets on average.
+    `on_progress` is told of each block of cycles which part of the load's cycles, but for the drain, is over.
     """
 
     mesh: Mesh
@@ -166,6 +168,7 @@ class TrafficSetup:
     window: Window = Window()
     seed: int = 0
     burst: float | None = None
+    on_progress: Callable[[Progress], None] | None = field(default=None, eq=False, repr=False)
 
     @cached_property
     def needs(self) -> Mapping[EdgeId, Need]:
@@ -253,6 +256,7 @@ class _Run:
         interfaces = [traffic.mesh.route(place, place)[0] for place in range(traffic.mesh.places)]
         self._entries = [self.hardware.components[name].arrive for name in interfaces]
         self._made = self._made_before = 0
+        self._began = time.perf_counter()
 
     def measured(self) -> LoadPoint:
         """Run warm-up, measured window and drain."""
@@ -280,6 +284,15 @@ class _Run:
                 raise
             except BaseException as error:
                 raise component_error(self.hardware, error) from error
+            self._tell(stop)
+
+    def _tell(self, cycle: int) -> None:
+        """Say how far the load is; the drain ends sooner or later."""
+        window, told = self.traffic.window, self.traffic.on_progress
+        if told is not None:
+            part = min(0.99, cycle / (window.warm_up + window.measured))
+            took = time.perf_counter() - self._began
+            told(Progress(0.0, 0, took, part, f"load {self.load:.4g}", step_s=took))
 
     def _make(self, start: int, cycles: int) -> None:
         places, routes, inject = self.traffic.mesh.places, self._routes, self.env.inject

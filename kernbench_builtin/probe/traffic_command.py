@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -13,8 +14,10 @@ from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 
 if TYPE_CHECKING:
-    from kernbench_builtin.probe.traffic import TrafficSetup
+    from kernbench_builtin.probe.traffic import LoadPoint, TrafficSetup
     from kernbench_builtin.probe.traffic_patterns import Pattern
+    from kernbench_builtin.probe.traffic_view import Report
+    from kernbench_core.runs import ProgressDisplay
     from kernbench_core.topology import Mesh
 
 FLAG = "--traffic"
@@ -73,9 +76,10 @@ def run(
 ) -> int:
     """Measure every load that was asked for, and print a table or one JSON object."""
     from kernbench_builtin.probe.traffic import TrafficSetup, Window
-    from kernbench_builtin.probe.traffic_saturation import check_window, find_saturation
+    from kernbench_builtin.probe.traffic_saturation import check_window
     from kernbench_builtin.probe.traffic_sources import check_bursts
     from kernbench_builtin.probe.traffic_view import Report
+    from kernbench_core.runs import ProgressDisplay
 
     context = click.get_current_context(silent=True)
     if context is not None and context.get_parameter_source("topology") is ParameterSource.DEFAULT:
@@ -86,7 +90,10 @@ def run(
     warm, measured = _cycles("--warmup", warmup, 0), _cycles("--measure", measure, 1)
     window = Window(warm, measured, warm + measured if drain is None else _cycles("--drain", drain, 0))
     flits, mean = packet_flits(packet, mesh.flit_bytes), None if burst is None else burst_length(burst)
-    driven = TrafficSetup(mesh, shell.plugins.components, pattern, flits, window, number, mean)
+    display = ProgressDisplay(f"{traffic} traffic")
+    driven = TrafficSetup(
+        mesh, shell.plugins.components, pattern, flits, window, number, mean, on_progress=display.update
+    )
     wanted = default_loads(driven) if load is None else parse_loads(load)
     if mean is not None:
         check_bursts(max(wanted), flits, mean)
@@ -95,15 +102,30 @@ def run(
     report = Report(topology, traffic if permutation is None else f"{traffic} ({permutation})", driven)
     if not as_json:
         click.echo(shown("\n".join(report.heading())))
-    for value in wanted:
-        report.points.append(driven.measure(value))
-        if not as_json:
-            click.echo(shown(report.row(report.points[-1])))
-    if saturation:
-        tell = (lambda _: None) if as_json else lambda point: click.echo(shown(report.row(point)))
-        report.saturation = find_saturation(driven, report.points, tell)
+    with display:
+        _measure(report, wanted, saturation, display, quiet=as_json)
     click.echo(report.json() if as_json else shown("\n".join(report.ending())))
     return 0
+
+
+def _measure(
+    report: Report, wanted: Sequence[float], saturation: bool, display: ProgressDisplay, *, quiet: bool
+) -> None:
+    """Measure the loads, and where queues begin to grow; print each row unless `quiet`."""
+    from kernbench_builtin.probe.traffic_saturation import find_saturation
+
+    def tell(point: LoadPoint) -> None:
+        if not quiet:
+            click.echo(shown(report.row(point)))
+
+    title = display.title
+    for at, value in enumerate(wanted, 1):
+        display.title = f"{title}, {at} of {len(wanted)}"
+        report.points.append(report.traffic.measure(value))
+        tell(report.points[-1])
+    if saturation:
+        display.title = f"{title}, saturation"
+        report.saturation = find_saturation(report.traffic, report.points, tell)
 
 
 def _pattern(

@@ -100,8 +100,8 @@ def _check(kernel: str, name: str, value: object) -> None:
             )
         if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
             raise UsageError(
-                f"kb.launch: array {name!r} of kernel {kernel!r} must have all of its elements, and some are masked; give "
-                f"{name}.filled(value), and a mask of its own where the kernel needs it."
+                f"kb.launch: array {name!r} of kernel {kernel!r} must have all of its elements, and some are masked; "
+                f"give {name}.filled(value), and a mask of its own where the kernel needs it."
             )
         if not given.size:
             raise UsageError(

@@ -16,6 +16,7 @@ from kernbench_builtin.probe.traffic import LoadPoint, Meter, Packet, TrafficSet
 from kernbench_builtin.probe.traffic_patterns import make_pattern
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware
+from kernbench_core.engine.watchdog import Progress
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
@@ -42,6 +43,17 @@ def lone_latency(mesh: Mesh, source: int, destination: int, flits: int) -> float
     assert not env.advance(1000)
     assert env.events == len(path), "one event for each node that the packet comes to"
     return meter.latencies[0]
+
+
+def test_a_load_says_how_far_it_is_and_is_the_same() -> None:
+    """Of warm-up and measured cycles, in blocks of 256; never all, as the drain may go on."""
+    mesh, seen = make_mesh(3, 3), list[Progress]()
+    traffic = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), window=Window(300, 700, 1000))
+    assert attrs.evolve(traffic, on_progress=seen.append).measure(0.2) == traffic.measure(0.2)
+    parts = [one.fraction for one in seen]
+    assert parts[:4] == [0.256, 0.3, 0.556, 0.812] and set(parts[4:]) == {0.99}
+    assert {one.phase for one in seen} == {"load 0.2"}
+    assert [one.step_s for one in seen] == sorted(one.step_s for one in seen)
 
 
 @pytest.mark.parametrize("flits", [1, 5])
