@@ -47,8 +47,9 @@ def residuals(rows: Sequence[CalibratedRow]) -> Table:
 
 def summary(found: Calibrated) -> list[str]:
     """Return the sentences below the tables."""
+    rows = f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}"
     lines = [
-        f"{len(found.rows)} rows, simulated {found.rounds} times: {found.mean_error:.2%} off on average, "
+        f"{rows}, simulated {found.rounds} times: {found.mean_error:.2%} off on average, "
         f"{signed_percent(found.worst.error)} at most ({found.worst.row.label})."
     ]
     if any(row.simulated.extended for row in found.rows):

@@ -395,3 +395,31 @@ def test_the_json_of_a_table_is_told_as_such(plugins: Plugins, tmp_path: Path) -
     assert problems(plugins, log, text) == (
         f"{log}:1: a log of kernbench ccl must be its table, not the object of --json; give what it prints without.",
     )
+
+
+@pytest.mark.slow
+def test_two_large_sizes_identify_no_latency_on_a_pipelined_ring(plugins: Plugins, tmp_path: Path) -> None:
+    """Data hide it up to where a window binds, and there bandwidth is as little told."""
+    (log := tmp_path / "a.csv").write_text(
+        "collective,ranks,bytes,time_us\nall_reduce,4,4 MiB,180\nall_reduce,4,8 MiB,345\n"
+    )
+    with pytest.raises(UsageError) as caught:
+        calibrate(open_logs([log], plugins, LogOptions(algo="ring", simulate_to=1 << 20)), MachineChoice("tiny"))
+    assert "link-latency" in str(caught.value).partition(" not identified by these rows: ")[0]
+    assert "measure for link-latency also small vectors, of some KiB, where latency decides" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_fitted_file_gives_the_rows_that_were_measured(plugins: Plugins, tmp_path: Path) -> None:
+    """By the command that simulates them, within a digit of what is printed; its table is a log of the same again."""
+    (log := tmp_path / "a.log").write_text(table(plugins, "all_reduce", 4, 42.0, 777))
+    fitted_file = tmp_path / "fitted.yaml"
+    sets = [word for one in SMALL for word in ("--set", one)]
+    assert main(["calibrate", str(log), "--topology", "tiny", *sets, "-o", str(fitted_file), "-q"], plugins) == 0
+    sizes = ("--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16", "--ranks", "4", "--no-check", "-q")
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(["ccl", "all_reduce", "--topology", str(fitted_file), *sizes], plugins) == 0
+    (again := tmp_path / "b.log").write_text(out.getvalue())
+    first, second = (open_logs([one], plugins, LogOptions()).rows for one in (log, again))
+    assert [row.label for row in second] == [row.label for row in first]
+    assert [row.ns for row in second] == pytest.approx([row.ns for row in first], rel=0.01)
