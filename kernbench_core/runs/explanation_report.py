@@ -24,12 +24,12 @@ from kernbench_core.explain.explanation import (
 )
 from kernbench_core.explain.ledger import PARTS
 from kernbench_core.runs.result import PHASES
-from kernbench_core.runs.text_report import bare_table, show
+from kernbench_core.runs.text_report import bare_table, shortened, show
 from kernbench_core.units import format_bandwidth, format_flops, format_time
 
 _ROWS = 6
-#: Blanks between columns, and the least that a column which gives way keeps.
-_GAP, _LEAST_WIDTH = 2, 12
+#: Blanks between columns, the least that a column which gives way keeps, and what names keep where others can go.
+_GAP, _LEAST_WIDTH, _LEAST_NAME = 2, 12, 16
 #: Columns from which on there is room for where an op queued most.
 _WIDE = 100
 #: What is smaller than this share of the whole is summed up as "the rest".
@@ -86,20 +86,33 @@ def print_explanation(explanation: Explanation, console: Console, *, verbose: bo
     show(Group(*(Padding(part, (1, 0, 0, 0), expand=False) for part in shown)), console)
 
 
-def _table(columns: Sequence[_Column], rows: Iterable[Sequence[str | Text]], width: int) -> Table:
-    """Lay out rows; where `width` is too small the first column gives way, or the last one if it is text."""
+def _table(
+    columns: Sequence[_Column], rows: Iterable[Sequence[str | Text]], width: int, out: Sequence[str] = ()
+) -> Table:
+    """Lay out rows; where `width` is too small the first column gives way, or the last one if it is text.
+
+    Where that does not do, columns go `out`, in this order, before numbers are cut.
+    """
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, (title, _) in enumerate(columns)]
-    gives_way = len(columns) - 1 if columns[-1][1] == "left" else 0
-    excess = sum(widths) + _GAP * (len(columns) - 1) - width
+    kept = list(range(len(columns)))
+    for title in ("", *out):
+        kept = [index for index in kept if not title or columns[index][0] != title]
+        gives_way = kept[-1] if columns[kept[-1]][1] == "left" else 0
+        excess = sum(widths[index] for index in kept) + _GAP * (len(kept) - 1) - width
+        if widths[gives_way] - excess >= min(_LEAST_WIDTH if gives_way else _LEAST_NAME, widths[gives_way]):
+            break
     if excess > 0:
         widths[gives_way] = max(_LEAST_WIDTH, widths[gives_way] - excess)
     table = bare_table()
-    for (title, justify), room in zip(columns, widths, strict=True):
-        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis", width=room)
+    for title, justify, room in ((*columns[index], widths[index]) for index in kept):
+        name = title if justify == "right" else shortened(title, room)
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=room)
     for row in cells:
+        if not gives_way:
+            row[0].plain = shortened(row[0].plain, widths[0])
         row[gives_way].truncate(widths[gives_way], overflow="ellipsis")
-        table.add_row(*row)
+        table.add_row(*(row[index] for index in kept))
     return table
 
 
@@ -126,7 +139,7 @@ def _went(explanation: Explanation, width: int, verbose: bool) -> RenderableType
         if rest and many:
             rows.append(("  the rest", format_time(rest), f"{rest / total:.1%}", "", ""))
     columns = _with_mostly([("where the time went", "left"), ("time", "right"), ("share", "right")], width)
-    return _table(columns, [row[: len(columns)] for row in rows], width)
+    return _table(columns, [row[: len(columns)] for row in rows], width, ("mostly",))
 
 
 def _with_mostly(columns: Sequence[_Column], width: int) -> Sequence[_Column]:
@@ -209,7 +222,7 @@ def _lines(segments: Sequence[Segment], width: int, verbose: bool) -> Table:
     if rest:
         rows.append((*_row("the rest", 0, rest, total), "", ""))
     columns = _with_mostly([("  kernel line", "left"), ("ops", "right"), ("time", "right"), ("share", "right")], width)
-    return _table(columns, [row[: len(columns)] for row in rows], width)
+    return _table(columns, [row[: len(columns)] for row in rows], width, ("mostly", "ops"))
 
 
 def _row(what: str, ops: int, ns: float, total: float) -> Sequence[str]:
@@ -272,7 +285,8 @@ def _queueing(places: Sequence[QueueingPlace], width: int, verbose: bool) -> Ren
     ]
     more = f" (of {len(places)})" if len(rows) < len(places) else ""
     titles = (f"most queueing{more}", "kind", "waits", "together", "each", "longest")
-    return _table([(title, "left" if n < 2 else "right") for n, title in enumerate(titles)], rows, width)
+    columns: list[_Column] = [(title, "left" if n < 2 else "right") for n, title in enumerate(titles)]
+    return _table(columns, rows, width, ("kind", "waits", "longest", "each"))
 
 
 def _ledger(ledger: Sequence[LedgerRow], width: int, verbose: bool) -> RenderableType | None:
@@ -285,7 +299,8 @@ def _ledger(ledger: Sequence[LedgerRow], width: int, verbose: bool) -> Renderabl
         unaccounted = f" ({format_time(row.unaccounted_ns)} unaccounted for)" if row.unaccounted_ns else ""
         rows.append((row.what + unaccounted, f"{row.messages:,}", format_time(row.total_ns / row.messages), *shares))
     titles = ("messages", "number", "each", "prop", "serial", "nodes", "queue", "service")
-    return _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows, width)
+    columns: list[_Column] = [(title, "right" if n else "left") for n, title in enumerate(titles)]
+    return _table(columns, rows, width, ("number", "nodes", "prop", "serial"))
 
 
 def _percent(ns: float, total: float) -> str:
@@ -300,7 +315,8 @@ def _usage(usage: Sequence[Usage], total: float, width: int, verbose: bool) -> R
         for use in (usage if verbose else usage[: _ROWS + 2])
     ]
     titles = ("busy over time", "used", "mean", f"0 to {format_time(total)}")
-    return _table([(title, "right" if n in (1, 2) else "left") for n, title in enumerate(titles)], rows, width)
+    columns: list[_Column] = [(title, "right" if n in (1, 2) else "left") for n, title in enumerate(titles)]
+    return _table(columns, rows, width, ("used",))
 
 
 def _filling(filling: Filling) -> RenderableType:
@@ -323,7 +339,8 @@ def _achieved(launches: Sequence[LaunchExplanation], width: int, verbose: bool) 
             continue
         rows = [row for resource in point.resources for row in _against_peak(resource)]
         titles = (f"{launch.kernel}, achieved", "units", "rate", "peak", "of peak")
-        table = _table([(title, "right" if n else "left") for n, title in enumerate(titles)], rows, width)
+        columns: list[_Column] = [(title, "right" if n else "left") for n, title in enumerate(titles)]
+        table = _table(columns, rows, width, ("units", "peak", "rate"))
         if not point.flops:
             yield table
             continue

@@ -242,18 +242,18 @@ def _busiest(columns: dict[str, list[str]], console: Console) -> Table:
     table = bare_table()
     for head in columns:
         table.add_column(
-            _short(head, widths[head]),
+            shortened(head, widths[head]),
             justify="left" if head in (first, "kind", "") else "right",
             style=None if head else "magenta",
             no_wrap=True,
             width=widths[head],
         )
     for name, *cells in zip(*columns.values(), strict=True):
-        table.add_row(_short(name, widths[first]), *cells)
+        table.add_row(shortened(name, widths[first]), *cells)
     return table
 
 
-def _short(name: str, most: int) -> str:
+def shortened(name: str, most: int) -> str:
     """Return a name of at most `most` letters: its beginning and its end, which tell it from others."""
     if len(name) <= most:
         return name

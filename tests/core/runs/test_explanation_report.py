@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Sequence
 
 import attrs
 import pytest
@@ -110,7 +112,25 @@ gemm_kernel, achieved       units        rate           peak  of peak
     )
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize(
+    ("width", "rows"),
+    [
+        (40, ("  reads, pe_… to hbm_ctrl  848 ns  70.7%", "  tl.load gemm.py:24    1  700 ns  70.0%",
+              "sip0.cube0.…cube0.r0c0    1.2 us  600 ns", "pe_dma r…bm_ctrl  700 ns    86%        -",
+              "  pe_gemm             8 TFLOP/s    48.8%")),
+        (60, ("sip0.cub…e0.r0c0  hbm wire      2    1.2 us  600 ns   900 ns",
+              "pe_dma reads hbm_ctrl   700 ns     -     14%    86%        -")),
+    ],
+)  # fmt: skip
+def test_numbers_are_whole_in_a_narrow_window(width: int, rows: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns go before a number is cut, the less telling first; the rest of a name is its beginning and its end."""
+    lines = printed(width, monkeypatch)
+    for row in rows:
+        assert row in lines
+    assert not any(re.search(r"\d…( |$)", line) for line in lines if "%  " not in line)  # there a text may be cut
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
 def test_nothing_is_wider_than_the_window(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The column that can do with less gives way."""
     lines = printed(width, monkeypatch)
