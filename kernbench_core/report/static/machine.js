@@ -178,7 +178,8 @@ class Machine {
     svg.setAttribute("aria-label", part || this.data.title || "machine");
     // On a narrow page it is moved rather than made unreadable.
     svg.style.minWidth = `${Math.min(shape.width, Math.max(560, Math.min(900, 0.85 * shape.width)))}px`;
-    svg.style.maxWidth = `${shape.width * 1.6}px`;
+    const { width, height } = svg.viewBox.baseVal; // all of it is in sight, where it can be read so
+    svg.style.maxWidth = `${Math.min(1.6 * width, (700 * width) / height)}px`;
     this.ground.replaceChildren(svg);
     this.things = [];
     for (const element of svg.querySelectorAll("[data-box],[data-line]")) this.prepare(element, shape);
