@@ -112,6 +112,9 @@ def test_files_are_left_to_the_shell(ask: Ask, tmp_path: Path) -> None:
     assert ask("kernbench run gem.py -p ") == ["plain,one=", "plain,two=", "plain,kind="]
     assert ask("kernbench run gem.py -p kind=") == ["plain,a", "plain,b"]
     assert ask("kernbench run gem.py -p two=t") == ["plain,true"]
+    (tmp_path / "gems.py").write_text("def bench(rt, one: int): pass\ndef other(rt, two: bool): pass\n")
+    assert ask("kernbench run gems.py:other -p ") == ["plain,two="]
+    (tmp_path / "gems.py").unlink()
     assert not gone.exists()
     for text in ("def bench(rt, one", "bench = 3", "", "import no\nfrom no import bench\n"):
         (tmp_path / "gem.py").write_text(text)

@@ -33,10 +33,12 @@ def list_benches(shell: Shell, name: str | None, as_json: bool) -> None:
 
     NAME may be a part of a name; where several have it, these are listed.
     """
+    from kernbench_core.host.sources import file_and_function
+
     benches = shell.plugins.benches
     found = tuple(benches)
     if name is not None:
-        found = (name,) if name in benches or name.endswith(".py") else matching(name, benches)
+        found = (name,) if name in benches or file_and_function(name) is not None else matching(name, benches)
         if not found:
             raise nothing_found("bench", name, benches, "or the path of a .py file")
     if name is not None and len(found) == 1:

@@ -94,7 +94,7 @@ def run(
     shell: Shell, /, bench: str, params: tuple[str, ...], show: bool, web: bool, port: int, as_json: bool,
     quiet: bool, verbose: bool, **asked: Any,
 ) -> int:  # fmt: skip
-    """Run BENCH, a registered name or a .py file, and print how long it takes, why, and whether it is right."""
+    """Run BENCH, a name, FILE.py or FILE.py:FUNCTION, and print how long it takes, why, and whether it is right."""
     if show and asked["trace"] is None:
         raise UsageError("--open shows what --trace writes; give --trace FILE, too.")
     if asked["links"] == "all" and not as_json and asked["out"] is None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from kernbench_core.host.sources import file_and_function
+
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry
 
@@ -32,8 +34,9 @@ class WrittenParam:
 
 def parameters_of(bench: str, registry: Registry[BenchEntry]) -> dict[str, WrittenParam]:
     """Return the parameters of a bench, by name or by the path of its file; none where they cannot be read."""
-    if bench.endswith(".py"):
-        module, name = _read(Path(bench)), "bench"
+    named = file_and_function(bench)
+    if named is not None:
+        module, name = _read(Path(named[0])), named[1]
     elif bench in registry:
         where, _, name = registry[bench].target.partition(":")
         module = _module(where)

@@ -25,7 +25,7 @@ from kernbench_core.host.parameters.array_sizes import ANY_SHAPE, ArraySizes, Ex
 from kernbench_core.host.parameters.bench_param import BenchParam as BenchParam
 from kernbench_core.host.parameters.bench_param import converted
 from kernbench_core.host.parameters.docstrings import argument_sentences
-from kernbench_core.host.sources import Sources, read_sources
+from kernbench_core.host.sources import BENCH_FUNCTION, Sources, file_and_function, read_sources
 
 if TYPE_CHECKING:
     from kernbench_core.registry import BenchEntry, Registry
@@ -128,14 +128,21 @@ class Bench:
 def open_bench(bench: str | Path | Sources | Callable[..., object], registry: Registry[BenchEntry]) -> Bench:
     """Find a bench by registered name, by the path of a `.py` file or what was read of it, or take a function as it is.
 
+    Behind the path ":NAME" may name another function than `bench`.
+
     Raise UsageError when there is no such bench, and KernelError when its file cannot be executed.
     """
     if callable(bench):
         return describe_bench(bench.__name__, bench)
-    if isinstance(bench, Path) or (isinstance(bench, str) and bench.endswith(".py")):
-        bench = read_sources(Path(bench))
+    if isinstance(bench, str | Path):
+        named = file_and_function(str(bench))
+        if named is not None:
+            bench = read_sources(Path(named[0]), named[1])
+        elif isinstance(bench, Path):
+            bench = read_sources(bench)
     if isinstance(bench, Sources):
-        return describe_bench(bench.given.stem, _from_sources(bench), bench)
+        own = "" if bench.function == BENCH_FUNCTION else f":{bench.function}"
+        return describe_bench(f"{bench.given.stem}{own}", _from_sources(bench), bench)
     text = str(bench)
     function = registry.load(text)
     if not callable(function):
@@ -234,9 +241,9 @@ def _check_sizes(bench: str, sizes: ArraySizes, kinds: Mapping[str, str]) -> Non
 
 def _from_sources(sources: Sources) -> Callable[..., object]:
     module = sources.execute()
-    function = getattr(module, "bench", None)
+    function = getattr(module, sources.function, None)
     if not callable(function):
-        raise UsageError(f"bench file {str(sources.given)!r} must define a function bench(rt, …).")
+        raise UsageError(f"bench file {str(sources.given)!r} must define a function {sources.function}(rt, …).")
     found: Callable[..., Any] = function
     return found
 

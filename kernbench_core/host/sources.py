@@ -11,6 +11,7 @@ import ast
 import hashlib
 import importlib.metadata
 import importlib.util
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -26,6 +27,22 @@ from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import KernelError, UsageError, blamed, in_words
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.process.whole_files import same_recursion_limit
+
+BENCH_FUNCTION: Final = "bench"
+"""What the function of a bench file is called, where its path does not name another one."""
+
+_FUNCTION_OF_FILE: Final = re.compile(r"(.+\.py)(?::([^\W\d]\w*))?", re.DOTALL)
+
+
+def file_and_function(text: str) -> tuple[str, str] | None:
+    """Take "FILE.py" or "FILE.py:FUNCTION" apart; None for what is neither.
+
+    >>> from kernbench_core.host.sources import file_and_function
+    >>> file_and_function("mine.py:layer"), file_and_function("mine.py"), file_and_function("gemm")
+    (('mine.py', 'layer'), ('mine.py', 'bench'), None)
+    """
+    found = _FUNCTION_OF_FILE.fullmatch(text)
+    return None if found is None else (found[1], found[2] or BENCH_FUNCTION)
 
 
 @attrs.frozen
@@ -41,13 +58,14 @@ class _Own:
 class Sources:
     """A bench's file and its own modules: `given` is the path as it was given, `folder` the absolute one of its folder.
 
-    `files` are bytes by path relative to `folder`, the bench's own first.
+    `files` are bytes by path relative to `folder`, the bench's own first. `function` is what the bench is called there.
     """
 
     given: Path
     folder: Path
     files: Mapping[str, bytes]
     modules: Mapping[str, _Own] = attrs.field(factory=dict, repr=False)
+    function: str = BENCH_FUNCTION
     _loaded: dict[str, ModuleType] = attrs.field(factory=dict, init=False, repr=False)
 
     @property
@@ -145,14 +163,14 @@ class _Kept(SourceFileLoader):
         raise OSError
 
 
-def read_sources(path: Path) -> Sources:
+def read_sources(path: Path, function: str = BENCH_FUNCTION) -> Sources:
     """Read a bench's file and its own modules; raise UsageError when there is no such file."""
     if not path.is_file():
         raise UsageError(f"bench file {str(path)!r} does not exist; give a registered bench or the path of a .py file.")
     folder = path.absolute().parent
     found = _Reader(folder)
     found.read(path.name, "")
-    return Sources(path, folder, found.files, found.modules)
+    return Sources(path, folder, found.files, found.modules, function)
 
 
 class _Reader:

@@ -36,6 +36,8 @@ def command(result: Mapping[str, Any]) -> str:
     manifest: Mapping[str, Any] = result.get("manifest") or {}
     bench = manifest.get("bench") or {}
     name = bench.get("name") or bench.get("file") or bench.get("function") or result["bench"]
+    if "file" in bench and bench.get("function"):
+        name = f"{name}:{bench['function']}"
     words = ["kernbench", "run", str(name), "--topology", str(result["topology"])]
     changes = manifest.get("changes") or {}
     if changes.get("components"):

@@ -19,6 +19,7 @@ import attrs
 
 from kernbench_core.engine.watchdog import Limits
 from kernbench_core.errors import UsageError
+from kernbench_core.host.sources import BENCH_FUNCTION
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.units import finite
 
@@ -152,6 +153,9 @@ def _faults(found: Mapping[str, object]) -> Iterator[str]:
         yield f"race_by is {race_by!r}, not {choice.choice}"
     if isinstance(found["bench"], dict) and not (_texts(found["bench"], "file", "sha256") or _one_name(found["bench"])):
         yield f"bench is {found['bench']!r}, not a name, a function, or a file with its sha256"
+    function = found["bench"].get("function", "") if isinstance(found["bench"], dict) else ""
+    if not isinstance(function, str):
+        yield f"bench.function is {function!r}, not the name of a function"
     for name, value in _items(found["bench"].get("inputs") if isinstance(found["bench"], dict) else None):
         if not (isinstance(value, dict) and _texts(value, "file", "sha256")):
             yield f"bench.inputs.{name} is {value!r}, not a file with its sha256"
@@ -251,7 +255,8 @@ def _named_bench(bench: Bench, copied: bool) -> dict[str, object]:
         given = bench.sources.given
         (_, sha256), *modules = bench.sources.hashes.items()
         file = f"{BENCH}/{given.name}" if copied else _portable(given)
-        return {"file": file, "sha256": sha256, **({"modules": dict(modules)} if modules else {})}
+        function = {} if bench.sources.function == BENCH_FUNCTION else {"function": bench.sources.function}
+        return {"file": file, "sha256": sha256, **function, **({"modules": dict(modules)} if modules else {})}
     if bench.registered:
         return {"name": bench.name}
     return {"function": f"{bench.function.__module__}:{bench.function.__qualname__}"}

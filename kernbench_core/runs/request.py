@@ -12,6 +12,7 @@ import attrs
 from kernbench_core.errors import UsageError
 from kernbench_core.host.bench import Bench, open_bench
 from kernbench_core.host.inputs import Inputs
+from kernbench_core.host.sources import file_and_function
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import check_file
@@ -133,10 +134,16 @@ def _shown(topology: str | Path | Mapping[str, object]) -> str:
     return f"{_shown(base)} (changed)" if isinstance(base, str) else "a mapping"
 
 
+def _file(given: str | Path) -> str:
+    """Return the path of a file without the function that may be named behind it."""
+    found = file_and_function(str(given))
+    return str(given) if found is None else found[0]
+
+
 def _check_outputs(call: RunCall, out: OutFolder | None) -> None:
     """Raise UsageError where a file would be written over another one of this run."""
     inputs: Iterable[object] = (call.bench, call.topology, call.components)
-    taken = {os.path.realpath(path): path for path in inputs if isinstance(path, str | Path)}
+    taken = {os.path.realpath(_file(path)): path for path in inputs if isinstance(path, str | Path)}
     for what, path in (("trace", call.trace), ("bundle", call.bundle), ("report", call.report)):
         if path is None:
             continue

@@ -12,7 +12,7 @@ import attrs
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.host.bench import Bench, open_bench
 from kernbench_core.host.inputs import Inputs
-from kernbench_core.host.sources import Sources, read_sources
+from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
@@ -180,7 +180,7 @@ def _recorded_file(manifest: Path, recorded: Mapping[str, Any], trust: bool) -> 
     """Read a bench's file and own modules; UsageError where one is not in place or not what it was."""
     what = "the bench file"
     path = input_path(manifest, recorded["file"], what, trust)
-    sources = read_sources(path)
+    sources = read_sources(path, recorded.get("function", BENCH_FUNCTION))
     (_, found), *modules = sources.hashes.items()
     check_sha256(what, path, recorded["sha256"], found)
     now = dict(modules)

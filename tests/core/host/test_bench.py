@@ -248,6 +248,24 @@ def test_a_bench_is_found_by_name_file_or_function(tmp_path: Path, monkeypatch: 
     assert open_bench(sample, NOBODY).name == "sample"
 
 
+def test_a_file_has_several_benches(tmp_path: Path) -> None:
+    """One is named behind the path; a name with a colon that is no such path is looked up as any other."""
+    file = tmp_path / "a:b c.py"
+    file.write_text('def bench(rt):\n    """One."""\ndef other(rt, n: int = 3):\n    """Two."""\nno = 3\n')
+    found = [open_bench(f"{file}{behind}", NOBODY) for behind in ("", ":bench", ":other")]
+    assert [(bench.name, bench.sentence) for bench in found] == [
+        ("a:b c", "One."), ("a:b c", "One."), ("a:b c:other", "Two."),
+    ]  # fmt: skip
+    assert all(bench.sources is not None and bench.sources.given == file for bench in found)
+    for name in ("no", "gone"):
+        with pytest.raises(UsageError) as caught:
+            open_bench(f"{file}:{name}", NOBODY)
+        assert str(caught.value) == f"bench file {str(file)!r} must define a function {name}(rt, …)."
+    for text in ("mine.py:", "mine.py:1", "mine.py:a.b", "mine.txt:a"):
+        with pytest.raises(UsageError, match=r"^bench must be a registered name or the path of a \.py file, not "):
+            open_bench(text, NOBODY)
+
+
 @pytest.mark.parametrize(
     ("source", "error", "sentence"),
     [

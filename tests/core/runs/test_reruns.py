@@ -94,6 +94,21 @@ def strange(toy: ModuleType, folder: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.parametrize("kept", ["out", "bundle"])
+def test_one_of_several_benches_of_a_file_runs_again(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    """The same one, of a folder and of a bundle, whose file is not written over by a trace of the run."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def bench(rt): rt.logged.append(1)\ndef other(rt, n: int = 3): rt.logged.append(n)\n")
+    where = "out" if kept == "out" else "b.tgz"
+    made = run("mine.py:other", "one", {"n": "5"}, plugins=toy.plugins, **{kept: where})  # type: ignore[arg-type]
+    assert made.bench == "mine:other"
+    Path("mine.py").unlink()
+    again = rerun(Path(where) / "manifest.json" if kept == "out" else where, plugins=toy.plugins)
+    assert again.same and again.result.bench == "mine:other" and again.result.params == {"n": 5}
+
+
 @pytest.mark.parametrize("how", ["absolute", "above", "link"])
 def test_a_file_elsewhere_runs_only_when_trusted(toy: ModuleType, tmp_path: Path, how: str) -> None:
     """A manifest must not have any file of the machine executed."""
