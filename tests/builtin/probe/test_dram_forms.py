@@ -74,7 +74,7 @@ CASES: list[tuple[DramCase, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most", "params"), CASES)
-@pytest.mark.sample(9)
+@pytest.mark.sample(10)
 def test_patterns_of_every_standard_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, most: float, params: dict[str, object]
 ) -> None:
@@ -101,7 +101,7 @@ SHARED: list[tuple[DramCase, float]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "most"), SHARED)
-@pytest.mark.sample(14)
+@pytest.mark.sample(20)
 def test_queues_that_are_shared_show_each_its_part(
     plugins: Plugins, standard: str, case: DramCase, most: float
 ) -> None:
@@ -122,7 +122,7 @@ CHAINS: list[tuple[DramCase, float, float, dict[str, object]]] = [
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize(("case", "load", "most", "params"), CHAINS)
-@pytest.mark.sample(9)
+@pytest.mark.sample(16)
 def test_latencies_under_load_are_as_expected(
     plugins: Plugins, standard: str, case: DramCase, load: float, most: float, params: dict[str, object]
 ) -> None:
@@ -178,7 +178,7 @@ PATTERNS = (
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("case", PATTERNS, ids=[f"{case.pattern} {case.chunk}" for case in PATTERNS])
 @pytest.mark.parametrize("refresh", ["none", "all_bank", "per_bank"])
-@pytest.mark.sample(9)
+@pytest.mark.sample(10)
 def test_every_command_of_every_pattern_keeps_the_rules(
     plugins: Plugins, standard: str, case: DramCase, refresh: str
 ) -> None:
