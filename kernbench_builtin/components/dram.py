@@ -31,7 +31,7 @@ class DramGeometry:
     the peak that a model without rows promises for any pattern, of the channels that are used: `shares(regions)` gives
     the bytes that each channel moves for a request. `outcomes()` says how many bursts so far found their
     row open, their bank closed, and another row open. Banks of a group follow each other. `buses` pseudo-channels share
-    command buses, a scheduler sees so many reads and writes of each (`window`; of a queue that they share its part),
+    command buses, `queue_of` of them a queue, of which a scheduler sees so many reads and writes (`window`),
     writes are drained from so many to so many (`drain`), at most `front_end` requests wait in front of the queues (0:
     any number) and take `overhead` ns to come there, `refresh` is all_bank, per_bank or none, and `unverified` names
     the figures of the `standard` without a source.
@@ -52,6 +52,7 @@ class DramGeometry:
     shares: Callable[[tuple[Region, ...]], Iterable[tuple[int, int]]] | None = None
     outcomes: Callable[[], tuple[int, int, int]] | None = None
     buses: int = 1
+    queue_of: int = 1
     window: tuple[int, int] | None = None
     drain: tuple[int, int] | None = None
     front_end: int = 0

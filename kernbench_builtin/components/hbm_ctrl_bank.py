@@ -186,7 +186,7 @@ bursts at the pace of tCCD.
     def geometry(self) -> DramGeometry:
         """Describe banks, rows and times, for tools that drive the controller."""
         p, mapping, sizes = self.params, self.mapping, self._sizes
-        rows, sharing = 1 << 12, min(p["pseudo_channels"], p["channels"]) if p["queues"] == "shared" else 1
+        rows = 1 << 12
         return DramGeometry(
             channels=mapping.channels,
             channel_bandwidth=p["channel_bandwidth"],
@@ -198,8 +198,9 @@ bursts at the pace of tCCD.
             bank_groups=mapping.bank_groups,
             timing=MappingProxyType(attrs.asdict(self.timing)),
             buses=p["pseudo_channels"],
-            window=(-(-sizes.reads // sharing), -(-sizes.writes // sharing)),
-            drain=(-(-sizes.drain_from // sharing), sizes.drain_to // sharing),
+            queue_of=min(p["pseudo_channels"], p["channels"]) if p["queues"] == "shared" else 1,
+            window=(sizes.reads, sizes.writes),
+            drain=(sizes.drain_from, sizes.drain_to),
             front_end=p["front_end"],
             overhead=p["overhead"],
             refresh=p["refresh"],

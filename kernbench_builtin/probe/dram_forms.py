@@ -34,7 +34,8 @@ def closed_form(case: DramCase, g: DramGeometry, peak: float, outstanding: int |
     asked = parts(case, g)
     nbytes = case.requests * case.chunk
     bound = least_time(asked, g, reopens=case.pattern == "onebank")
-    took = max(bound.ns, served_in(asked, g, case.requests, outstanding))
+    queued = asked if g.queue_of == 1 else parts(case, g, g.queue_of)
+    took = max(bound.ns, served_in(queued, g, case.requests, outstanding))
     return ClosedForm(nbytes / took / peak, bound.rule, nbytes / bound.ns / peak)
 
 

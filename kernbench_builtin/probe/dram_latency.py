@@ -116,7 +116,7 @@ class _Waiting:
 
     def __init__(self, g: DramGeometry, commands: Slots) -> None:
         assert g.window is not None
-        self._window = g.window[0]
+        self._window = -(-g.window[0] // g.queue_of)
         self._recurrence = Recurrence(g, commands)
         self._leave: list[float] = []
         self._inside = 0

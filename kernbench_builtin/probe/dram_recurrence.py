@@ -62,9 +62,9 @@ class _Bank:
 class _Turn:
     """The slots of one turn of reads or writes, and what its bursts did, until it is known where it ends."""
 
-    acts: Slots
+    acts: list[Slots]
     commands: Slots
-    bus: Slots
+    bus: list[Slots]
     groups: list[Slots]
     group_acts: list[Slots]
     banks: dict[int, _Bank] = attrs.field(factory=dict)
@@ -73,14 +73,18 @@ class _Turn:
 
 
 class Recurrence:
-    """Keep the banks of one pseudo-channel, and serve turns of bursts one after the other."""
+    """Keep the banks of a pseudo-channel, or of several with one queue, and serve turns of bursts one after the other.
 
-    def __init__(self, g: DramGeometry, commands: Slots | None = None) -> None:
+    Banks and groups of the second follow those of the first.
+    """
+
+    def __init__(self, g: DramGeometry, commands: Slots | None = None, places: int = 1) -> None:
         """Begin with all banks closed; `commands` are clocks of the row-command bus that others take, too."""
         clock = g.timing["tCK"]
         self._t = {name: value / clock for name, value in g.timing.items()}
         self._g = g
-        self._sharing = max(1, min(g.buses, g.channels))
+        self._places = places
+        self._sharing = max(1, min(g.buses, g.channels) // places)
         self._per_group = max(1, g.banks // g.bank_groups)
         single = g.refresh == "per_bank"
         every = math.inf if g.refresh == "none" else self._t["tREFI"]
@@ -89,9 +93,12 @@ class Recurrence:
         #: From one refresh of a bank to the next, and how long it takes.
         self._again = every * g.banks if single else every
         self._refresh = self._t["tRFCpb" if single else "tRFC"]
-        self._banks = [_Bank(every * (bank + 1) if single else every) for bank in range(g.banks)]
+        self._banks = [
+            _Bank(every * (bank + 1) if single else every) for _ in range(places) for bank in range(g.banks)
+        ]
         #: When the last column command of each group came, by kind.
-        self._columns: tuple[list[float], list[float]] = ([_NEVER] * g.bank_groups, [_NEVER] * g.bank_groups)
+        never = [_NEVER] * g.bank_groups * places
+        self._columns = (never, never.copy())
         self.now = 0.0
         #: When each burst that was served had its column command.
         self.served_at: list[float] = []
@@ -100,9 +107,10 @@ class Recurrence:
             self._reading.commands = commands
 
     def _turn(self) -> _Turn:
-        t, groups = self._t, self._g.bank_groups
+        t, groups, places = self._t, self._g.bank_groups * self._places, range(self._places)
         return _Turn(
-            Slots(max(t["tFAW"] / 4, t["tRRD_S"])), Slots(self._sharing), Slots(t["tCCD_S"]),
+            [Slots(max(t["tFAW"] / 4, t["tRRD_S"])) for _ in places], Slots(self._sharing),
+            [Slots(t["tCCD_S"]) for _ in places],
             [Slots(t["tCCD_L"]) for _ in range(groups)], [Slots(t["tRRD_L"]) for _ in range(groups)],
         )  # fmt: skip
 
@@ -116,8 +124,8 @@ class Recurrence:
             at = self._column(turn, kind, bank, row, max(seen, start))
             columns.append(at)
             heapq.heappush(leave, at + 1)
-        end = sorted(columns)[number - 1]
-        served = [index for index, at in enumerate(columns) if at <= end]
+        served = sorted(sorted(range(len(columns)), key=columns.__getitem__)[:number])
+        end = max(columns[index] for index in served)
         self._keep(turn, kind, end, [(bursts[index][0], columns[index]) for index in served])
         self.served_at += [columns[index] for index in served]
         self.now = end + 1
@@ -140,7 +148,7 @@ class Recurrence:
         if bank is None:
             bank = turn.banks[number] = attrs.evolve(self._banks[number])
         group = number // self._per_group
-        groups, bus = turn.groups[group], turn.bus
+        groups, bus = turn.groups[group], turn.bus[number // self._g.banks]
         least = max(seen, self._after_other(kind, group))
         while least >= bank.due:
             self._refreshed(turn, bank, number)
@@ -170,7 +178,7 @@ class Recurrence:
             at = max(at + t["tRP"], bank.opened + t["tRC"])
         if self._held and at >= self._every:
             at += max(0.0, self._held - at % self._every)
-        acts, group_acts = turn.acts, turn.group_acts[number // self._per_group]
+        acts, group_acts = turn.acts[number // self._g.banks], turn.group_acts[number // self._per_group]
         while (later := commands.first(group_acts.first(acts.first(at)))) > at:
             at = later
         acts.take(at)
@@ -199,11 +207,12 @@ class Recurrence:
 
     def _after_other(self, kind: int, group: int) -> float:
         """Return before when the bus does not turn to a kind."""
-        t, others = self._t, self._columns[1 - kind]
+        t, others, many = self._t, self._columns[1 - kind], self._g.bank_groups
+        last = max(others[group // many * many : (group // many + 1) * many])
         if kind == WRITE:
-            return max(others) + t["tRTW"]
+            return last + t["tRTW"]
         written = t["tCWL"] + t["tBL"]
-        return max(max(others) + written + t["tWTR_S"], others[group] + written + t["tWTR_L"])
+        return max(last + written + t["tWTR_S"], others[group] + written + t["tWTR_L"])
 
     def _keep(self, turn: _Turn, kind: int, end: float, served: list[tuple[int, float]]) -> None:
         """Take over what was done until `end`: rows that were opened, and columns that were `served`."""

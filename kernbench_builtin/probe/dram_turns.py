@@ -95,8 +95,9 @@ def _took(asked: list[RequestPart], g: DramGeometry, most: int) -> float:
     every = 0.0 if math.isinf(g.timing["tREFI"]) else g.timing["tREFI"] / g.timing["tCK"]
     # a stream meets the refresh of some banks and not of others: only all together are they alike
     alike = _PERIODS * every * (1.3 * g.banks if g.refresh == "per_bank" else 1)
-    limit = max(_MOST_BURSTS, math.ceil(alike / (g.timing["tCCD_S"] / g.timing["tCK"])))
-    recurrence, loop, kind = Recurrence(g), ClosedLoop(deque(asked), most, g.window, limit), READ
+    limit = g.queue_of * max(_MOST_BURSTS, math.ceil(alike / (g.timing["tCCD_S"] / g.timing["tCK"])))
+    recurrence, kind = Recurrence(g, places=g.queue_of), READ
+    loop = ClosedLoop(deque(asked), most, g.window, limit)
     loop.fill()
     while (loop.queued(READ) or loop.queued(WRITE)) and sum(loop.served) < limit:
         number = loop.turn(kind, g.drain)

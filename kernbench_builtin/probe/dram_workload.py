@@ -101,25 +101,26 @@ def workload(case: DramCase, g: DramGeometry) -> Iterator[tuple[str, tuple[Regio
             yield op, (Region(base, case.chunk),)
 
 
-def parts(case: DramCase, g: DramGeometry) -> dict[int, list[RequestPart]]:
-    """Return what each pseudo-channel of a controller with banks is asked, in order."""
+def parts(case: DramCase, g: DramGeometry, together: int = 1) -> dict[int, list[RequestPart]]:
+    """Return what each pseudo-channel of a controller with banks is asked, in order; or each so many `together`."""
     assert g.locate is not None
     found: dict[int, list[RequestPart]] = {}
     for op, regions in workload(case, g):
-        for channel, places in places_of(regions, g).items():
+        for channel, places in places_of(regions, g, together).items():
             found.setdefault(channel, []).append((READ if op == "read" else WRITE, places))
     return found
 
 
-def places_of(regions: tuple[Region, ...], g: DramGeometry) -> dict[int, list[RowPlace]]:
-    """Return the bursts of a request, by pseudo-channel."""
+def places_of(regions: tuple[Region, ...], g: DramGeometry, together: int = 1) -> dict[int, list[RowPlace]]:
+    """Return the bursts of a request, by pseudo-channel; or by so many `together`, whose banks follow each other."""
     assert g.locate is not None
     found: dict[int, list[RowPlace]] = {}
     for region in regions:
         first = region.base // g.burst_bytes * g.burst_bytes
         for at in range(first, region.base + region.nbytes, g.burst_bytes):
             place = g.locate(at)
-            found.setdefault(place.channel, []).append((place.bank, place.row))
+            first, behind = divmod(place.channel, together)
+            found.setdefault(first, []).append((behind * g.banks + place.bank, place.row))
     return found
 
 
