@@ -13,10 +13,10 @@ from kernbench_core.timeline.columns import F4, F8, I4, Amounts, Indices, Times
 #: Stretches of a run; fewer where there are so many places that all of them together would be large.
 _MOST_STRETCHES: Final = 4096
 _LEAST_STRETCHES: Final = 64
-_LEAST_CELLS: Final = 500_000
+_LEAST_CELLS: Final = 1_000_000
 _MOST_CELLS: Final = 1_500_000
 #: So many for each time that was noted, so that making them takes a small part of what noting took.
-_CELLS_A_NOTE: Final = 6
+_CELLS_A_NOTE: Final = 12
 
 
 @attrs.frozen(repr=False)

@@ -232,6 +232,7 @@ def test_a_window_says_in_which_steps_it_is_known(opened: Callable[..., Any], ru
         assert f"of the time of the {word} busy" in scale.inner_text() and "steps" not in scale.inner_text()
 
 
+@pytest.mark.slow
 def test_queues_of_a_launch_are_told(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """In the drawing, and beside it over the run and the launch; messages wait longer in it than over the run."""
     page = opened(runs[0])
@@ -409,6 +410,7 @@ def test_a_section_of_a_plug_in_draws_itself(
     assert bars.nth(1).locator("title").text_content() == "pe1: 4 ns"
 
 
+@pytest.mark.slow
 def test_the_command_can_be_copied(opened: Callable[..., Any], runs: tuple[Path, Path]) -> None:
     """By its button, which says so."""
     page = opened(runs[0], permissions=["clipboard-read", "clipboard-write"])
@@ -418,6 +420,7 @@ def test_the_command_can_be_copied(opened: Callable[..., Any], runs: tuple[Path,
     assert page.evaluate("navigator.clipboard.readText()") == run.locator("pre.command").nth(1).inner_text()
 
 
+@pytest.mark.slow
 def test_of_a_cut_timeline_only_its_window_is_told(
     opened: Callable[..., Any], plugins: Plugins, tmp_path: Path
 ) -> None:  # fmt: skip
