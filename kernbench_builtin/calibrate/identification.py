@@ -47,13 +47,14 @@ def require_simulated(
     among = [index for index, one in enumerate(told) if one]
     loose = loose_terms(elasticities[:, among], LOOSE) if among else []
     alone = np.linalg.norm(elasticities, axis=0)
-    hidden = [unknowns[at] for at, one in zip(among, loose, strict=True) if one and LOOSE * alone[at] < NOISE]
-    if hidden:
+    if any(one and LOOSE * alone[at] < NOISE for at, one in zip(among, loose, strict=True)):
+        hidden = [unknown for unknown, own in zip(unknowns, alone, strict=True) if LOOSE * own < NOISE]
         names = " and ".join(unknown.name for unknown in hidden)
         raise UsageError(
             f"{names} cannot be fitted on this machine: simulated, these rows hardly depend on "
             f"{'it' if len(hidden) == 1 else 'them'}, as something else binds; widen that (kernbench ccl --wide and "
-            "kernbench run --explain name it), or fit the other parameters alone with --fit."
+            "kernbench run --explain name it)"
+            f"{', or fit the other parameters alone with --fit' if len(hidden) < len(unknowns) else ''}."
         )
     _require_none([unknowns[at] for at in among], [one or far[at] for at, one in zip(among, loose, strict=True)])
 

@@ -195,3 +195,18 @@ def test_two_large_sizes_identify_no_latency() -> None:
         "latency is not identified by these rows: values far apart would fit them as well; measure for latency also "
         "small ones, or leave it as the machine has it by naming the others with --fit."
     )
+
+
+@pytest.mark.parametrize(("moved", "told"), [
+    (1, "latency cannot be fitted on this machine: simulated, these rows hardly depend on it, as something else binds; "
+     "widen that (kernbench ccl --wide and kernbench run --explain name it), or fit the other parameters "
+     "alone with --fit."),
+    (0, "latency and bandwidth cannot be fitted on this machine: simulated, these rows hardly depend on them, as "
+     "something else binds; widen that (kernbench ccl --wide and kernbench run --explain name it)."),
+])  # fmt: skip
+def test_what_a_machine_hides_is_told_by_name(moved: int, told: str) -> None:
+    """Whatever closed forms say: here of latency, and of both."""
+    measured = model(1000, 50)
+    with pytest.raises(UsageError) as caught:
+        fit(BOTH, measured, slopes, lambda terms: 1200 + SIZES * (terms[1] if moved else 0.05))
+    assert str(caught.value) == told

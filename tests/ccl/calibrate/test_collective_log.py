@@ -84,9 +84,8 @@ def test_what_the_machine_itself_hides_is_refused(plugins: Plugins, tmp_path: Pa
     with pytest.raises(UsageError) as caught:
         calibrate(open_logs([log], plugins, LogOptions(algo="ring")), MachineChoice("tiny", narrow))
     assert str(caught.value) == (
-        "link-bandwidth cannot be fitted on this machine: simulated, these rows hardly depend on it, as something else "
-        "binds; widen that (kernbench ccl --wide and kernbench run --explain name it), or fit the other parameters "
-        "alone with --fit."
+        "link-bandwidth and link-latency cannot be fitted on this machine: simulated, these rows hardly depend on "
+        "them, as something else binds; widen that (kernbench ccl --wide and kernbench run --explain name it)."
     )
 
 
