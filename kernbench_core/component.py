@@ -5,8 +5,7 @@ A model says in one of three ways how long service takes:
 - *pipelined*, `overhead(msg)`: a latency known on arrival. `out = max(arrival + overhead, previous_out + interval)`;
   departures keep the order of arrivals; the base merges the departure with the outgoing wire, so a
   hop is one event.
-- *served*, `run(env, msg)`: a SimPy generator. The base keeps `servers` workers on one queue; results leave at
-  completion.
+- *served*, `run(env, msg)`: a SimPy generator. The base has `servers` workers on one queue; results leave at its end.
 - *reactive*, `receive(msg)`: what arrives is the model's own affair, event by event. It may hand a message on to one of
   the other two ways (`serve`), at once or later.
 
