@@ -98,10 +98,15 @@ class Collective:
         """How many tiles of `tile` elements may be in a PE's scratchpad at once; at least one."""
         return max(1, self.held_bytes // (self.tile * itemsize(self.dtype)))
 
+    @property
+    def window_elements(self) -> int:
+        """How many elements of a PE should be under way at once."""
+        under_way = self.held_bytes // 2 if self.window_bytes is None else self.window_bytes
+        return under_way // itemsize(self.dtype)
+
     def window(self, elements: int) -> int:
         """How many messages of so many elements should be under way at once, at most `tile`; at least one."""
-        under_way = self.held_bytes // 2 if self.window_bytes is None else self.window_bytes
-        return max(1, under_way // (max(1, min(elements, self.tile)) * itemsize(self.dtype)))
+        return max(1, self.window_elements // max(1, min(elements, self.tile)))
 
     def combine(self, tl: Any, a: Any, b: Any) -> Any:
         """Reduce two tiles to one of the same dtype: one timed command.

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from kernbench_ccl.algorithms._tiles import LOADS_AHEAD, Message, Segment, ahead, copy, exchange, tiles
+from kernbench_ccl.algorithms._tiles import (
+    LOADS_AHEAD,
+    Message,
+    Segment,
+    ahead,
+    beats_due,
+    copy,
+    due_after,
+    exchange,
+    tiles,
+)
 from kernbench_ccl.contract import share
 
 
@@ -25,6 +35,11 @@ def rounds_of(tl: Any, longest: int, world: int, by_peer: bool = False) -> list[
     if by_peer:
         return [(i, tile) for i in range(1, world) for tile in every]
     return [(i, tile) for tile in every for i in range(1, world)]
+
+
+def due(tl: Any, order: Sequence[tuple[int, tuple[int, int, int]]]) -> list[int]:
+    """Return after which message of an order each is due, so that links are filled."""
+    return beats_due([high - low for _, (_, low, high) in order], tl.collective.window_elements)
 
 
 def message(peer: int, block: Segment, tile: tuple[int, int, int], read: bool) -> Message:
@@ -55,7 +70,7 @@ def all_to_all(
     for order in [[one for one in every if one[0] == i] for i in range(1, world)] if alone else [every]:
         to = [message((rank + i) % world, leaving[(rank + i) % world], tile, True) for i, tile in order]
         of = [message((rank - i) % world, coming[(rank - i) % world], tile, False) for i, tile in order]
-        for arrived, x in exchange(tl, source, to, of, tl.collective.window(longest)):
+        for arrived, x in exchange(tl, source, to, of, due(tl, order)):
             tl.store(target + arrived.place, x)
         if end_round is not None and alone:
             end_round()
@@ -90,13 +105,13 @@ def reduce_scatter(tl: Any, source: Any, target: Any, rank: int, world: int, seg
     order = rounds_of(tl, longest, world)
     to = [message((rank + i) % world, segments[(rank + i) % world], tile, True) for i, tile in order]
     of = [message((rank - i) % world, own, tile, False) for i, tile in order]
-    _reduce(tl, source, target, own, world - 1, exchange(tl, source, to, of, tl.collective.window(longest)))
+    _reduce(tl, source, target, own, world - 1, exchange(tl, source, to, of, due(tl, order)))
 
 
 def reduce(tl: Any, source: Any, target: Any, others: Sequence[int], own: Segment) -> None:
     """Store the reduction of this rank's block and of those that all others send."""
     of = [message(peer, own, tile, False) for tile in tiles([own], tl.collective.tile) for peer in others]
-    _reduce(tl, source, target, own, len(others), exchange(tl, source, [], of, 0))
+    _reduce(tl, source, target, own, len(others), exchange(tl, source, [], of, due_after(0, of)))
 
 
 def _reduce(
@@ -120,7 +135,7 @@ def all_gather(tl: Any, source: Any, target: Any, rank: int, world: int, segment
     order = rounds_of(tl, longest, world)
     to = [message((rank + i) % world, segments[rank], tile, True) for i, tile in order]
     of = [message((rank - i) % world, segments[(rank - i) % world], tile, False) for i, tile in order]
-    for arrived, x in exchange(tl, source, to, of, tl.collective.window(longest)):
+    for arrived, x in exchange(tl, source, to, of, due(tl, order)):
         tl.store(target + arrived.place, x)
 
 
@@ -128,13 +143,14 @@ def collect(tl: Any, sources: Sequence[int], blocks: Sequence[Segment], handle: 
     """Receive block i from `sources[i]`, tile by tile of all of them, and have each tile handled."""
     every = tiles(blocks, tl.collective.tile)
     of = [message(peer, block, tile, False) for tile in every for peer, block in zip(sources, blocks, strict=True)]
-    for arrived, x in exchange(tl, None, [], of, 0):
+    for arrived, x in exchange(tl, None, [], of, due_after(0, of)):
         handle(arrived, x)
 
 
 def spread(tl: Any, source: Any, peers: Sequence[int], blocks: Sequence[Segment]) -> None:
     """Send block i to `peers[i]`, tile by tile of all of them."""
     every = tiles(blocks, tl.collective.tile)
-    to = [message(peer, block, tile, True) for tile in every for peer, block in zip(peers, blocks, strict=True)]
-    for _ in exchange(tl, source, to, [], tl.collective.window(max(b.length for b in blocks))):
+    order = [(number, tile) for tile in every for number in range(len(blocks))]
+    to = [message(peers[number], blocks[number], tile, True) for number, tile in order]
+    for _ in exchange(tl, source, to, [], due(tl, order)):
         raise AssertionError("nothing comes here")

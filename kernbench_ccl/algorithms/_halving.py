@@ -23,6 +23,7 @@ from kernbench_ccl.algorithms._tiles import (
     Tile,
     TilePiece,
     ahead,
+    due_after,
     exchange,
     read,
     rounds,
@@ -215,7 +216,8 @@ def stepped_halve(
         leaving = _messages(cube, segments, range(2 * step - 1, step - 1, -1), every, step, reading=True)
         coming = _messages(cube, segments, range(step - 1, -1, -1), every, step, reading=True)
         own, done = kept.take(memory, coming), iter(finished)
-        for message, x in exchange(tl, memory, leaving, coming, call.window(call.tile), kept.tiles):
+        due = due_after(call.window(call.tile), leaving, coming)
+        for message, x in exchange(tl, memory, leaving, coming, due, kept.tiles):
             x = call.combine(tl, x, next(own))
             if step > 1:
                 kept.leave(partial, message, x)
@@ -236,8 +238,8 @@ def stepped_double(
     while step < cube.size:
         leaving = _messages(cube, segments, range(step), every, step, reading=False)
         coming = _messages(cube, segments, range(step, 2 * step), every, step, reading=False)
-        lag = tl.collective.window(tl.collective.tile)
-        for message, x in exchange(tl, target, leaving, coming, lag, kept.tiles, kept.settle):
+        due = due_after(tl.collective.window(tl.collective.tile), leaving, coming)
+        for message, x in exchange(tl, target, leaving, coming, due, kept.tiles, kept.settle):
             tl.wait(x)
             kept.result(target, message.place, message.length, x)
         step *= 2

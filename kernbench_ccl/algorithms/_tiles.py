@@ -94,15 +94,15 @@ def ahead(depth: int, made: Iterable[T]) -> Iterator[T]:
 class Outbox:
     """Sends that are on their way, at most `limit` of them: `add` waits for the oldest when there are more."""
 
-    def __init__(self, tl: Any, limit: int) -> None:
+    def __init__(self, tl: Any, limit: int = 0) -> None:
         self._tl = tl
         self._limit = limit
         self._sent: deque[Any] = deque()
 
-    def add(self, sent: Any) -> None:
-        """Note a send that was not waited for."""
+    def add(self, sent: Any, limit: int | None = None) -> None:
+        """Note a send that was not waited for; `limit` is for this time another."""
         self._sent.append(sent)
-        while len(self._sent) > self._limit:
+        while len(self._sent) > (self._limit if limit is None else limit):
             self._tl.wait(self._sent.popleft())
 
     def flush(self) -> None:
@@ -160,38 +160,68 @@ def read(tl: Any, memory: Any, place: int, length: int, kept: Tiles) -> Any:
     return tl.load(memory + place, shape=(length,), wait=False) if x is None else x
 
 
+def due_after(lag: int, *messages: Sequence[Message]) -> range:
+    """Return after which message each of the longest of these lists is due: after `lag` more."""
+    return range(lag, lag + max(map(len, messages)))
+
+
+def beats_due(sizes: Sequence[int], room: int) -> list[int]:
+    """Return after which message of these sizes each is due: after as many more as there is `room` for, at least one.
+
+    So small messages at the end of large ones are as far ahead as these in bytes, not in number.
+
+    >>> beats_due([4, 4, 4, 1, 1, 1], 8)
+    [2, 6, 6, 6, 6, 6]
+    """
+    due, last, under_way = list[int](), 0, 0
+    for message in range(len(sizes)):
+        if 0 < message <= last:
+            under_way -= sizes[message]
+        last = max(last, message)
+        while last + 1 < len(sizes) and (last == message or under_way + sizes[last + 1] <= room):
+            last += 1
+            under_way += sizes[last]
+        due.append(last if last + 1 < len(sizes) else len(sizes))
+    return due
+
+
 def exchange(
     tl: Any,
     memory: Any,
     leaving: Sequence[Message],
     coming: Sequence[Message],
-    lag: int,
+    due: Sequence[int],
     kept: Tiles = NO_TILES,
     meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Message, Any]]:
-    """Send tiles of `memory` in order, and yield those that come, in order, when as many more as `lag` were sent.
+    """Send tiles of `memory` in order, and yield those that come, in order: number b after `due[b]` was sent.
 
-    What one PE sends as its message number b must be what the other receives as its number b. Then whoever is furthest
-    behind is never waited for by those it waits for: no cycle can form, however short the queues are. Messages one
-    after another from the same place are loaded once, those of tiles that are `kept` not at all. `meanwhile` is called
-    when sends are as far ahead as they go, before the first receipt.
+    What one PE sends as its message number b must be what the other receives as its number b, and `due` the same for
+    both. Then whoever is furthest behind is never waited for by those it waits for: no cycle can form, however short
+    the queues are. Messages one after another from the same place are loaded once, those of tiles that are `kept` not
+    at all. `meanwhile` is called when sends are as far ahead as they go, before the first receipt.
     """
     dtype = tl.collective.dtype
-    outbox = Outbox(tl, lag + 1)
+    outbox = Outbox(tl)
     places = (key for key, _ in groupby((m.place, m.length) for m in leaving if m.length))
     loads = ahead(LOADS_AHEAD, (read(tl, memory, place, n, kept) for place, n in places))
     arrivals = ahead(RECEIVES_AHEAD, (tl.recv((m.length,), dtype, m.peer, wait=False) for m in coming if m.length))
     held, x = (-1, 0), None
-    for beat in range(max(len(leaving), len(coming) + lag)):
+    received, oldest = 0, 0
+    for beat in range(max(len(leaving), due[len(coming) - 1] + 1 if coming else 0)):
+        while oldest < min(beat, len(leaving)) and due[oldest] < beat:
+            oldest += 1
         if beat < len(leaving) and leaving[beat].length:
             message = leaving[beat]
             if held != (message.place, message.length):
                 held, x = (message.place, message.length), next(loads)
-            outbox.add(tl.send(x, message.peer, wait=False))
-        if meanwhile is not None and beat == lag:
+            outbox.add(tl.send(x, message.peer, wait=False), limit=beat - oldest + 1)
+        if meanwhile is not None and beat == due[0]:
             meanwhile()
-        if lag <= beat < lag + len(coming) and coming[beat - lag].length:
-            yield coming[beat - lag], next(arrivals)
+        while received < len(coming) and due[received] <= beat:
+            if coming[received].length:
+                yield coming[received], next(arrivals)
+            received += 1
     outbox.flush()
 
 

@@ -29,10 +29,10 @@ def direct_send_recv(
     if world == 1:
         copy(tl, in_ptr, out_ptr, block)
         return
-    every = tiles([block], tl.collective.tile)
-    leaving = [_direct.message((rank + 1) % world, block, tile, True) for tile in every]
-    coming = [_direct.message((rank - 1) % world, block, tile, False) for tile in every]
-    for arrived, x in exchange(tl, in_ptr, leaving, coming, tl.collective.window(block.length)):
+    order = [(1, tile) for tile in tiles([block], tl.collective.tile)]
+    leaving = [_direct.message((rank + i) % world, block, tile, True) for i, tile in order]
+    coming = [_direct.message((rank - i) % world, block, tile, False) for i, tile in order]
+    for arrived, x in exchange(tl, in_ptr, leaving, coming, _direct.due(tl, order)):
         tl.store(out_ptr + arrived.place, x)
 
 

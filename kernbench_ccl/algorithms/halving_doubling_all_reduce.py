@@ -17,7 +17,7 @@ from typing import Any
 from kernbench_ccl.algorithms import _halving, _links
 from kernbench_ccl.algorithms._halving import Cube
 from kernbench_ccl.algorithms._kinds import ANYWHERE
-from kernbench_ccl.algorithms._tiles import Message, Segment, Tile, cut, exchange, meet, tiles
+from kernbench_ccl.algorithms._tiles import Message, Segment, Tile, cut, due_after, exchange, meet, tiles
 from kernbench_ccl.contract import Cost, share
 from kernbench_ccl.contract import kernel_args as kernel_args
 
@@ -102,28 +102,28 @@ def _stepped(
         Message(partner, p.source, p.length)
         for p in cube.pieces(segments, range(cube.size), tiles(segments, call.tile))
     ]
-    lag, reads = call.window(call.tile), source
+    due, reads = due_after(call.window(call.tile), whole), source
 
     def end_step() -> None:
         meet(tl, rank, pe, n_pe)
 
     if partner is not None and partner > rank:
-        for _ in exchange(tl, source, whole, [], lag):
+        for _ in exchange(tl, source, whole, [], due):
             pass
-        for message, x in exchange(tl, source, [], whole, lag):
+        for message, x in exchange(tl, source, [], whole, due):
             tl.store(target + message.place, x)
         return
     kept = _halving.Kept(tl)
     if partner is not None:
         own = kept.take(source, whole)
-        for message, x in exchange(tl, source, [], whole, lag):
+        for message, x in exchange(tl, source, [], whole, due):
             kept.leave(target, message, call.combine(tl, x, next(own)))
         reads = target
         end_step()
     _halving.stepped_halve(tl, cube, reads, target, target, segments, kept, end_step)
     _halving.stepped_double(tl, cube, target, segments, kept, end_step)
     if partner is not None:
-        for _ in exchange(tl, target, whole, [], lag, kept.tiles):
+        for _ in exchange(tl, target, whole, [], due, kept.tiles):
             pass
     kept.settle()
 
