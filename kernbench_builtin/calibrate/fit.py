@@ -15,7 +15,7 @@ from attrs import field, frozen
 from kernbench_builtin.calibrate.identification import Matrix, require_identified, require_simulated
 from kernbench_builtin.calibrate.least_squares import bounded_least_squares
 from kernbench_builtin.calibrate.plausibility import Linear, fitting_factor, require_within
-from kernbench_builtin.calibrate.search import Search, Simulate, Vector
+from kernbench_builtin.calibrate.search import FitSearch, Simulate, Vector
 from kernbench_core.calibration import Unknown
 
 _AT_LIMIT = 1e-6
@@ -72,7 +72,7 @@ def fit(unknowns: Sequence[Unknown], measured: Vector, slopes: Slopes, simulate:
     steep = slopes(at)
     require_within(unknowns, Linear(steep, measured, low, high), floor, values_of)
     require_identified(unknowns, steep * np.maximum(at, floor) / measured[:, None])
-    search = Search(measured, low, high, floor, simulate)
+    search = FitSearch(measured, low, high, floor, simulate)
     search.run(at, steep)
     limits = [_limit(u, t, a, b) for u, t, a, b in zip(unknowns, search.at, low, high, strict=True)]
     told = [one is None or at == end for one, at, end in zip(limits, search.at, high, strict=True)]
@@ -101,7 +101,7 @@ def _start(measured: Vector, slopes: Slopes, at: Vector, low: Vector, high: Vect
 
 
 def _values(
-    unknowns: Sequence[Unknown], search: Search, measured: Vector, limits: Sequence[str | None]
+    unknowns: Sequence[Unknown], search: FitSearch, measured: Vector, limits: Sequence[str | None]
 ) -> tuple[FittedValue, ...]:
     free = [index for index, limit in enumerate(limits) if limit is None]
     left = len(measured) - len(free)

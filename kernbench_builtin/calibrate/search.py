@@ -50,7 +50,7 @@ Simulate = Callable[[Vector], Vector]
 """Give the simulated times at a vector of terms, in ns."""
 
 
-class Search:
+class FitSearch:
     """The best terms so far, the times there, and how steep times are, as far as is known."""
 
     def __init__(self, measured: Vector, low: Vector, high: Vector, floor: Vector, simulate: Simulate) -> None:

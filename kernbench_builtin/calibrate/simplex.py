@@ -8,11 +8,11 @@ import numpy as np
 
 from kernbench_builtin.calibrate.identification import Matrix
 
-Point = tuple[float, Matrix]
+Vertex = tuple[float, Matrix]
 """The value of a function, and where it has it."""
 
 
-def nelder_mead(value: Callable[[Matrix], float], corners: Sequence[Matrix], most: int, smallest: float) -> Point:
+def nelder_mead(value: Callable[[Matrix], float], corners: Sequence[Matrix], most: int, smallest: float) -> Vertex:
     """Return the least value found from a simplex of n + 1 corners, and where it is (Nelder and Mead, 1965).
 
     A simplex no wider than `smallest` ends the search, and so do `most` steps of at most two values and n more.
@@ -31,11 +31,11 @@ def nelder_mead(value: Callable[[Matrix], float], corners: Sequence[Matrix], mos
     return min(points, key=lambda point: point[0])
 
 
-def _better(value: Callable[[Matrix], float], points: Sequence[Point]) -> Point | None:
+def _better(value: Callable[[Matrix], float], points: Sequence[Vertex]) -> Vertex | None:
     """Return what takes the place of the last, the worst of the points: beyond the others, or nearer to them."""
     middle = np.mean([at for _, at in points[:-1]], axis=0)
 
-    def at(part: float) -> Point:
+    def at(part: float) -> Vertex:
         where = middle + part * (points[-1][1] - middle)
         return value(where), where
 

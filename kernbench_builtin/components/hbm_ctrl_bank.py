@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import attrs
 
 from kernbench_builtin.components.banks.channel import BankChannel
-from kernbench_builtin.components.banks.job import Job
 from kernbench_builtin.components.banks.mapping import MAPPINGS, BankMapping
 from kernbench_builtin.components.banks.pseudo_channel import PseudoChannel
 from kernbench_builtin.components.banks.queues import READ, WRITE, Burst, BurstPlace, BurstQueue
+from kernbench_builtin.components.banks.request_progress import RequestProgress
 from kernbench_builtin.components.banks.standards import CLOCK_BYTES, DEFAULT, STANDARDS, figures, unverified
 from kernbench_builtin.components.banks.timing import BankTiming, QueueSizes, contradictions
 from kernbench_builtin.components.dram import DramGeometry
@@ -134,7 +134,7 @@ bursts at the pace of tCCD.
         self.timing = BankTiming.of(p)
         self._seq = 0
         self._room: int = p["front_end"]
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[RequestProgress] = deque()
         self.banked = [self._pseudo_channel(index) for index in range(p["channels"])]
         self._channels: dict[BurstPlace, BankChannel] = {}
         self._all_channels: list[BankChannel] = []
@@ -238,7 +238,7 @@ bursts at the pace of tCCD.
             msg.head = msg.tail = tail
             self.env.call_at(tail, msg, self.on_internal)
             return
-        job = Job(msg, runs, head, tail)
+        job = RequestProgress(msg, runs, head, tail)
         if not (self._room or self._waiting):
             for channel in self._all_channels:
                 channel.let_in_before(self.env.now)
@@ -251,7 +251,7 @@ bursts at the pace of tCCD.
                 for channel in self._all_channels:
                     channel.hurry(self.env.now)
 
-    def _dispatch(self, job: Job, now: float) -> None:
+    def _dispatch(self, job: RequestProgress, now: float) -> None:
         """Send the bursts of a request to their queues, each from when it is there, and not before `now` (ns)."""
         msg, banked = job.msg, self.banked
         reads = msg.op == "read"
@@ -305,7 +305,7 @@ bursts at the pace of tCCD.
             self._channels[bursts[0].place].wake(at if at > now else now, queue)
 
     def _data_settled(
-        self, place: PseudoChannel, job: Job, number: int, start: float, end: float, opening: float
+        self, place: PseudoChannel, job: RequestProgress, number: int, start: float, end: float, opening: float
     ) -> None:
         """Note when bursts of a read are on the data bus; answer when the last one is settled."""
         if start < job.head:
@@ -318,7 +318,7 @@ bursts at the pace of tCCD.
         if not job.waiting:
             self._answer_read(job)
 
-    def _answer_read(self, job: Job) -> None:
+    def _answer_read(self, job: RequestProgress) -> None:
         """Split the time of a read into its parts, and send the answer with its first byte."""
         msg, last = job.msg, job.last
         shares = msg.shares
@@ -336,7 +336,7 @@ bursts at the pace of tCCD.
 
     def _taken(self, burst: Burst, now: float) -> None:
         """Let the next request in when one is in the queues as a whole; a write is acknowledged then."""
-        job: Job = burst.job
+        job: RequestProgress = burst.job
         job.entering -= 1
         if job.entering:
             return

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.calibrate.fit import Matrix, fit, terms_of, values_of
 from kernbench_builtin.calibrate.least_squares import bounded_least_squares
-from kernbench_builtin.calibrate.search import Search
+from kernbench_builtin.calibrate.search import FitSearch
 from kernbench_core.calibration import Unknown
 from kernbench_core.errors import UsageError
 
@@ -173,7 +173,7 @@ def test_a_fit_is_as_close_as_the_closest_of_a_fine_grid(
     rng = np.random.default_rng(seed)
     sizes = 4096 * 2 ** rng.uniform(0, 12, count)
     measured = ring(latency, bandwidth, sizes) * (1 + rng.normal(0, noise, count))
-    search = Search(measured, *link_ends(), np.zeros(2), lambda at: ring(at[0], 1 / at[1], sizes))
+    search = FitSearch(measured, *link_ends(), np.zeros(2), lambda at: ring(at[0], 1 / at[1], sizes))
     start = bounded_least_squares(ring_form(sizes) / measured[:, None], np.ones(count), *link_ends())
     search.run(start, ring_form(sizes))
     assert search.took == pytest.approx(ring(search.at[0], 1 / search.at[1], sizes))

@@ -8,7 +8,7 @@ from typing import Any
 from kernbench_builtin.components.banks.mapping import BlockRun
 
 
-class Job:
+class RequestProgress:
     """Keep how far a request is: its bursts, when it came, its data's first and last time, what its rows took to open.
 
     `entering` is how many queues have not all of its bursts yet, `waiting` how many bursts have no command.
