@@ -99,6 +99,9 @@ class BankChannel:
                 queue.look(now, self._on_taken)
         if self._due <= now:
             self._refresh(now)
+            for queue in self._queues:  # what a refresh changes is looked at with what is there by now
+                if queue.next <= now and queue.looked < now:
+                    queue.look(now, self._on_taken)
         self._give(now)
         time = self._next(now)
         if time < self._wake_at:

@@ -227,6 +227,24 @@ def test_a_queue_whose_last_write_is_gone_turns_to_reads_though_it_is_idle(later
     assert "".join(kind for _, kind in columns) == expected
 
 
+@pytest.mark.parametrize("nbytes", [1, 300])
+def test_a_refresh_at_a_clock_at_which_nobody_looks_at_a_queue_finds_no_bursts_that_are_gone(nbytes: int) -> None:
+    """Bank 0 is refreshed at 81.875 ns, when all reads are over but the one of that bank, and a write is on its way."""
+    clocks = {"tRCDRD": 1, "tRCDWR": 12, "tRP": 19, "tRTP": 1, "tWR": 1, "tCWL": 1, "tCL": 1, "tCCD_S": 5, "tCCD_L": 5,
+              "tRRD_S": 3, "tRRD_L": 3, "tFAW": 37, "tWTR_S": 1, "tWTR_L": 1, "tRFCpb": 4, "tRFC": 4, "tRREFD": 2,
+              "tRAS": 12, "tRC": 31, "tREFI": 889}  # fmt: skip
+    shape = {
+        **{name: f"{value * 0.625} ns" for name, value in clocks.items()}, "banks": 8, "bank_groups": 1, "channels": 1,
+        "refresh": "per_bank", "pseudo_channels": 1, "activate_clocks": 1, "read_queue": 3, "write_queue": 1,
+        "mapping": "RoCoBa",
+    }  # fmt: skip
+    ctrl = simulated([(175, True, 0, 225), (350, True, 0, 1), (525, False, 0, nbytes)], shape)
+    oracle, requests = by_the_oracle(ctrl)
+    check(ctrl, oracle, requests)
+    commands = [what for _, what, _, _ in ctrl.banked[0].trace]
+    assert (commands.count("RD"), commands.count("WR")) == (9, -(-nbytes // 32))
+
+
 def test_a_shared_queue_is_filled_by_one_pseudo_channel_for_both() -> None:
     """With four places for both, four conflicts of the first keep a read of the second out until one has gone."""
     asked = [(7 * n, True, n * 2 * 4096 * 4, 32) for n in range(6)] + [(7 * 8, True, 256, 32)]
