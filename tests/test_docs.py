@@ -35,7 +35,7 @@ def test_every_page_is_executed(docs: ModuleType) -> None:
 #: Pages of long runs, which .ci/run has executed beside the quick tests.
 LONG = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("benches", "collective_benches", "collectives", "distributed")),
+    *(f"docs/{name}.md" for name in ("benches", "calibration", "collective_benches", "collectives", "distributed")),
     *(f"docs/{name}.md" for name in ("hbm", "placement", "probe", "traffic", "virtual_channels")),
 ]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernbench_core.kernel.pointers import PerPe
-from kernbench_core.kernel.tl.queue_calls import QueueLanguage
+from kernbench_core.kernel.tl.language import TLContext
 from tests.reference.generator import FURTHER, Maker
 from tests.reference.harness import compare
 from tests.reference.messages import next_in
@@ -163,13 +163,13 @@ def test_wrong_programs_raise(text: str, error: type[WrongProgramError]) -> None
 
 
 def _another_sender(patch: pytest.MonkeyPatch) -> None:
-    recv_any = QueueLanguage.recv_any
+    recv_any = TLContext.recv_any
 
     def mutant(self: Any, shape: Any, dtype: Any, sources: Any = None) -> Any:
         tile, source = recv_any(self, shape, dtype, sources)
         return tile, source if sources is None or len(sources) < 2 else next(s for s in sources if s != source)
 
-    patch.setattr(QueueLanguage, "recv_any", mutant)
+    patch.setattr(TLContext, "recv_any", mutant)
 
 
 def _shard_of_a_neighbour(patch: pytest.MonkeyPatch) -> None:
