@@ -41,16 +41,19 @@ def _flags_of(call: Callable[..., Any]) -> dict[str, tuple[int, tuple[Any, ...]]
 
 def _checked(name: str, call: Callable[..., Any], flags: dict[str, tuple[int, tuple[Any, ...]]]) -> Callable[..., Any]:
     first = min(place for place, _ in flags.values())
+    named, placed = tuple(flags), tuple((place, flag) for flag, (place, _) in flags.items())
 
     @wraps(call)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for flag, value in kwargs.items():
-            if flag in flags and value is not True and value is not False:
-                _refuse(name, flag, value, flags[flag][1])
+        if kwargs:  # nearly each call gives True or False: little is asked of it
+            for flag in named:
+                value = kwargs.get(flag, True)
+                if value is not True and value is not False:
+                    _refuse(name, flag, value, flags[flag][1])
         if len(args) > first:
-            for flag, (place, others) in flags.items():
-                if place < len(args):
-                    _refuse(name, flag, args[place], others)
+            for place, flag in placed:
+                if place < len(args) and args[place] is not True and args[place] is not False:
+                    _refuse(name, flag, args[place], flags[flag][1])
         return call(self, *args, **kwargs)
 
     return checked
